@@ -143,7 +143,7 @@ def measure(
         if folder is not None:
             raise InputError("an evaluation log without --folder", "--folder", "Leave it out: nothing is written.")
         measurements = measure_log(source, measuring)
-    elif measuring.on_checkpoint(source):
+    elif measuring.measures_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
         measurements = measure_checkpoint(source, measuring, folder)[1].measurements
@@ -153,7 +153,7 @@ def measure(
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with open_with_workers(settings, run, base=config.parent) as (workers, checked):
+        with open_with_workers(settings, run, relative_to=config.parent) as (workers, checked):
             measurements = measure_bases(checked, workers, say=output.say)
     rows = [row for row in measurements if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
@@ -201,7 +201,7 @@ def mine(
     from mixwright.cli.mining import mine_checkpoint, mine_folder
 
     budget, measuring = measuring.budget, measuring if measuring.corpus is not None else replace(measuring, budget=None)
-    if measuring.on_checkpoint(source):
+    if measuring.measures_checkpoint(source):
         if keep is not None or export or tried or folder:
             raise InputError("--export-to alone beside --corpus", "--keep, --export, --try or --folder", "Leave them out.")
         mine_checkpoint(source, measuring, miner, rehearse, export_to)
@@ -245,7 +245,7 @@ def plan(
     check_export(export, export_to, dry_run=dry_run)
     planning_options = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
     planning_options |= {"keep": tuple(keep) if keep else None, "measured": measured}
-    if measuring.on_checkpoint(source):
+    if measuring.measures_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
         planning = Planning(**{name: value for name, value in planning_options.items() if value is not None})
@@ -269,7 +269,7 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
     from mixwright.run.opening import validate_run
 
     if dry_run:
-        checked = validate_run(*load_settings(config, folder), base=config.parent, for_trial=True)
+        checked = validate_run(*load_settings(config, folder), relative_to=config.parent, for_trial=True)
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked))
         return
     output.out(str(api.steer(config, folder, say=output.say)))
@@ -353,7 +353,7 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
-        checked = validate_run(*load_settings(source, folder), base=source.parent, for_trial=True)
+        checked = validate_run(*load_settings(source, folder), relative_to=source.parent, for_trial=True)
         output.out_rows(("stage", "what would be done"), outline(checked))
         return
     console = output.console()

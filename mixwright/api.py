@@ -88,9 +88,9 @@ def run(
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
-    settings, run_folder, base = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder)
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
-    page = pipeline.run(settings, run_folder, base=base, say=say, deadline=deadline)
+    page = pipeline.run(settings, run_folder, relative_to=relative_to, say=say, deadline=deadline)
     if console is not None:
         summarise(run_folder, console)
     return page
@@ -188,9 +188,9 @@ def scan(
     """
     from mixwright.scan.stage import scan_bases
 
-    settings, run_folder, base = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, run_folder, base=base) as (workers, checked):
+    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked):
         return scan_bases(checked, workers, columns=columns, sample=sample, say=say)
 
 
@@ -218,9 +218,9 @@ def mine(
     Raises:
         InputError: an unknown miner or option, what the miner refuses, or something in the settings, the data or the model.
     """
-    settings, run_folder, base = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder)
     make_miner(miner, options_of(settings.mine, miner, keep))  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, run_folder, base=base) as (workers, checked):
+    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked):
         return mine_in_run(checked, workers, miner, keep=keep, say=say)
 
 
@@ -275,8 +275,11 @@ def steer(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, run_folder, base = _open_settings(config, folder)
-    with open_with_workers(settings, run_folder, base=base, for_trial=True, needs_plan=True) as (workers, checked):
+    settings, run_folder, relative_to = _open_settings(config, folder)
+    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
+        workers,
+        checked,
+    ):
         return steer_once(checked, workers, say=say)
 
 
@@ -305,10 +308,13 @@ def trial(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, run_folder, base = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
-    with open_with_workers(settings, run_folder, base=base, for_trial=True, needs_plan=True) as (workers, checked):
+    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
+        workers,
+        checked,
+    ):
         return try_plan(checked, checked_trial(checked), workers, say=say, deadline=deadline)
 
 

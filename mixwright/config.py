@@ -31,29 +31,29 @@ def _check_path(value: str) -> str:
     return value
 
 
-LEAST_BUDGET_SECONDS = 1.0
+MIN_BUDGET_SECONDS = 1.0
 """Shortest budget of a command or a run: nothing is measured in less."""
 
 
 def _check_budget_minutes(value: float) -> float:
     """No limit, or a time in which something can be measured."""
-    if 0 < 60 * value < LEAST_BUDGET_SECONDS:
-        raise ValueError(f"0 for no limit, or a budget of about {LEAST_BUDGET_SECONDS:g} s or more, in minutes")
+    if 0 < 60 * value < MIN_BUDGET_SECONDS:
+        raise ValueError(f"0 for no limit, or a budget of about {MIN_BUDGET_SECONDS:g} s or more, in minutes")
     return value
 
 
 PathText = Annotated[str, AfterValidator(_check_path)]
-MOST_STEPS = 10_000_000
-StepLimit = _at_most(MOST_STEPS, "more would take about a year or longer at 3 seconds a step")
+MAX_STEPS = 10_000_000
+StepLimit = _at_most(MAX_STEPS, "more would take about a year or longer at 3 seconds a step")
 RowLimit = _at_most(100_000, "they are in memory together")
 TokenLimit = _at_most(1_000_000, "no model here reads a longer context")
 WidthLimit = _at_most(8192, "a tiny model is built on the CPU, and wider ones are loaded from a checkpoint")
 Count = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
 NonNegativeFinite = Annotated[float, Ge(0), Lt(float("inf"))]
-MOST_LEARNING_RATE = 10.0
+MAX_LEARNING_RATE = 10.0
 """Above it weights overflow within a few steps."""
-LearningRate = Annotated[float, Gt(0), Le(MOST_LEARNING_RATE)]
+LearningRate = Annotated[float, Gt(0), Le(MAX_LEARNING_RATE)]
 """A learning rate."""
 Temperature = Annotated[float, Ge(0.01), Le(100)]
 """Of sampling: outside, logits overflow or say nothing."""
@@ -209,7 +209,7 @@ class TrainConfig:
     """Completions per prompt (TRL's num_generations)."""
     max_new_tokens: Annotated[Count, TokenLimit] = 8
     """Longest completion in GRPO's rollouts, tokens."""
-    learning_rate: Annotated[float, Ge(0), Le(MOST_LEARNING_RATE)] = 5e-4
+    learning_rate: Annotated[float, Ge(0), Le(MAX_LEARNING_RATE)] = 5e-4
     """Learning rate of the optimiser, constant over the run; 0 changes no weights."""
     temperature: Temperature = 1.0
     """Sampling temperature of GRPO's rollouts."""

@@ -25,10 +25,10 @@ from mixwright.records import (
     MiningResult,
     Objective,
     Observation,
-    Outcome,
     PairOutcome,
     Plan,
     Plot,
+    SFTOutcome,
     Signals,
     TrainingSetup,
 )
@@ -118,7 +118,7 @@ class Columns(ABC):
     """Passes that it reads; the stage makes these and no others."""
 
     @abstractmethod
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """Every column of `NAMES`: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions)."""
 
 
@@ -179,7 +179,7 @@ class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstrac
     def begin(self, scene: Scene) -> None:  # noqa: B027
         """Called once, before the first step and before `restore`."""
 
-    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:  # noqa: B027
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome]) -> None:  # noqa: B027
         """Every outcome of a step, refused groups too."""
 
     def state(self) -> dict[str, Any]:

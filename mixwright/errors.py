@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-MOST_NAMES_LISTED = 8
+MAX_NAMES_LISTED = 8
 """Names listed when none is near."""
 REMEDY_DISK_FULL = "Make room and give the same command again: it goes on from there."
 REMEDY_NO_ACCESS = "Allow it, or choose another place."
@@ -116,8 +116,8 @@ def one_line(value: object) -> str:
 
 def join_some(texts: Sequence[str]) -> str:
     """The first few, and how many more there are: `a, b and 4,998 more`."""
-    more_count = len(texts) - MOST_NAMES_LISTED
-    return ", ".join(texts[:MOST_NAMES_LISTED]) + (f" and {more_count:,} more" if more_count > 0 else "")
+    more_count = len(texts) - MAX_NAMES_LISTED
+    return ", ".join(texts[:MAX_NAMES_LISTED]) + (f" and {more_count:,} more" if more_count > 0 else "")
 
 
 def check_range(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
@@ -132,8 +132,8 @@ def unknown_name(kind: str, name: str, known_names: Iterable[str]) -> InputError
     """An `InputError` for a name nobody defines; it lists near names (or some) and how many there are."""
     names = sorted(known_names)
     near_names = difflib.get_close_matches(name, names, n=3)
-    title = "Nearest" if near_names else "Known" if len(names) <= MOST_NAMES_LISTED else "Some of them"
-    remedy = f"{title}: {', '.join(near_names or names[:MOST_NAMES_LISTED]) or 'none'}."
+    title = "Nearest" if near_names else "Known" if len(names) <= MAX_NAMES_LISTED else "Some of them"
+    remedy = f"{title}: {', '.join(near_names or names[:MAX_NAMES_LISTED]) or 'none'}."
     article = "an" if kind[:1] in "aeio" else "a"
     return InputError(f"the name of {article} {kind} ({len(names)} known)", repr(name), remedy)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-MOST_ANSWER_CHARACTERS = 40
+MAX_ANSWER_CHARACTERS = 40
 """Longest answer, characters."""
 
 _END_CHARACTERS_READ = 400
@@ -27,6 +27,8 @@ WHOLE_ANSWER_CHARACTERS = 100
 """Characters up to which a text of one line is an answer as a whole."""
 _QUOTATION_CHARACTERS = 40
 """Characters after a statement that also stands in the prompt from which it is a quotation, and no answer."""
+_CHARACTERS_BEFORE_QUESTION = 40
+"""Characters of a first line, without an answer mark, behind which a question of its own ends an answer."""
 _ANSWER_TAG = re.compile(r"\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
 _HASH_LINE = re.compile(r"^.*(?<!#)#### ?(?!#)(.*)\Z")
 _ANSWER_PHRASE = re.compile(
@@ -116,7 +118,8 @@ def own_text(text: str, prompt: str) -> str:
     first_mark = _ANSWER_TAG.search(text) or _ANSWER_PHRASE.search(text) or re.search("####", text)
     next_question = _NEXT_QUESTION.search(text, first_mark.end() if first_mark else 0)
     if next_question and (
-        first_mark or ("\n" not in text[: next_question.start()].strip() and next_question.start() <= _QUOTATION_CHARACTERS)
+        first_mark
+        or ("\n" not in text[: next_question.start()].strip() and next_question.start() <= _CHARACTERS_BEFORE_QUESTION)
     ):
         text = text[: next_question.start()].strip()
     return text
@@ -145,7 +148,7 @@ def final_answer(text: str) -> str:
     without one the text itself where it is short, else its last word.
 
     In lower case, white space collapsed, numbers without plus sign, thousands commas and trailing zeros of decimals; at
-    most `MOST_ANSWER_CHARACTERS` printable characters; empty for an empty text. Linear in a bounded part of the text: its
+    most `MAX_ANSWER_CHARACTERS` printable characters; empty for an empty text. Linear in a bounded part of the text: its
     end is read.
     """
     text = text[-_END_CHARACTERS_READ:].strip()
@@ -163,7 +166,7 @@ def final_answer(text: str) -> str:
     if numbers := _NUMBER.findall(text):
         return _normalise(numbers[-1])
     normal_text = _normalise(text)
-    return normal_text if len(text) <= MOST_ANSWER_CHARACTERS else normal_text.rpartition(" ")[2]
+    return normal_text if len(text) <= MAX_ANSWER_CHARACTERS else normal_text.rpartition(" ")[2]
 
 
 def _read_braced(text: str) -> str | None:
@@ -183,4 +186,4 @@ def _normalise(text: str) -> str:
         text = text.replace(",", "").removeprefix("+")
         if "." in text:
             text = text.rstrip("0").rstrip(".")
-    return "".join(character if character.isprintable() else "?" for character in text[-MOST_ANSWER_CHARACTERS:])
+    return "".join(character if character.isprintable() else "?" for character in text[-MAX_ANSWER_CHARACTERS:])

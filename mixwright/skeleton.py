@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 
-MOST_CHARACTERS = 80
+MAX_CHARACTERS = 80
 """Longest skeleton, characters."""
 
 FORM_SHARE_NAME_PREFIX, FORM_ACCURACY_NAME_PREFIX = "share:", "accuracy:"
@@ -39,7 +39,7 @@ def skeleton(text: str) -> str:
 
     Markup is any `<tag>` and any `\command` such as `\boxed`; labels are `Answer:` and its kin, in lower case. What
     repeats is written once with an ellipsis (`9,…9`), so tables and lists of different lengths share one skeleton.
-    Linear in bounded input: of a long text the two ends are read. At most `MOST_CHARACTERS` characters; the empty text has
+    Linear in bounded input: of a long text the two ends are read. At most `MAX_CHARACTERS` characters; the empty text has
     the empty skeleton. The result holds no letters or digits of the content, and no control characters but newline.
     """
     text = text.strip()
@@ -52,8 +52,8 @@ def skeleton(text: str) -> str:
     for line, alike_lines in itertools.groupby(_REPEAT.sub(r"\1…", line) for line in _WORDS.sub("a+", form).split("\n")):
         lines += [line, "…"] if len(list(alike_lines)) > 1 else [line]
     form = "\n".join(lines)
-    if len(form) > MOST_CHARACTERS:
-        half = (MOST_CHARACTERS - 1) // 2
+    if len(form) > MAX_CHARACTERS:
+        half = (MAX_CHARACTERS - 1) // 2
         form = f"{form[:half]}…{form[-half:]}"
     return form
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mixwright import catalog
 from mixwright.contracts import Finding
-from mixwright.verdict.page.text import MINUS_SIGN, NO_VALUE_SIGN, count
+from mixwright.verdict.page.text import MINUS_SIGN, NO_VALUE_SIGN, format_count
 from mixwright_lab import result_files
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
 from mixwright_lab.result_files import Result
@@ -116,7 +116,7 @@ def tally(cards: Sequence[Card]) -> str:
     if not judged:
         return f"No finding has a result that counts{rest}."
     came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST))
-    return f"{count(judged, 'claim')} re-run on tiny models: {came}{rest}."
+    return f"{format_count(judged, 'claim')} re-run on tiny models: {came}{rest}."
 
 
 def format_card(card: Card) -> str:
@@ -125,9 +125,8 @@ def format_card(card: Card) -> str:
         return "What it expects was written before any run and stands below."
     judged = card.result.contrasts
     words = Counter(one.word for one in judged)
-    start = (
-        f"{count(len(judged), 'contrast')}: {', '.join(f'{words[w]} {w}' for w in reversed(WORDS_WORST_FIRST) if words[w])}."
-    )
+    counts_text = ", ".join(f"{words[w]} {w}" for w in reversed(WORDS_WORST_FIRST) if words[w])
+    start = f"{format_count(len(judged), 'contrast')}: {counts_text}."
     if card.word == STALE:
         return f"Its claim or expectations were edited after the run. By the earlier ones: {card.result.word}. {start}"
     if card.word == "reproduced":
@@ -183,7 +182,7 @@ def minutes(*results: Result) -> str:
 def seeds(result: Result) -> str:
     """How many, and from where to where: `8 seeds (0 to 7)`."""
     ends = f"{result.seeds[0]} to {result.seeds[-1]}" if len(result.seeds) > 1 else ", ".join(map(str, result.seeds))
-    return f"{count(len(result.seeds), 'seed')} ({ends})"
+    return f"{format_count(len(result.seeds), 'seed')} ({ends})"
 
 
 def run_again(card: Card) -> str:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from mixwright.estimates.judgement import change_word
 from mixwright.estimates.outcome import Change, Decoding, ItemScores, estimate_change, item_scores, mean_score
 from mixwright.records import (
-    CellPlan,
+    CellAssessment,
     Decision,
     Effect,
     Forecast,
@@ -246,8 +246,8 @@ def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list
         ("success.sampled", "sampled", False),
         ("success.items", "greedy", True),
     )
-    for name, decoding, by_items in ways:
-        moved = estimate_change(after[against], after[arm], decoding=decoding, weigh="items" if by_items else "tasks")
+    for name, outcome, by_items in ways:
+        moved = estimate_change(after[against], after[arm], outcome=outcome, weigh="items" if by_items else "tasks")
         assert moved is not None
         found.append(_effect(arm, against, name, moved))
     return found
@@ -255,7 +255,7 @@ def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list
 
 def _effect(arm: str, against: str, name: str, moved: Change) -> Effect:
     word = change_word(moved) if name == "success" else None
-    own, sampled = moved.success, moved.sampled.interval if moved.sampled else None
+    own, sampled = moved.estimate, moved.sampled.interval if moved.sampled else None
     parts = (moved.swapped.interval, moved.dependence.interval, sampled)
     return Effect(arm, against, name, own.interval, word, own.p, len(moved.items), own.detectable(), *parts)
 
@@ -328,7 +328,7 @@ def _records(run: RunFolder, seeds: int, names: dict[str, str]) -> None:
 def _plan(names: dict[str, str]) -> Plan:
     tasks = list(dict.fromkeys(names.get(cell[0], cell[0]) for cell in CELLS))
     cells = [
-        CellPlan(
+        CellAssessment(
             names.get(c[0], c[0]), c[1], _state(c[3], c[2]), c[3], c[2], 256, 200,
             swapped=min(c[2], c[3]), kappa=(c[3] - min(c[2], c[3])) / (1 - min(c[2], c[3])), kappa_high=0.08,
         )  # type: ignore[arg-type]

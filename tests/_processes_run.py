@@ -26,12 +26,12 @@ from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
 from trl import DPOConfig, GRPOTrainer
 
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 
 TqdmDefaultWriteLock.mp_lock = None  # shared with all forks: a killed one would keep it for ever
 CELLS = (
-    CellPlan("letters", 1.0, "hopeless", 0.3, 0.0, 64, 12),
-    CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
+    CellAssessment("letters", 1.0, "hopeless", 0.3, 0.0, 64, 12),
+    CellAssessment("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
 )
 SHARES = {"letters": 0.75, "sums": 0.25}
 LEVERS = {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",), "monitors": ("canary",)}

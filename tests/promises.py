@@ -67,7 +67,7 @@ def check_column(cls: type[Columns], learner: Learner) -> None:
         before, found = model_state(learner.model), []
         for passes in (own.scan_passes(learner, rows, cls.PASSES) for _ in range(2)):
             with same_randomness():
-                found.append(group.read(rows, passes))
+                found.append(group.compute(rows, passes))
         require(model_state(learner.model) == before, "parameters, gradients and train/eval mode are as they were")
         require(set(found[0]) == set(cls.NAMES), f"the columns of NAMES: {', '.join(cls.NAMES)}")
         for name, values in found[0].items():

@@ -18,7 +18,7 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
-from mixwright.measure.former import MOST_ANSWERS_PER_TASK, FormerAnswers, former_file, read_former_answers, rows_to_read
+from mixwright.measure.former import MAX_ANSWERS_PER_TASK, FormerAnswers, former_file, read_former_answers, rows_to_read
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, read_list, write_json
@@ -109,8 +109,8 @@ def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
     assert (found.task, found.items, found.tokens, found.before) == ("t", 3, 6, -0.5)
     assert found.change == pytest.approx(-14 / 6 + 0.5)
     assert found.low < found.change < found.high
-    many = [{"example": str(i), "task": "t", "tokens": [1], "logprob": -1.0} for i in range(MOST_ANSWERS_PER_TASK + 50)]
-    assert len(rows_to_read(many)) == MOST_ANSWERS_PER_TASK
+    many = [{"example": str(i), "task": "t", "tokens": [1], "logprob": -1.0} for i in range(MAX_ANSWERS_PER_TASK + 50)]
+    assert len(rows_to_read(many)) == MAX_ANSWERS_PER_TASK
     assert rows_to_read(many) == rows_to_read(many[::-1])
 
 

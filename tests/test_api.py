@@ -130,7 +130,7 @@ def test_a_checkpoint_is_measured_as_on_the_command_line(
         pass
 
     def told(*given: Any, **_: Any) -> Any:
-        found.append(next(each.config.measure if isinstance(each, direct.Ready) else each for each in given[2:]))
+        found.append(next(each.config.measure if isinstance(each, direct.PreparedModels) else each for each in given[2:]))
         raise Stop
 
     monkeypatch.setattr("mixwright.api.measure_learner", told)

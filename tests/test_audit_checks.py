@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
-from mixwright.audit.checks.formats import MOST_FORMS_KEPT, Formats, FormCounts, coarse_form, evenness, form_without_markup
+from mixwright.audit.checks.formats import MAX_FORMS_KEPT, Formats, FormCounts, coarse_form, evenness, form_without_markup
 from mixwright.audit.checks.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
 from mixwright.audit.checks.options import Options
 from mixwright.audit.stage import run_audit
@@ -167,12 +167,12 @@ def test_tasks_that_write_the_same_kind_of_answer_in_two_ways_are_a_warning() ->
 
 def test_many_forms_are_counted_in_bounded_memory() -> None:
     counts = FormCounts()
-    for i in range(20 * MOST_FORMS_KEPT):
+    for i in range(20 * MAX_FORMS_KEPT):
         counts.add(f"form {i}")
         counts.add("common")
-    assert len(counts.rows_by_form) <= MOST_FORMS_KEPT
-    assert counts.rows_by_form["common"] == 20 * MOST_FORMS_KEPT
-    assert counts.rows_by_form.total() + counts.spilled == counts.total == 40 * MOST_FORMS_KEPT
+    assert len(counts.rows_by_form) <= MAX_FORMS_KEPT
+    assert counts.rows_by_form["common"] == 20 * MAX_FORMS_KEPT
+    assert counts.rows_by_form.total() + counts.spilled == counts.total == 40 * MAX_FORMS_KEPT
 
 
 # difficulty

@@ -233,12 +233,12 @@ def test_eval_with_answers_is_compared_with_train_without(tmp_path: Path) -> Non
     rows = [{"prompt": prompt, "answer": answer.split("#### ")[1]} for prompt, answer in problems(8, 40)]
     for name, kept in (("train", [{"prompt": row["prompt"]} for row in rows[:30]]), ("eval", rows[20:])):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-    corpus = read_corpus(CorpusConfig("train.jsonl", "eval.jsonl"), base=tmp_path)
+    corpus = read_corpus(CorpusConfig("train.jsonl", "eval.jsonl"), relative_to=tmp_path)
     assert [(o.severity, o.count) for o in Contamination().check(corpus) if o.severity != "info"] == [("error", 10)]
     mixed = [rows[0], {"prompt": "What?"}]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed), encoding="utf-8")
     with pytest.raises(InputError, match="in every row"):
-        read_corpus(CorpusConfig("train.jsonl", "eval.jsonl"), base=tmp_path)
+        read_corpus(CorpusConfig("train.jsonl", "eval.jsonl"), relative_to=tmp_path)
 
 
 def test_a_hole_that_only_leaks_fill_is_named() -> None:

@@ -72,7 +72,7 @@ def test_one_text_decides_nothing(saved: Path, call: Call) -> None:
 def test_tasks_of_one_text_each_have_the_spread_that_they_show() -> None:
     found = estimate_crossed(np.array([[1.0, 2.0, 3.0, 4.0]]), range(4), counted=False)
     assert found.error == pytest.approx((5 / 3 / 4) ** 0.5)
-    assert found.freedom == 3
+    assert found.df == 3
 
 
 def test_the_gate_finds_a_small_task_that_was_lost_on_all_of_its_items() -> None:

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 from mixwright.steer.canaries import WHY_UNMEASURED
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
 
 POOL = make_pool([f"r{row}" for row in range(80)], ["a"] * 40 + ["b"] * 40)
-MEASURED = (CellPlan("a", None, "hopeless", 0.02, 0.0, 64, 40),)
-NAMED = (CellPlan("a", None, "mastered", None, 0.0, 0, 40),)
+MEASURED = (CellAssessment("a", None, "hopeless", 0.02, 0.0, 64, 40),)
+NAMED = (CellAssessment("a", None, "mastered", None, 0.0, 0, 40),)
 """A state that somebody wrote down, and no success."""
 GATED: dict[str, Any] = {"gates": ("too_hard",)}
 
 
-def held(cells: tuple[CellPlan, ...] = (), objective: Any = "grpo", **stage: Any) -> tuple[dict[str, int], str]:
+def held(cells: tuple[CellAssessment, ...] = (), objective: Any = "grpo", **stage: Any) -> tuple[dict[str, int], str]:
     """Canaries per task, and why there are none."""
     made = Stage("s", objective, 9, {"a": 0.5, "b": 0.5}, **stage)
     engine = Engine(Plan("p", (made,), cells), POOL, seed=0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.cells import chance_rules_of
-from mixwright.estimates.chance import MOST_ROWS_TRIED, Rules, chance_level, thin_rows
+from mixwright.estimates.chance import MAX_ROWS_TRIED, Rules, chance_level, thin_rows
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import load_grader
 from mixwright.graders.choice import option_texts
@@ -171,8 +171,8 @@ def test_different_answers_stay_near_zero():
 @given(st.integers(0, 3000))
 def test_thinning_keeps_at_most_the_limit(count):
     kept = thin_rows(rows(range(count))) if count < 50 else thin_rows(range(count))  # pyright: ignore
-    assert len(kept) <= MOST_ROWS_TRIED
-    assert len(kept) >= min(count, MOST_ROWS_TRIED // 2)
+    assert len(kept) <= MAX_ROWS_TRIED
+    assert len(kept) >= min(count, MAX_ROWS_TRIED // 2)
 
 
 def test_the_constant_answer_of_worked_solutions_is_their_final_answer() -> None:

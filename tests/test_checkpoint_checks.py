@@ -294,7 +294,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, copied: Path
 def test_a_chat_template_is_bounded(
     template: str, seconds: float, told: str, copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mixwright.learner.prompt_form.MOST_TEMPLATE_SECONDS", seconds)
+    monkeypatch.setattr("mixwright.learner.prompt_form.MAX_TEMPLATE_SECONDS", seconds)
     (copied / "model" / "chat_template.jinja").write_text(template)
     with pytest.raises(InputError, match=f"a chat template of .*{told}"):
         load_learner(str(copied / "model"))

@@ -259,7 +259,7 @@ def test_ids_are_stable_and_count_occurrences(tmp_path: Path) -> None:
 def test_two_sources_are_the_two_splits(tmp_path: Path) -> None:
     one = write(tmp_path / "a.jsonl", [{"prompt": "p", "answer": "1", "split": "test"}])
     two = write(tmp_path / "b.jsonl", [{"prompt": "q", "answer": "2"}])
-    corpus = read_corpus(CorpusConfig(train="a.jsonl", eval="b.jsonl"), base=tmp_path)
+    corpus = read_corpus(CorpusConfig(train="a.jsonl", eval="b.jsonl"), relative_to=tmp_path)
     assert [(row.prompt, row.split) for row in corpus] == [("p", "train"), ("q", "eval")]
     assert [row.split for row in read_source(one, split="eval", config=CorpusConfig(train=two))] == ["eval"]
 

@@ -16,7 +16,7 @@ from mixwright.errors import InputError
 
 def read(tmp_path: Path, *rows: dict[str, Any], name: str = "rows.jsonl", **settings: Any) -> Corpus:
     (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return read_corpus(CorpusConfig(name, **settings), base=tmp_path)
+    return read_corpus(CorpusConfig(name, **settings), relative_to=tmp_path)
 
 
 def test_target_beside_input_is_the_answer_and_disabled_by_name(tmp_path: Path) -> None:
@@ -91,15 +91,15 @@ def test_dialogues_of_pairs_are_cut_before_the_last_turn_that_both_have(tmp_path
     talk = "\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: A joke?\n\nAssistant:"
     packed = gzip.compress(json.dumps({"chosen": f"{talk} No, sorry.", "rejected": f"{talk} No way."}).encode())
     (tmp_path / "pairs.jsonl.gz").write_bytes(packed)
-    found = read_corpus(CorpusConfig("pairs.jsonl.gz"), base=tmp_path)
+    found = read_corpus(CorpusConfig("pairs.jsonl.gz"), relative_to=tmp_path)
     assert (found[0].prompt, found[0].chosen, found[0].rejected) == (talk, " No, sorry.", " No way.")
     assert found.notes == ("pairs.jsonl.gz: prompt from the common beginning of chosen and rejected",)
     (tmp_path / "pairs.jsonl.gz").write_bytes(packed[:-12])
     with pytest.raises(InputError, match="a whole gzip file"):
-        read_corpus(CorpusConfig("pairs.jsonl.gz"), base=tmp_path)
+        read_corpus(CorpusConfig("pairs.jsonl.gz"), relative_to=tmp_path)
     (tmp_path / "pairs.jsonl.gz").write_bytes(b'{"chosen": "a"}')
     with pytest.raises(InputError, match="a whole gzip file"):
-        read_corpus(CorpusConfig("pairs.jsonl.gz"), base=tmp_path)
+        read_corpus(CorpusConfig("pairs.jsonl.gz"), relative_to=tmp_path)
 
 
 def test_a_file_that_wraps_its_rows_and_a_folder_of_tasks(tmp_path: Path) -> None:
@@ -109,11 +109,11 @@ def test_a_file_that_wraps_its_rows_and_a_folder_of_tasks(tmp_path: Path) -> Non
         rows = [{"input": f"{task} {i}?", "target": "Yes"} for i in range(3)]
         (folder / f"{task}.json").write_text(json.dumps({"canary": "no", "examples": rows}))
     (folder / "README.md").write_text("about")
-    one = read_corpus(CorpusConfig("bbh/navigate.json"), base=tmp_path)
+    one = read_corpus(CorpusConfig("bbh/navigate.json"), relative_to=tmp_path)
     assert (len(one), list(one.tasks), one[0].source[-2:]) == (3, ["all"], "#1")
     assert "navigate.json: rows from the list 'examples' of the file" in one.notes
     for source in ("bbh", "bbh/*.json", str(folder / "*.json")):
-        found = read_corpus(CorpusConfig(source), base=tmp_path)
+        found = read_corpus(CorpusConfig(source), relative_to=tmp_path)
         assert {name: round(6 * task.share) for name, task in found.tasks.items()} == {"navigate": 3, "snarks": 3}
         assert f"{source}: 2 files, each a task of its name where its rows name none" in found.notes
         assert f"{source}: prompt from input, answer from target" in found.notes
@@ -123,7 +123,7 @@ def test_a_folder_of_splits_and_an_object_without_rows_are_refused(tmp_path: Pat
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "train.jsonl").write_text('{"prompt": "p"}\n')
     with pytest.raises(InputError, match=r"train\.jsonl, which is a split"):
-        read_corpus(CorpusConfig("data"), base=tmp_path)
+        read_corpus(CorpusConfig("data"), relative_to=tmp_path)
     for text, told in [
         ('{"a": [{"prompt": "p"}], "b": [{"prompt": "q"}]}', "one such list.*'a', 'b'"),
         ('{"prompt": "p"}', "one such list"),
@@ -131,6 +131,6 @@ def test_a_folder_of_splits_and_an_object_without_rows_are_refused(tmp_path: Pat
     ]:
         (tmp_path / "one.json").write_text(text)
         with pytest.raises(InputError, match=told):
-            read_corpus(CorpusConfig("one.json"), base=tmp_path)
+            read_corpus(CorpusConfig("one.json"), relative_to=tmp_path)
     with pytest.raises(InputError, match="nothing there"):
-        read_corpus(CorpusConfig("none/*.json"), base=tmp_path)
+        read_corpus(CorpusConfig("none/*.json"), relative_to=tmp_path)

@@ -188,7 +188,7 @@ def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
 def test_sources_that_cannot_be_read(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "a.csv").write_text("prompt\n")
     with pytest.raises(InputError, match=message):
-        read_corpus(CorpusConfig(train=name), base=tmp_path)
+        read_corpus(CorpusConfig(train=name), relative_to=tmp_path)
 
 
 def test_json_list(tmp_path: Path) -> None:
@@ -237,17 +237,17 @@ def test_datasets_folder(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_list([{"prompt": [USER], "answer": "blue"}])
     datasets.DatasetDict(train=rows, test=rows).save_to_disk(str(tmp_path / "both"))
-    corpus = read_corpus(CorpusConfig(train="both", eval="both"), base=tmp_path)
+    corpus = read_corpus(CorpusConfig(train="both", eval="both"), relative_to=tmp_path)
     assert [(row.prompt, row.answer, row.split) for row in corpus] == [((USER,), "blue", "train"), ((USER,), "blue", "eval")]
     datasets.DatasetDict(other=rows).save_to_disk(str(tmp_path / "other"))
     with pytest.raises(InputError, match="a split called train, got splits other"):
-        read_corpus(CorpusConfig(train="other"), base=tmp_path)
+        read_corpus(CorpusConfig(train="other"), relative_to=tmp_path)
 
 
 def test_without_datasets_the_remedy_is_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(InputError, match=r"pip install 'mixwright\[train\]'"):
-        read_corpus(CorpusConfig(train="owner/name"), base=tmp_path)
+        read_corpus(CorpusConfig(train="owner/name"), relative_to=tmp_path)
 
 
 def test_every_task_of_two_prompts_has_one_on_each_side(tmp_path):
@@ -273,22 +273,22 @@ def test_a_packed_file_of_nothing_is_refused_early(name: str, parts: list[bytes]
     with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
         file.writelines(parts)
     with pytest.raises(InputError, match=told):
-        list(read_rows(name, "train", base=tmp_path))
+        list(read_rows(name, "train", relative_to=tmp_path))
 
 
 def test_blank_lines_between_rows_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_BLANK_LINES", 3)
+    monkeypatch.setattr(reading, "MAX_BLANK_LINES", 3)
     row = b'{"prompt": "1+1=", "answer": "2"}\n'
     with gzip.open(tmp_path / "a.jsonl.gz", "wb") as file:
         file.write((row + b"\n \n\t\n") * 5)
-    assert [place.line for _, place in read_rows("a.jsonl.gz", "train", base=tmp_path)] == [1, 5, 9, 13, 17]
+    assert [place.line for _, place in read_rows("a.jsonl.gz", "train", relative_to=tmp_path)] == [1, 5, 9, 13, 17]
 
 
 def test_a_packed_list_that_memory_does_not_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = json.dumps([{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(50)])
     with gzip.open(tmp_path / "a.json.gz", "wt", encoding="utf-8") as file:
         file.write(rows)
-    assert len(list(read_rows("a.json.gz", "train", base=tmp_path))) == 50
-    monkeypatch.setattr(reading, "MOST_UNPACKED_BYTES", len(rows) - 1)
+    assert len(list(read_rows("a.json.gz", "train", relative_to=tmp_path))) == 50
+    monkeypatch.setattr(reading, "MAX_UNPACKED_BYTES", len(rows) - 1)
     with pytest.raises(InputError, match=r"fits in memory, got one of more than .* Write a row per line"):
-        list(read_rows("a.json.gz", "train", base=tmp_path))
+        list(read_rows("a.json.gz", "train", relative_to=tmp_path))

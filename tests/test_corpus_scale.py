@@ -14,7 +14,7 @@ from mixwright.records import Example
 
 
 def test_large_corpora_are_mapped_from_a_file_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(rows, "MOST_BYTES_IN_MEMORY", 1000)
+    monkeypatch.setattr(rows, "MAX_BYTES_IN_MEMORY", 1000)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     corpus = Corpus.from_examples(Example(str(i), "ab"[i % 2], f"q{i}", answer="1") for i in range(30_000))
     assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,7 @@ def test_an_estimate_is_consistent_with_itself(seed, seeds, items):
     assert found.value == pytest.approx(float((values @ weights).mean() / weights.sum()))
     assert found.low <= found.value <= found.high
     assert found.error > 0
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(found.value) / found.error, found.freedom), abs=1e-5)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(found.value) / found.error, found.df), abs=1e-5)
     assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
 
 
@@ -124,7 +124,7 @@ def test_the_detectable_effect_by_hand() -> None:
 
 def test_degrees_of_freedom_by_hand() -> None:
     values = np.random.default_rng(0).normal(0, 1, 12)
-    assert estimate_crossed(values, [0] * 12).freedom == 11
+    assert estimate_crossed(values, [0] * 12).df == 11
     # strata of 2 and 10 items, weighted alike; Z squared, times the size of a move, is shared out by their sizes
     strata, weights = [0] * 2 + [1] * 10, np.repeat([1 / 4, 1 / 20], [2, 10])
     squares = [((values[:2] - values[:2].mean()) ** 2).sum(), ((values[2:] - values[2:].mean()) ** 2).sum()]
@@ -133,7 +133,7 @@ def test_degrees_of_freedom_by_hand() -> None:
     large = 10 / 400 * (squares[1] + added * 10 / 12) / 9
     found = estimate_crossed(values, strata, weights)
     assert found.error == pytest.approx(np.sqrt(small + large))
-    assert found.freedom == pytest.approx((small + large) ** 2 / (small**2 / 1 + large**2 / 9), abs=1e-3)
+    assert found.df == pytest.approx((small + large) ** 2 / (small**2 / 1 + large**2 / 9), abs=1e-3)
 
 
 def test_answers_that_turn_keep_their_squares_and_shares_get_those_of_their_moves() -> None:

@@ -212,9 +212,9 @@ def test_the_sweep_takes_the_largest_alpha_within_the_budget() -> None:
     def skill(alpha: float) -> np.ndarray:
         return np.array([alpha, alpha + 0.2])
 
-    found = sweep([0.75, 0.2, 0.4, 0.5], skill, knowledge, budget=0.11)
+    found = sweep([0.75, 0.2, 0.4, 0.5], skill, knowledge, max_loss=0.11)
     assert [each.alpha for each in found.settings] == [0.0, 0.2, 0.4, 0.5, 0.75]
     assert [each.loss.value for each in found.settings] == pytest.approx([0, 0.04, 0.08, 0.1, 0.15])
     assert found.chosen == 0.4
     assert found.settings[1].skill.value == pytest.approx(0.3)
-    assert sweep([0.5], skill, knowledge, budget=0.05).chosen is None
+    assert sweep([0.5], skill, knowledge, max_loss=0.05).chosen is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from steer_world import pool
 
-from mixwright.records import Outcome, PairOutcome, Plan, Signals, Stage
+from mixwright.records import PairOutcome, Plan, SFTOutcome, Signals, Stage
 from mixwright.steer.beside.files import loss_line, pair_line
 from mixwright.steer.beside.run import LastLosses
 from mixwright.steer.engine import Engine
@@ -98,7 +98,11 @@ def test_losses_and_their_drop_by_hand():
     assert again.record_and_fall(0, 0.0) == last.record_and_fall(0, 0.0) == pytest.approx(0.1)
     assert last.nats.nbytes == 3 * 4
     line = loss_line(
-        [Outcome("a", "t", 1.0, 0, 2.0, 3), Outcome("b", "t", 1.0, 0, 1.0, 1, 0.5), Outcome("c", "u", None, 0, 4.0, 2)]
+        [
+            SFTOutcome("a", "t", 1.0, 0, 2.0, 3),
+            SFTOutcome("b", "t", 1.0, 0, 1.0, 1, 0.5),
+            SFTOutcome("c", "u", None, 0, 4.0, 2),
+        ]
     )
     assert line["losses"] == {"t@1": [7.0, 4], "u": [8.0, 2]}
     assert line["loss"] == 15 / 6

@@ -15,7 +15,7 @@ from mixwright.contracts import Admission, Gate
 from mixwright.errors import InputError
 from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
-from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage, TrainingSetup
+from mixwright.records import Action, CanaryOutcome, GroupOutcome, Plan, SFTOutcome, Signals, Stage, TrainingSetup
 from mixwright.steer.engine import Engine
 from mixwright.steer.policy import GateRunner
 
@@ -322,7 +322,7 @@ def test_rewards_are_mapped_to_shares():
 
 def test_losses_of_sft_are_taken_in():
     engine = Engine(stage(objective="sft"), pool(), seed=0)
-    assert engine.observe([Outcome("chain@2#0", "chain", 2.0, 0, 1.5, 10)], Signals(0)) == []
+    assert engine.observe([SFTOutcome("chain@2#0", "chain", 2.0, 0, 1.5, 10)], Signals(0)) == []
     assert engine.snapshot()["chain@2"]["evidence"] == 0
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steer_world import SUCCESS, json_round_trip, outcome, pool
 
-from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, EngineOptions, GroupOutcome, Plan, Signals, Stage
+from mixwright.records import Action, Alarm, CanaryOutcome, CellAssessment, EngineOptions, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
-from mixwright.steer.policy import MOST_TIGHTENINGS, QUIET_STEPS, Policy
+from mixwright.steer.policy import MAX_TIGHTENINGS, QUIET_STEPS, Policy
 
 TASKS = ("chain", "count", "gcd", "lcm", "prime", "spell")
 
@@ -25,7 +25,7 @@ def planned(weights, measured=True, **changes) -> Plan:
         task, level = key.split("@")
         ends = max(0.0, success - 0.04), min(1.0, success + 0.04)
         blind = {"swapped": 0.28, "kappa": 0.03, "kappa_high": 0.05} if task == "count" else {}
-        cells.append(CellPlan(task, float(level), "unknown", success, 0.0, 256, 60, *ends, **blind))
+        cells.append(CellAssessment(task, float(level), "unknown", success, 0.0, 256, 60, *ends, **blind))
     stage = Stage("s", "grpo", 10, weights, **changes)
     return Plan("hand", (stage,), tuple(cells) if measured else ())
 
@@ -140,13 +140,13 @@ def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
     policy = Policy(EngineOptions())
     for step in range(0, 200, 20):
         policy.respond(alarm(step), Signals(step), 0.0)
-    assert policy.lr_factor == 0.5**MOST_TIGHTENINGS
+    assert policy.lr_factor == 0.5**MAX_TIGHTENINGS
     factors = []
     for step in range(181, 181 + 6 * QUIET_STEPS):
         policy.respond([], Signals(step), 0.0)
         factors.append(policy.lr_factor)
-    assert factors[QUIET_STEPS - 3] == 0.5**MOST_TIGHTENINGS
-    assert factors[QUIET_STEPS] == 0.5 ** (MOST_TIGHTENINGS - 1)
+    assert factors[QUIET_STEPS - 3] == 0.5**MAX_TIGHTENINGS
+    assert factors[QUIET_STEPS] == 0.5 ** (MAX_TIGHTENINGS - 1)
     assert factors[-1] == 1
 
 
@@ -169,13 +169,17 @@ def test_a_stretch_keeps_its_steps_how_many_were_skipped_and_the_range_of_its_fa
         policy.scale_by_informative_share(step, teaching, 8)
         seen.append(policy.stretch)
     assert seen == [
-        [3, 3, 1, 1, 1.0, 0.0],  # no factor yet
-        [3, 4, 2, 1, 0.5, 0.5],
-        [3, 5, 3, 1, 0.25, 0.5],
-        [3, 6, 4, 1, 0.25, 0.75],
-        [3, 6, 4, 1, 0.25, 0.75],  # half of the groups are enough
-        [3, 8, 5, 2, 0.25, 0.75],
+        (3, 3, 1, 1, 1.0, 0.0),  # no factor yet
+        (3, 4, 2, 1, 0.5, 0.5),
+        (3, 5, 3, 1, 0.25, 0.5),
+        (3, 6, 4, 1, 0.25, 0.75),
+        (3, 6, 4, 1, 0.25, 0.75),  # half of the groups are enough
+        (3, 8, 5, 2, 0.25, 0.75),
     ]
+    assert policy.state()["stretch"] == [3, 8, 5, 2, 0.25, 0.75]
+    resumed = Policy(EngineOptions())
+    resumed.restore(policy.state())
+    assert resumed.stretch == policy.stretch
 
 
 def test_a_factor_that_goes_back_and_forth_is_one_line():

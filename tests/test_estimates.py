@@ -171,13 +171,13 @@ def test_mean_interval_is_the_t_interval_within_its_bound():
 
 
 @given(st.floats(-60, 60), st.floats(1, 300))
-def test_tails_of_student_s_t_agree_with_scipy(t, freedom):
-    assert t_tail(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), abs=1e-6)
+def test_tails_of_student_s_t_agree_with_scipy(t, df):
+    assert t_tail(t, df) == pytest.approx(2 * stats.t.sf(abs(t), df), abs=1e-6)
 
 
-@pytest.mark.parametrize(("freedom", "confidence"), [(1, 0.95), (4, 0.95), (4.7, 0.6), (200, 0.99), (1e6, 0.95)])
-def test_quantiles_of_student_s_t_agree_with_scipy(freedom, confidence):
-    assert t_quantile(freedom, confidence) == pytest.approx(stats.t.ppf((1 + confidence) / 2, freedom), rel=1e-5)
+@pytest.mark.parametrize(("df", "confidence"), [(1, 0.95), (4, 0.95), (4.7, 0.6), (200, 0.99), (1e6, 0.95)])
+def test_quantiles_of_student_s_t_agree_with_scipy(df, confidence):
+    assert t_quantile(df, confidence) == pytest.approx(stats.t.ppf((1 + confidence) / 2, df), rel=1e-5)
 
 
 def test_holm_by_hand():

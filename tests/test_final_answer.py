@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.final_answer import MOST_ANSWER_CHARACTERS, final_answer
+from mixwright.final_answer import MAX_ANSWER_CHARACTERS, final_answer
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_answers(text: str, answer: str) -> None:
 @given(st.text(max_size=2000))
 def test_any_text_gives_a_short_printable_answer_of_its_end(text: str) -> None:
     answer = final_answer(text)
-    assert len(answer) <= MOST_ANSWER_CHARACTERS
+    assert len(answer) <= MAX_ANSWER_CHARACTERS
     assert answer.isprintable()
     assert final_answer("9" * 1000 + "\n" * 400 + text[-390:]) == final_answer("\n" * 10 + text[-390:])
 

@@ -22,13 +22,13 @@ from mixwright.measure.free_answers import (
     spread_items,
 )
 from mixwright.measure.passes import Passes
-from mixwright.measure.room import Room
+from mixwright.measure.room import CompletionLimit
 from mixwright.records import Example, Interval
 from mixwright.run.folder import read_yaml
 from mixwright.verdict.rules.next_steps import _list_steps_after_comparison
 from mixwright.verdict.rules.recommendation import PairBasis
 
-OTHERWISE = Room(40, "the longest answer of 3 items has 31 tokens")
+OTHERWISE = CompletionLimit(40, "the longest answer of 3 items has 31 tokens")
 
 
 class Ends:
@@ -102,7 +102,9 @@ def test_a_model_that_never_ends_its_answers_gets_the_room_of_the_data_and_no_mo
     room, continued = choose_room([endless], OTHERWISE, gold=31)
     assert (room.tokens, continued) == (32, 0)
     assert "do not end by themselves" in room.why
-    assert choose_room([endless], Room(512, "a worked solution"), gold=3)[0].tokens == 32, "as much as was written"
+    assert choose_room([endless], CompletionLimit(512, "a worked solution"), gold=3)[0].tokens == 32, (
+        "as much as was written"
+    )
     assert choose_room([endless, completed(5, 40)[0]], OTHERWISE, gold=3)[0].tokens == 56, "one of two models ends them"
 
 

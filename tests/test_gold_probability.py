@@ -38,8 +38,8 @@ def test_each_answer_and_its_end_is_read_on_more_items_than_are_answered() -> No
 
 
 def test_a_grader_of_one_string_says_so() -> None:
-    assert Exact().one_string
-    assert not Exact(ignore_case=True).one_string
+    assert Exact().accepts_gold_only
+    assert not Exact(ignore_case=True).accepts_gold_only
 
 
 def world(rng: np.random.Generator, items: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,12 +8,12 @@ from mixwright.estimates.intervals import t_quantile, t_tail
 from mixwright.estimates.judgement import SIGN_ALPHA, change_word, change_words, evidence, format_word
 from mixwright.estimates.outcome import Change
 
-FREEDOM = 20.0
+DF = 20.0
 
 
 def estimate(value: float, error: float = 0.01, seeds: int = 8) -> Estimate:
-    half = t_quantile(FREEDOM) * error
-    return Estimate(value, value - half, value + half, t_tail(value / error, FREEDOM), error, FREEDOM, seeds, 100)
+    half = t_quantile(DF) * error
+    return Estimate(value, value - half, value + half, t_tail(value / error, DF), error, DF, seeds, 100)
 
 
 def moved(success, depends=None, sampled=None, sampled_depends=None, *, error=0.01, seeds=8) -> Change:
@@ -62,19 +62,19 @@ def test_a_trial_of_few_seeds_tells_nothing(seeds: int, word: str) -> None:
 
 def test_evidence_is_the_largest_p_of_the_parts_and_1_for_the_other_sign() -> None:
     found = evidence(moved(0.05, 0.02))
-    assert found["improves"] == pytest.approx(t_tail(2.0, FREEDOM))
-    assert found["commonest"] == pytest.approx(t_tail(3.0, FREEDOM))
+    assert found["improves"] == pytest.approx(t_tail(2.0, DF))
+    assert found["commonest"] == pytest.approx(t_tail(3.0, DF))
     assert found["worsens"] == found["less dependent"] == found["sharper"] == 1.0
-    assert evidence(moved(0.05, 0.04), estimate(0.001))["improves"] == pytest.approx(t_tail(0.1, FREEDOM))
+    assert evidence(moved(0.05, 0.04), estimate(0.001))["improves"] == pytest.approx(t_tail(0.1, DF))
 
 
 def test_a_family_is_corrected_by_all_that_a_word_rests_on() -> None:
     """Success truly rises through S in 17 cells: with D uncorrected some cell is called improved far too often."""
     rng, wrong, naive = np.random.default_rng(3), 0, 0
     for _ in range(400):
-        cells = [moved(0.2, 0.01 * rng.standard_t(FREEDOM)) for _ in range(17)]
+        cells = [moved(0.2, 0.01 * rng.standard_t(DF)) for _ in range(17)]
         wrong += "improves" in change_words(cells)
-        naive += any(cell.success.low > 0 and cell.dependence.low > 0 for cell in cells)
+        naive += any(cell.estimate.low > 0 and cell.dependence.low > 0 for cell in cells)
     assert wrong / 400 <= 0.05
     assert naive / 400 > 0.2
 
@@ -94,5 +94,5 @@ def test_margins_are_told_in_points() -> None:
 
 @pytest.mark.parametrize(("p", "word"), [(SIGN_ALPHA, "no change"), (np.nextafter(SIGN_ALPHA, 0), "improves")])
 def test_a_p_of_exactly_one_in_twenty_is_not_under_it(p: float, word: str) -> None:
-    part = Estimate(0.02, 0.0, 0.04, float(p), 0.01, FREEDOM, 8, 100)
+    part = Estimate(0.02, 0.0, 0.04, float(p), 0.01, DF, 8, 100)
     assert change_word(Change(part, part, part, None, None, ())) == word

@@ -137,7 +137,7 @@ def test_tokens_are_drawn_as_often_as_their_probability(tiny):
 def test_samples_depend_on_the_seed_and_not_on_the_batching(tiny, monkeypatch):
     options = {"count": 3, "temperature": 1.0, "max_new_tokens": 5}
     together = tiny.sample(PROMPTS, **options, seed=7)
-    monkeypatch.setattr(batches, "MOST_TOKENS_PER_PASS", 40)
+    monkeypatch.setattr(batches, "MAX_TOKENS_PER_PASS", 40)
     apart = tiny.sample(PROMPTS, **options, seed=7)
     ids = [[sample.token_ids for sample in samples] for samples in together]
     assert ids == [[sample.token_ids for sample in samples] for samples in apart]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
-from mixwright.corpus.levels import MIN_ROWS_PER_BIN, MOST_BINS, MOST_LEVELS, bin_levels
+from mixwright.corpus.levels import MAX_BINS, MAX_LEVELS, MIN_ROWS_PER_BIN, bin_levels
 
 
 def test_few_levels_stay_as_they_are():
@@ -41,9 +41,9 @@ def test_bins_keep_the_order_and_are_not_many(values, missing):
     known = ~np.isnan(levels)
     assert (np.isnan(binned) == ~known).all()
     different = len(np.unique(levels[known]))
-    assert bool(notes) == (different > MOST_LEVELS)
+    assert bool(notes) == (different > MAX_LEVELS)
     if notes:
-        assert len(np.unique(binned[known])) <= max(1, min(MOST_BINS, len(values) // MIN_ROWS_PER_BIN))
+        assert len(np.unique(binned[known])) <= max(1, min(MAX_BINS, len(values) // MIN_ROWS_PER_BIN))
         assert set(binned[known]) <= set(levels[known])
         order = np.argsort(levels[known], kind="stable")
         assert (np.diff(binned[known][order]) >= 0).all()

@@ -12,7 +12,7 @@ from trainers_tiny import UNIFORM, grpo_config, make, model, read, rows, tokeniz
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, SteeringCallback, SteeringConfig
-from mixwright.records import CellPlan
+from mixwright.records import CellAssessment
 from mixwright.steer.pool import make_pool
 from mixwright.trainers.checks.setting_warnings import TOO_HARD_EVIDENCE, lint_too_hard
 
@@ -21,7 +21,10 @@ pytestmark = pytest.mark.filterwarnings(
 )
 TOO_HARD = replace(
     UNIFORM,
-    cells=(CellPlan("letters", 1.0, "hopeless", 0.0, 0.0, 8, 12), CellPlan("sums", 2.0, "lucky", 0.1, 0.1, 8, 12)),
+    cells=(
+        CellAssessment("letters", 1.0, "hopeless", 0.0, 0.0, 8, 12),
+        CellAssessment("sums", 2.0, "lucky", 0.1, 0.1, 8, 12),
+    ),
 )
 
 
@@ -30,7 +33,7 @@ def test_a_pool_that_is_mostly_too_hard(hard: int, said: bool) -> None:
     levels = [1.0] * (20 - hard) + [2.0] * (hard - 5) + [3.0] * 5
     pool = make_pool([str(n) for n in range(20)], ["t"] * 20, levels, None)
     states = {1.0: "reachable", 2.0: "hopeless", 3.0: "lucky"}
-    cells = tuple(CellPlan("t", level, state, 0.1, 0.05, 8, 1) for level, state in states.items())  # type: ignore[arg-type]
+    cells = tuple(CellAssessment("t", level, state, 0.1, 0.05, 8, 1) for level, state in states.items())  # type: ignore[arg-type]
     sentence = lint_too_hard(replace(UNIFORM, cells=cells), pool)
     assert (sentence is not None) == said
     if sentence is not None:

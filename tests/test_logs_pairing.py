@@ -18,13 +18,13 @@ from mixwright.logs.pairing import collect_items, pair_logs
 from mixwright.logs.swaps import FoundGrader, find_grader, find_swaps
 from mixwright.logs.tables import measure_task
 
-PLACE = RowLocation("log.jsonl", 1)
+LOCATION = RowLocation("log.jsonl", 1)
 
 
 def answer(
     item: str, prompt: str | None, gold: str | None = None, level: float | None = None, sample: str = ""
 ) -> LoggedAnswer:
-    return LoggedAnswer("t", item, {"score": 1.0}, PLACE, sample=sample, prompt=prompt, gold=gold, level=level)
+    return LoggedAnswer("t", item, {"score": 1.0}, LOCATION, sample=sample, prompt=prompt, gold=gold, level=level)
 
 
 def log(answers: list[LoggedAnswer], **said: str) -> EvaluationLog:
@@ -71,7 +71,7 @@ def test_the_order_of_lines_changes_no_table(rng: random.Random, count: int) -> 
             "t",
             str(n),
             {"score": float(n % 3 > 0)},
-            PLACE,
+            LOCATION,
             prompt=f"p{n}",
             gold=str(n),
             completion=str(n if n % 3 else -n - 1),
@@ -119,7 +119,7 @@ def test_settings_that_one_log_does_not_name_are_told() -> None:
     assert [one.message for one in found.apart] == ["only one of the logs says of it: temperature; these were not compared"]
     found = judge_logs(log(rows, temperature="0"), log(rows, temperature="1"), {})
     assert not found.judged
-    assert found.apart[0].blocks
+    assert found.apart[0].prevents_pass
     assert found.apart[0].message == "how it was run differs: temperature: 0 before, 1 after"
 
 
@@ -137,7 +137,7 @@ def test_settings_that_one_log_does_not_name_are_told() -> None:
 def test_the_first_metric_of_right_and_wrong_is_chosen(
     values: dict[str, list[float | None]], metric: str | None, why: str
 ) -> None:
-    answers = [LoggedAnswer("t", str(n), {name: own[n] for name, own in values.items()}, PLACE) for n in range(2)]
+    answers = [LoggedAnswer("t", str(n), {name: own[n] for name, own in values.items()}, LOCATION) for n in range(2)]
     task = LoggedTask(tuple(values))
     choice = choose_metric([task, task], [answers, answers])
     assert choice.metric == metric

@@ -85,7 +85,7 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
 
     before, after = side(), side()
     found = {
-        (part.task, part.level, part.is_whole_task): part.change.success
+        (part.task, part.level, part.is_whole_task): part.change.estimate
         for part in compare_cells(([before], [after]), "greedy")
     }
     assert len(found) == 27
@@ -96,4 +96,4 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
             included=lambda item, own=(task, level, whole): item[0] == own[0] and (own[2] or item[1] == own[1]),
         )
         assert alone is not None
-        assert alone.success == estimate
+        assert alone.estimate == estimate

@@ -22,6 +22,7 @@ from mixwright.mine.pairing import (
     distance,
     error_class,
     longer_chosen_share,
+    measure_margins,
     near_misses,
 )
 from mixwright.mine.stage import mine, write_mined
@@ -141,6 +142,16 @@ def test_pairs_are_right_and_wrong_answers_to_one_prompt(tmp_path: Path) -> None
     assert found.mined.rollouts == 6 * 8
     path = write_mined(found, tmp_path / "mine")
     assert json.loads(path.with_suffix(".json").read_text())["price"].startswith("48 rollouts")
+
+
+def test_a_margin_is_above_zero_where_the_right_answer_is_likelier() -> None:
+    learner: Any = Words({})  # a nat per token
+    row = Example("r", "add", "3 + 1 =", answer="4")
+    pairs = [
+        Candidate(0, "4", "444", "value", 0.5, -2, model_wrote_both=True),
+        Candidate(0, "444", "4", "value", 0.5, 2, model_wrote_both=True),
+    ]
+    assert measure_margins(learner, [row], pairs).tolist() == [2.0, -2.0]
 
 
 def test_the_null_has_the_same_prompts_and_chosen_answers(tmp_path: Path) -> None:

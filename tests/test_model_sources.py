@@ -150,10 +150,10 @@ def test_a_converted_folder_that_lost_its_settings_is_made_again(tmp_path: Path,
 
 def test_a_gguf_file_is_a_checkpoint_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "small.GGUF").write_bytes(b"")
-    assert Measuring(corpus="eval.jsonl").on_checkpoint(str(tmp_path / "small.GGUF"))
+    assert Measuring(corpus="eval.jsonl").measures_checkpoint(str(tmp_path / "small.GGUF"))
     (tmp_path / "settings.txt").write_text("")
     with pytest.raises(InputError, match=r"RUN\.YAML alone"):
-        Measuring(corpus="eval.jsonl").on_checkpoint(str(tmp_path / "settings.txt"))
+        Measuring(corpus="eval.jsonl").measures_checkpoint(str(tmp_path / "settings.txt"))
 
 
 def test_what_is_not_there_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

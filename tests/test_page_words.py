@@ -18,7 +18,7 @@ from mixwright.run.folder import RunFolder, read_json, write_json, write_measure
 from mixwright.verdict.page.blocks import Block, Headline, Paragraph, Terms
 from mixwright.verdict.page.terms import explain_once
 from mixwright.verdict.page.text import format_p
-from mixwright.verdict.rules.basis import MOST_ROWS_SETTING, PACE_SETTING, recommend_run
+from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING, recommend_run
 from mixwright.verdict.rules.claims import claims_between, explain_undecided, format_family
 from mixwright.verdict.rules.next_steps import list_next_steps, with_option
 from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis, recommend
@@ -94,7 +94,7 @@ def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str 
             "pass@1.swapped": [0.0] * 40,
         }
         write_measurements(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 40}))
-    settings = {"items": items, MOST_ROWS_SETTING: rows, "max_new_tokens": 32}
+    settings = {"items": items, LARGEST_CELL_ROWS_SETTING: rows, "max_new_tokens": 32}
     write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", command))
     if cut:
         write_json(run.notes, [Observation("cut", None, "warning", cut, 100, "cut", "raise it")])

@@ -18,7 +18,7 @@ from mixwright.plan.baseline import as_shares
 from mixwright.plan.forecast import attainable_gain, forecast
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Cell, CellPlan, TrainingSetup
+from mixwright.records import Cell, CellAssessment, TrainingSetup
 from mixwright.run.folder import read_plan, write_plan
 
 
@@ -122,7 +122,7 @@ def test_unknown_cells_are_treated_like_reachable_ones():
 
 
 def test_room_is_that_of_kappa_and_of_what_varies_within_a_prompt():
-    known = CellPlan("a", None, "reachable", 0.6, 0.0, 256, 10, swapped=0.5)
+    known = CellAssessment("a", None, "reachable", 0.6, 0.0, 256, 10, swapped=0.5)
     assert attainable_gain(known) == pytest.approx(0.2 * 0.8)
     assert attainable_gain(replace(known, learnability=0.06)) == pytest.approx(0.2 * 0.8 * 0.06 / 0.24)
     assert attainable_gain(replace(known, success=0.4)) == 0  # below S
@@ -143,7 +143,10 @@ def test_a_cell_of_few_prompts_is_judged_with_its_task():
 
 
 def test_forecast_by_hand():
-    known = [CellPlan("a", 1.0, "reachable", 0.5, 0.0, 256, 10), CellPlan("a", 2.0, "hopeless", 0.0, 0.0, 256, 10)]
+    known = [
+        CellAssessment("a", 1.0, "reachable", 0.5, 0.0, 256, 10),
+        CellAssessment("a", 2.0, "hopeless", 0.0, 0.0, 256, 10),
+    ]
     rows = [row("a", 1.0, 0.5, 0.402, 0.598), row("a", 2.0, 0.0, 0.0, 0.0)]
     (said,) = forecast(known, rows, {"a": 1.0}, steps=40)
     # gain 0.25 * (1 - 1/e) over two cells; standard error 0.05 of each of two measurements of one cell

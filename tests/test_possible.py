@@ -107,11 +107,11 @@ def test_claims_and_gate_read_the_bounds() -> None:
     before, after = [scores({CELL: [1] * 3 + [0] * 7})], [scores({CELL: [0] * 2 + [1] * 2 + [0] * 6})]
     found = estimate_change(before, after)
     assert found is not None
-    assert found.success.low == pytest.approx(-wilson(3, 10)[1], abs=1e-5)
+    assert found.estimate.low == pytest.approx(-wilson(3, 10)[1], abs=1e-5)
     assert found.sampled is not None
-    assert found.sampled.low == found.success.low
+    assert found.sampled.low == found.estimate.low
     assert found.swapped.low < -0.4  # nothing bounds a change of S but the width that it has
     (claim,) = claims_between((before, after), "greedy")
-    assert claim.difference.low == found.success.low
+    assert claim.difference.low == found.estimate.low
     (cell,) = check_protected(before, after, [CELL]).cells
-    assert cell.change == found.success
+    assert cell.change == found.estimate

@@ -42,7 +42,7 @@ def test_the_variance_of_one_cell_by_hand() -> None:
     size = (3.8415 + 100 * 0.2 * (0.25 + 0.5 / 8)) / (3.8415 + 40)  # of a move: 40 of 100 items move
     variance = 0.25 * 0.2 / 100 + 3.8415 * size / 99 / 100 + rest  # items, those not seen, rest; seeds and their rest cancel
     assert math.isclose(found.error, math.sqrt(variance), rel_tol=1e-6)
-    assert math.isclose(found.high, t_quantile(found.freedom) * found.error, rel_tol=1e-9)
+    assert math.isclose(found.high, t_quantile(found.df) * found.error, rel_tol=1e-9)
     noisy = expected_null_change([Cell("a", 100, 0.2)], 8, Noise(0.04, 0.25, 0.5))
     assert math.isclose(noisy.error**2 - found.error**2, 0.04**2 / 8, rel_tol=1e-6)
 

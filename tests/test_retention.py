@@ -15,7 +15,7 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
-from mixwright.measure.bursts import MOST_TIMES_WATCHED, Burst, half_life, watch_bursts
+from mixwright.measure.bursts import MAX_TIMES_WATCHED, Burst, half_life, watch_bursts
 from mixwright.measure.probes.retention import Retention, rarest
 from mixwright.records import Measurement
 from mixwright.run.preflight import check_settings
@@ -36,7 +36,7 @@ def test_a_half_life_is_found_again(true):
 
 
 def test_a_gain_that_stays_has_the_longest_half_life_that_can_be_told():
-    assert half_life(np.full(6, 0.4), SIZES.times) == pytest.approx(MOST_TIMES_WATCHED * 40)
+    assert half_life(np.full(6, 0.4), SIZES.times) == pytest.approx(MAX_TIMES_WATCHED * 40)
 
 
 class Weights(nn.Module):
@@ -68,7 +68,7 @@ def test_what_nothing_overwrites_is_kept_and_what_is_shared_is_lost():
     kept, model = watched(2, apart)
     assert kept["burst_gain"].value > 0.5
     assert kept["retained@40"].value == pytest.approx(1, abs=1e-6)
-    assert kept["half_life"].value == pytest.approx(MOST_TIMES_WATCHED * 40)
+    assert kept["half_life"].value == pytest.approx(MAX_TIMES_WATCHED * 40)
     assert kept["common_rise"].value == 0
     lost, _ = watched(1, against)
     assert lost["burst_gain"].value == pytest.approx(0.45, abs=0.1)  # 20 steps of half of 0.05, the first 5 shorter

@@ -326,13 +326,13 @@ def test_a_budget_of_mining_changes_sizes_alone_and_a_begun_folder_keeps_them(
 ) -> None:
     timed: list[int] = []
 
-    def time_alike(configs: dict[str | None, RunConfig], base: Path) -> Timings:
+    def time_alike(configs: dict[str | None, RunConfig], relative_to: Path) -> Timings:
         timed.append(len(configs))
         return {name: (config, replace(TIMING, step_seconds=0.5)) for name, config in configs.items()}
 
     monkeypatch.setattr(run_budget, "_time_configs", time_alike)
     monkeypatch.setattr(run_budget, "held_out_data", lambda settings, corpus: DATA)
-    monkeypatch.setattr(run_budget, "read_corpus", lambda corpus, base: samples.minable())
+    monkeypatch.setattr(run_budget, "read_corpus", lambda corpus, relative_to: samples.minable())
     adapters = {"lora": {"rank": 4}}
     train = replace(SFT.train, adapter="lora", adapters=adapters, learning_rate=3e-4)
     mine = MineConfig(options={"pruning": {"steps": 90, "runs": 2}})

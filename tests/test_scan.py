@@ -50,7 +50,7 @@ def rows(tiny: Learner) -> list[ScanRow]:
 
 def read(tiny: Learner, rows: list[ScanRow], group: str) -> dict[str, np.ndarray]:
     (made,) = column_groups([group]).values()
-    return dict(made.read(rows, scan_passes(tiny, rows, made.PASSES)))
+    return dict(made.compute(rows, scan_passes(tiny, rows, made.PASSES)))
 
 
 def distributions(tiny: Learner, ids: list[int]) -> torch.Tensor:
@@ -117,7 +117,7 @@ def test_an_undeclared_pass_is_not_read(tiny: Learner, rows: list[ScanRow]) -> N
 def test_rollouts_count_what_the_grader_takes(tiny: Learner, rows: list[ScanRow]) -> None:
     (group,) = column_groups(["pass_1"]).values()
     passes = scan_passes(tiny, rows, group.PASSES)
-    found = group.read(rows, passes)
+    found = group.compute(rows, passes)
     for i, made in enumerate(passes.rollouts):
         if made is None:
             assert rows[i].example.answer is None

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_selectors import group, pool, scene
 
-from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
+from mixwright.records import CellAssessment, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine, Staleness
 from mixwright.steer.ledger import read_rewards
 from mixwright.steer.pool import make_pool
@@ -179,7 +179,7 @@ def test_no_cell_starves_and_re_evaluations_keep_to_their_share(success, seed):
 
 def test_staleness_is_noise_free_then_told_once():
     here = pool(levels=(1.0, 2.0), each=50)
-    known = tuple(CellPlan("t", level, "reachable", 0.5, 0.0, 256, 50, 0.44, 0.56) for level in (1.0, 2.0))
+    known = tuple(CellAssessment("t", level, "reachable", 0.5, 0.0, 256, 50, 0.44, 0.56) for level in (1.0, 2.0))
     engine = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}),), known), here, seed=0)
     assert engine.staleness() == {"band_moved": 0.0, "stale_since": None, "in_band_yield": None}
 

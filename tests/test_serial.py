@@ -18,7 +18,7 @@ from mixwright.config import (
     WarmupConfig,
 )
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Forecast, Plan, Stage, from_data
+from mixwright.records import CellAssessment, Forecast, Plan, Stage, from_data
 
 CORPUS = {"train": "a.jsonl"}
 SECTIONS: dict[str, tuple[type, type, dict[str, Any], str, str]] = {
@@ -37,7 +37,7 @@ SECTIONS: dict[str, tuple[type, type, dict[str, Any], str, str]] = {
     "train": (RunConfig, TrainConfig, {"corpus": CORPUS, "train": {"stepz": 60}}, "train.stepz", "steps"),
     "trial": (RunConfig, TrialConfig, {"corpus": CORPUS, "trial": {"sedes": 1}}, "trial.sedes", "seeds"),
     "stages.0": (Plan, Stage, {"planner": "p", "stages": [{"selektor": "x"}]}, "stages.0.selektor", "selector"),
-    "cells.0": (Plan, CellPlan, {"planner": "p", "stages": [], "cells": [{"suces": 1}]}, "cells.0.suces", "success"),
+    "cells.0": (Plan, CellAssessment, {"planner": "p", "stages": [], "cells": [{"suces": 1}]}, "cells.0.suces", "success"),
     "forecast.0": (Plan, Forecast, {"planner": "p", "stages": [], "forecast": [{"befor": 1}]}, "forecast.0.befor", "before"),
 }
 """Section -> what is read, the record that the typo stands in, the data, the place told, the name meant."""

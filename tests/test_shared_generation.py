@@ -32,7 +32,7 @@ def written(one: Learner, **how: Any) -> list[list[tuple[int, ...]]]:
 def test_tokens_are_those_of_batches_however_many_prompts_are_side_by_side(
     monkeypatch: pytest.MonkeyPatch, temperature: float, rows: int
 ) -> None:
-    monkeypatch.setattr(shared_generation, "MOST_ROWS", rows)
+    monkeypatch.setattr(shared_generation, "MAX_ROWS", rows)
     one, other = learner(), learner()
     other.shares_prompts = False
     assert written(one, temperature=temperature) == written(other, temperature=temperature)
@@ -40,7 +40,7 @@ def test_tokens_are_those_of_batches_however_many_prompts_are_side_by_side(
 
 
 def test_a_prompt_enters_when_another_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_generation, "MOST_ROWS", 2)
+    monkeypatch.setattr(shared_generation, "MAX_ROWS", 2)
     one, widths = learner(), list[int]()
     jobs = [GenerationJob(one.encode(prompt), 1, (), (place, 1, 0)) for place, prompt in enumerate(PROMPTS[:4])]
     call = one.model.forward

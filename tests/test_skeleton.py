@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.skeleton import MOST_CHARACTERS, skeleton
+from mixwright.skeleton import MAX_CHARACTERS, skeleton
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_both_ends_of_a_long_text_show():
 @given(st.text(max_size=600))
 def test_forms_are_short_plain_and_stable(text):
     form = skeleton(text)
-    assert len(form) <= MOST_CHARACTERS
+    assert len(form) <= MAX_CHARACTERS
     assert all(character.isprintable() or character == "\n" for character in form)
     assert form == skeleton(f"\n{text} ")
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.page.blocks import Claims, Fold, HeatMap, Paragraph, Table
 from mixwright.verdict.rules.claims import (
-    MOST_CELLS_NAMED,
+    MAX_CELLS_NAMED,
     claims_between,
     explain_undecided,
     format_family,
@@ -94,11 +94,11 @@ def test_small_cells_are_not_counted_among_what_items_cannot_decide(tmp_path: Pa
 
 def test_a_long_list_of_small_cells_is_cut() -> None:
     cells: dict[tuple[str, float | None], list[int]] = {
-        (f"t{place:02}", None): [0, 1] for place in range(MOST_CELLS_NAMED + 3)
+        (f"t{place:02}", None): [0, 1] for place in range(MAX_CELLS_NAMED + 3)
     }
     side = [scores(cells)]
     told = format_not_judged(claims_between((side, side), "greedy"))
-    assert told.startswith(f"{MOST_CELLS_NAMED + 3} cells")
+    assert told.startswith(f"{MAX_CELLS_NAMED + 3} cells")
     assert told.endswith("t07 and 3 more")
 
 

@@ -172,10 +172,12 @@ def test_the_weight_of_a_cell_is_by_kappa_softly_and_by_hand():
     selector.begin(place)
     both, alike = np.array([0, 1]), 0.3  # nothing is known of how alike the rollouts of a prompt are
     # at .55 kappa is .55 and (.55 - .4) / .6 = .25; at .4 it is .4 and 0, which leaves the weight of a cell under the band
-    assert selector.worth(np.array([0.55, 0.55]), both) == pytest.approx([0.99 * (1 - alike), 0.75 * (1 - alike)])
-    assert selector.worth(np.array([0.4, 0.4]), both) == pytest.approx([0.96 * (1 - alike), selector.weight_below])
+    assert selector.draw_weight(np.array([0.55, 0.55]), both) == pytest.approx([0.99 * (1 - alike), 0.75 * (1 - alike)])
+    assert selector.draw_weight(np.array([0.4, 0.4]), both) == pytest.approx([0.96 * (1 - alike), selector.weight_below])
     # the band is of plain success, whatever S is
-    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.weight_below, selector.weight_above])
+    assert selector.draw_weight(np.array([0.09, 0.91]), both) == pytest.approx(
+        [selector.weight_below, selector.weight_above]
+    )
 
 
 def test_a_batch_draws_no_example_twice_while_candidates_allow():

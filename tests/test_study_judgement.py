@@ -55,10 +55,10 @@ def test_a_gain_is_as_large_as_said_and_drift_is_none_of_dependence() -> None:
     rng = np.random.default_rng(0)
     arms = [changes.Arm(gain=0.05), changes.Arm(), changes.Arm(0.8)]
     found = [changes.trial(arms, 8, (60,) * 17, rng)[0] for _ in range(12)]
-    assert np.mean([one[0].success.value for one in found]) == pytest.approx(0.05, abs=0.01)
+    assert np.mean([one[0].estimate.value for one in found]) == pytest.approx(0.05, abs=0.01)
     depends = [one[0].dependence.value - one[1].dependence.value for one in found]
     assert np.mean(depends) == pytest.approx(0.0, abs=0.01)
-    assert np.mean([one[0].success.value - one[1].success.value for one in found]) > 0.02
+    assert np.mean([one[0].estimate.value - one[1].estimate.value for one in found]) > 0.02
     assert np.mean([one[0].swapped.value - one[1].swapped.value for one in found]) > 0.02
 
 

@@ -15,7 +15,7 @@ from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import Alarm, CellPlan, Plan, Stage
+from mixwright.records import Alarm, CellAssessment, Plan, Stage
 from mixwright.steer.pool import answer_key
 from mixwright.trainers.canaries.generated import schedule_passes
 from mixwright.trainers.steering import make_dataset_pool, make_run, with_row_numbers
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.filterwarnings(
 
 def mastered_plan() -> Plan:
     cells = (
-        CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
-        CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+        CellAssessment("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
+        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
     )
     stage = Stage("grpo", "grpo", 10, {"letters": 0.5, "sums": 0.5}, monitors=("canary",), controllers=("drift",))
     return Plan("test", (stage,), cells)
@@ -241,7 +241,10 @@ def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.Lo
 
 
 def test_the_plans_chance_levels_and_the_answers_of_the_rows_are_used(tmp_path: Path) -> None:
-    cells = (CellPlan("letters", 1.0, "lucky", 0.5, 0.5, 64, 12), CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
+    cells = (
+        CellAssessment("letters", 1.0, "lucky", 0.5, 0.5, 64, 12),
+        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+    )
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(Plan("test", UNIFORM.stages, cells)))
     pool = trainer.steered.pool
     assert [cell.chance for cell in pool.cells] == [0.5, 0.0]

@@ -15,8 +15,8 @@ from trainers_tiny import UNIFORM, make, read, script
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import Action, CellPlan
-from mixwright.steer.beside.replay import read_tape
+from mixwright.records import Action, CellAssessment
+from mixwright.steer.beside.replay import read_recorded_run
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -82,12 +82,15 @@ def test_training_again_takes_nothing_that_was_drawn_ahead_for_its_own(tmp_path:
         ]
     assert [draw["example"] for draw in table] == [ids[row] for row in trainer.steered.draws.rows]
     assert trainer.steered.proof()["largest_lag"] <= before - 6 + 2
-    tape = read_tape(tmp_path / "steering", trainer.steered.pool)
-    assert [ids[row] for row in tape.rows[:12]] == [group.example for groups in seen for group in groups]
+    recorded_run = read_recorded_run(tmp_path / "steering", trainer.steered.pool)
+    assert [ids[row] for row in recorded_run.rows[:12]] == [group.example for groups in seen for group in groups]
 
 
 def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
-    cells = (CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12), CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
+    cells = (
+        CellAssessment("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
+        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+    )
     plan = replace(UNIFORM, stages=(replace(UNIFORM.stages[0], monitors=("canary",)),), cells=cells)
 
     def sums_only(task: list[str], completions: list[str], **kwargs: Any) -> list[float | None]:

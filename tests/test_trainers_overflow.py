@@ -26,10 +26,13 @@ from trl import GRPOTrainer
 
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
-CELLS = (CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12), CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12))
+CELLS = (
+    CellAssessment("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
+    CellAssessment("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
+)
 SHARES = {"letters": 0.5, "sums": 0.5}
 SAVED = {"max_steps": 6, "save_strategy": "steps", "save_steps": 1}
 

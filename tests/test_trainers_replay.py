@@ -15,7 +15,7 @@ from trainers_tiny import UNIFORM, grpo_config, parameters, read, rows, saved_mo
 from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, Plan, Stage
-from mixwright.steer.beside.replay import read_tape, steps_made
+from mixwright.steer.beside.replay import read_recorded_run, steps_made
 from mixwright.trainers.steering import make_dataset_pool, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")
@@ -98,18 +98,25 @@ def test_a_tape_knows_its_steps_and_refuses_what_it_cannot_serve(source: tuple[P
     assert steps_made(source[0]) == STEPS
     steering = SteeringConfig(UNIFORM)
     pool = make_dataset_pool(with_row_numbers(rows(), "x"), steering)
-    tape = read_tape(source[0], pool)
-    assert [pool.ids[row] for row in tape.rows] == pq.read_table(source[0] / "draws.parquet")["example"].to_pylist()
-    assert tape.actions(STEPS, 0.04, 1.0) == []
-    assert [action.kind for action in tape.actions(2, 0.04, 1.0)] == ["refuse", "skip_step", "coefficient", "lr_factor"]
-    assert [action.kind for action in tape.actions(3, 0.1, 0.5)] == ["refuse"], "what holds already is not said again"
+    recorded_run = read_recorded_run(source[0], pool)
+    assert [pool.ids[row] for row in recorded_run.rows] == pq.read_table(source[0] / "draws.parquet")["example"].to_pylist()
+    assert recorded_run.actions(STEPS, 0.04, 1.0) == []
+    assert [action.kind for action in recorded_run.actions(2, 0.04, 1.0)] == [
+        "refuse",
+        "skip_step",
+        "coefficient",
+        "lr_factor",
+    ]
+    assert [action.kind for action in recorded_run.actions(3, 0.1, 0.5)] == ["refuse"], (
+        "what holds already is not said again"
+    )
     with pytest.raises(InputError, match="examples of this run"):
-        read_tape(source[0], make_dataset_pool(with_row_numbers(rows(2), "x"), steering))
+        read_recorded_run(source[0], make_dataset_pool(with_row_numbers(rows(2), "x"), steering))
     with pytest.raises(InputError, match=r"steps.jsonl of a finished run"):
         steps_made(tmp_path)
     (tmp_path / "steps.jsonl").write_text('{"step": 0, "lr_factor": 1.0}\n', encoding="utf-8")
     with pytest.raises(InputError, match="whether a step was skipped"):
-        read_tape(tmp_path, pool)
+        read_recorded_run(tmp_path, pool)
 
 
 def test_a_run_of_sft_is_served_again_too(tmp_path: Path) -> None:

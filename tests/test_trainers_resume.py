@@ -13,15 +13,15 @@ from trainers_tiny import grpo_config, model, parameters, rows, tokenizer, vowel
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
 )
 
 CELLS = (
-    CellPlan("letters", 1.0, "hopeless", 0.3, 0.0, 64, 12),
-    CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
+    CellAssessment("letters", 1.0, "hopeless", 0.3, 0.0, 64, 12),
+    CellAssessment("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
 )
 PLAN = Plan(
     "test",

@@ -18,7 +18,7 @@ from trl import SFTTrainer
 
 from mixwright import SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -157,8 +157,8 @@ def test_the_drop_is_the_loss_before_minus_the_loss_now(tmp_path: Path) -> None:
 
 def watching(monitors: tuple[str, ...] = ("canary",), **stage: Any) -> Plan:
     cells = (
-        CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
-        CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+        CellAssessment("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
+        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
     )
     return Plan("test", (Stage("sft", "sft", 10, {"letters": 0.5, "sums": 0.5}, monitors=monitors, **stage),), cells)
 

@@ -25,7 +25,7 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.stage import measure_learner, settings_after
-from mixwright.measure.transfers import RunSizes, watch_transfer
+from mixwright.measure.transfers import RunSizes, measure_transfer
 from mixwright.plan.planners.transfer_order import TransferOrder
 from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup
 
@@ -181,7 +181,7 @@ def test_the_best_order_is_tried_longer_where_orders_differ_and_only_there(confl
 
     model = nn.ParameterList([torch.zeros(3)])
     sizes = RunSizes(steps=30, batch=12, learning_rate=0.1, seeds=3, pairs=True, confirm_steps_factor=4)
-    found = watch_transfer(model, losses, read, train, sizes, np.random.default_rng(0))
+    found = measure_transfer(model, losses, read, train, sizes, np.random.default_rng(0))
     rows = {(row.task, row.name): row for row in found}
     assert rows["a", "change by b"].value == pytest.approx(-float(conflict))
     short, tried = 3 * (3 + 6 + 3) * 30, 3 * (3 + 3) * 4 * 30

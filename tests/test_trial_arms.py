@@ -10,7 +10,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
-from mixwright.records import Cell, CellPlan, Example, Plan, Stage
+from mixwright.records import Cell, CellAssessment, Example, Plan, Stage
 from mixwright.trial.arm_roles import assign_roles, builtin_arm, idle_ablations, next_seed_of_base, null_name, why_left_out
 from mixwright.trial.training import corpus_reward
 
@@ -30,7 +30,7 @@ PLAN = Plan(
             options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "patience": 5}},
         ),
     ),
-    cells=(CellPlan("gcd", 1.0, "mastered", 0.95, 0.3, 256, 30),),
+    cells=(CellAssessment("gcd", 1.0, "mastered", 0.95, 0.3, 256, 30),),
     why={"stages.0.weights.gcd": "reachable"},
 )
 ROLES = {

@@ -12,7 +12,7 @@ from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.bases import seed_after
-from mixwright.records import CellPlan, Example, Judgement, Plan, Stage, TrialResult
+from mixwright.records import CellAssessment, Example, Judgement, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_plan
 from mixwright.trial import summary
 from mixwright.trial.arm_roles import make_branch
@@ -35,9 +35,9 @@ PLAN = Plan(
         ),
     ),
     (
-        CellPlan("copy", 1.0, "mastered", 0.9, 0.1, 64, 20),
-        CellPlan("copy", 2.0, "reachable", 0.4, 0.1, 64, 20),
-        CellPlan("flip", None, "reachable", 0.4, 0.1, 64, 20),
+        CellAssessment("copy", 1.0, "mastered", 0.9, 0.1, 64, 20),
+        CellAssessment("copy", 2.0, "reachable", 0.4, 0.1, 64, 20),
+        CellAssessment("flip", None, "reachable", 0.4, 0.1, 64, 20),
     ),
 )
 CONFIG = RunConfig(
@@ -282,7 +282,7 @@ def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finis
 def replan(corpus, measured):
     """The plan of shuffled levels: it shows that what was measured on them arrives here."""
     assert [row.level for row in measured[0] if row.name == "greedy" and row.task == "copy" and row.example]
-    cells = tuple(CellPlan(cell.task, cell.level, "unknown", None, 0.0, 0, cell.count) for cell in corpus.cells())
+    cells = tuple(CellAssessment(cell.task, cell.level, "unknown", None, 0.0, 0, cell.count) for cell in corpus.cells())
     return Plan("anew", (Stage("x", "grpo", 99, {"copy": 0.25, "flip": 0.75}, selector="uniform"),), cells)
 
 
@@ -409,7 +409,7 @@ def test_a_branch_that_was_stopped_at_its_end_writes_no_answer_again(finished, t
     names = {path.name for path in final.iterdir()}
     final.rename(folder)
     (folder / "branch.json").unlink()
-    branch.write_json(folder / branch.TRAINED_FILE, branch.Trained(job.digest))
+    branch.write_json(folder / branch.TRAINED_FILE, branch.TrainedMarker(job.digest))
     remove = shutil.rmtree
 
     def stop(where, *how, **named):

@@ -27,7 +27,7 @@ def moved(before: float, after: float, outcome: Outcome, name: str) -> Change:
         [ItemScores({name: {("t", None, str(i)): value + step * (i % turn) for i in range(40)}})] * SEEDS
         for value, step, turn in ((before, 0.001, 5), (after, 0.002, 7))
     ]
-    found = estimate_change(*sides, decoding=outcome)
+    found = estimate_change(*sides, outcome=outcome)
     assert found is not None
     return found
 
@@ -39,10 +39,10 @@ def flat(value: float) -> ItemScores:
 def test_the_interval_of_nats_is_that_of_their_spread_alone() -> None:
     """Half an item more and less keeps shares of 0 and 1 honest; a tenth of a nat would drown in it."""
     sides = ([flat(2.0)], [ItemScores({"loss": {("t", None, str(i)): 1.9 - 0.01 * (-1) ** i for i in range(40)}})])
-    found = estimate_change(*sides, decoding="loss")
+    found = estimate_change(*sides, outcome="loss")
     assert found is not None
-    assert found.success.value == pytest.approx(0.1)
-    assert found.success.error == pytest.approx(math.sqrt(40 * 0.01**2 / 39 / 40))
+    assert found.estimate.value == pytest.approx(0.1)
+    assert found.estimate.error == pytest.approx(math.sqrt(40 * 0.01**2 / 39 / 40))
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_the_primary_outcome_follows_from_the_probes(probes: tuple[str, ...], ex
 def test_a_loss_that_fell_improves_and_is_told_as_a_fall_in_nats() -> None:
     found = moved(2.31, 1.98, "loss", "loss")
     mean = sum(0.002 * (i % 7) - 0.001 * (i % 5) for i in range(40)) / 40
-    assert found.success.value == pytest.approx(0.33 - mean)
+    assert found.estimate.value == pytest.approx(0.33 - mean)
     assert change_word(found) == "improves"
-    assert format_change(found.success, "loss").startswith("-0.326 nats per token [-0.3")
+    assert format_change(found.estimate, "loss").startswith("-0.326 nats per token [-0.3")
     assert change_word(moved(1.98, 2.31, "loss", "loss")) == "worsens"
     sides = [[flat(2.0)] * SEEDS] * 2
-    still = estimate_change(*sides, decoding="loss")
+    still = estimate_change(*sides, outcome="loss")
     assert still is not None
-    assert (still.success.value, still.success.p, change_word(still)) == (0.0, 1.0, "no change")
+    assert (still.estimate.value, still.estimate.p, change_word(still)) == (0.0, 1.0, "no change")
     assert format_word("no change", 0.05, "loss") == "no change beyond 0.05 nats per token"
     assert format_word("no change", 0.05) == "no change beyond 5 points"
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from mixwright.catalog import create
 from mixwright.estimates.intervals import wilson
-from mixwright.records import CellPlan, Claim, Measurement, Observation, Plan, Stage
+from mixwright.records import CellAssessment, Claim, Measurement, Observation, Plan, Stage
 from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements, write_plan
 from mixwright.verdict.page.blocks import Fold, Headline, HeatMap, Paragraph, Table, Terms
 from mixwright.verdict.page.terms import MEANING_BY_TERM, explain_once
@@ -39,7 +39,7 @@ def half_right(folder: Path, *, aggregate: bool = False) -> RunFolder:
         if aggregate:
             rows.append(Measurement("competence", "t", "chance", 0.25, 0.14, 0.40, ITEMS, "share", 1.0))
         write_measurements(run.measurements(name), rows)
-    cell = CellPlan("t", 1.0, "lucky", 0.25, 0.31, 320, 200, swapped=0.25, kappa=0.0, kappa_high=0.05)
+    cell = CellAssessment("t", 1.0, "lucky", 0.25, 0.31, 320, 200, swapped=0.25, kappa=0.0, kappa_high=0.05)
     write_plan(run.plan, Plan("difficulty", (Stage("grpo", "grpo", 10, {"t": 1.0}),), (cell,)))
     shown = ({"level": 1.0, "answer": "7", "rows": 88, "chance": 0.44},)
     text = "t@1: 44.0% (± 6 points) are right without the skill (constant 7)."

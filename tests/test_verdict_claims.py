@@ -30,8 +30,8 @@ from mixwright.verdict.rules.evidence import arm_branches, comparisons, headline
 CELL = ("t", 1.0)
 
 
-def one(before: ItemScores, after: ItemScores, decoding="greedy") -> Claim:
-    (claim,) = claims_between(([before], [after]), decoding)
+def one(before: ItemScores, after: ItemScores, outcome="greedy") -> Claim:
+    (claim,) = claims_between(([before], [after]), outcome)
     return claim
 
 
@@ -143,11 +143,11 @@ def test_words_with_a_sign_survive_holm() -> None:
 
     alone = compare_cells(sides(1), "greedy")[0]
     assert alone.word == "improves"
-    assert alone.adjusted_p == pytest.approx(alone.change.success.p)
+    assert alone.adjusted_p == pytest.approx(alone.change.estimate.p)
     many = compare_cells(sides(30), "greedy")[0]
-    assert many.adjusted_p == pytest.approx(30 * alone.change.success.p)
+    assert many.adjusted_p == pytest.approx(30 * alone.change.estimate.p)
     assert many.word == "cannot tell"
-    assert many.change.success == alone.change.success
+    assert many.change.estimate == alone.change.estimate
 
 
 @pytest.mark.parametrize(

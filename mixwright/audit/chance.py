@@ -23,7 +23,7 @@ PROMPT_CHARACTERS_READ = 4000
 TEMPLATE_WORD_MIN_SHARE = 0.2
 """A word in this share of a task's prompts belongs to its template: several phrasings of one task are still templates."""
 
-COMMON_WORD_MIN_SHARE, FEWEST_COMMON_WORDS = 0.9, 2
+COMMON_WORD_MIN_SHARE, MIN_COMMON_WORDS = 0.9, 2
 """A word in this share of a task's prompts belongs to a wording that all of them have; how many such words make one."""
 
 
@@ -110,10 +110,10 @@ class Template:
 
 
 def common_words(prompts: Sequence[str]) -> frozenset[str]:
-    """Words that stand in nearly all of these prompts; none where they are fewer than `FEWEST_COMMON_WORDS`."""
+    """Words that stand in nearly all of these prompts; none where they are fewer than `MIN_COMMON_WORDS`."""
     counts = Counter(word for prompt in prompts for word in set(tokens(prompt)) if word[0].isalpha())
     common = frozenset(word for word, count in counts.items() if count >= COMMON_WORD_MIN_SHARE * len(prompts))
-    return common if len(common) >= FEWEST_COMMON_WORDS else frozenset()
+    return common if len(common) >= MIN_COMMON_WORDS else frozenset()
 
 
 def chance_explains(count: int, expected: float) -> bool:

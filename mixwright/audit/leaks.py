@@ -9,7 +9,7 @@ import numpy as np
 
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.overlap import Overlap, find_overlap
-from mixwright.audit.rows import MOST_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
+from mixwright.audit.rows import MAX_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
 from mixwright.audit.text import normal_words
 from mixwright.audit.wrapped import WrappedIndex
 from mixwright.corpus import Corpus
@@ -17,7 +17,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Example
 
-MOST_ROWS_INDEXED = 5000
+MAX_ROWS_INDEXED = 5000
 """Held-out rows that are looked for inside other texts, and nearly."""
 NEAR_SIMILARITY = 0.7
 
@@ -59,7 +59,7 @@ def _search_leaks(corpus: Corpus) -> Leaks:
     prints = fingerprints(corpus, with_further_texts=True)
     reader = Reader(corpus)
     overlap = _accept_graded_answers(corpus, reader, find_overlap(prints))
-    wrapped_index = WrappedIndex(reader.sample(overlap.held_out[overlap.partner < 0], MOST_ROWS_INDEXED))
+    wrapped_index = WrappedIndex(reader.sample(overlap.held_out[overlap.partner < 0], MAX_ROWS_INDEXED))
     rows = tuple(wrapped_index.rows)
     near_index = NearIndex(rows, NEAR_SIMILARITY)
     wrapped: dict[int, tuple[int, bool, bool]] = {}
@@ -82,7 +82,7 @@ def _search_leaks(corpus: Corpus) -> Leaks:
 
 def _accept_graded_answers(corpus: Corpus, reader: Reader, overlap: Overlap) -> Overlap:
     """The overlap, where answers that the task's grader takes for right are the same answers."""
-    positions = np.flatnonzero(overlap.other_answer)[:MOST_PAIRS_LISTED]
+    positions = np.flatnonzero(overlap.other_answer)[:MAX_PAIRS_LISTED]
     partners = overlap.partner[positions]
     examples = reader.examples(np.unique(np.concatenate([overlap.held_out[positions], partners])))
     train_answers = {row.number: row.answer for row in reader.rows(np.unique(partners))}

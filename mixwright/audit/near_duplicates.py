@@ -39,7 +39,7 @@ COPIES_SHARE = 0.1
 """Share of the pairs worded alike that agree, from which on they are copies and no siblings."""
 UNSEEN_PAIR_ROWS = 1.0
 """Rows that a pair which was not seen may stand for."""
-MOST_TRAIN_ROWS_INDEXED = 5000
+MAX_TRAIN_ROWS_INDEXED = 5000
 """Train rows that near-duplicates are looked for; an even sample where there are more."""
 ROWS_COMPARED_PER_TASK = 200
 """Rows of a task that its null is worked out on."""
@@ -247,7 +247,7 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
         train: int64, row numbers of the train rows, each of those that repeat an earlier one left out.
         similarity: least Jaccard similarity of word runs, 0..1.
     """
-    index = NearIndex(reader.sample(train, MOST_TRAIN_ROWS_INDEXED), similarity)
+    index = NearIndex(reader.sample(train, MAX_TRAIN_ROWS_INDEXED), similarity)
     is_searched = np.zeros(len(corpus), bool)
     is_searched[train] = True
     repeating_row: dict[int, int] = {}

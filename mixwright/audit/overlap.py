@@ -11,7 +11,7 @@ import numpy as np
 
 from mixwright.audit.rows import Fingerprints
 
-TALK_CHATS = 3
+MIN_CHATS_WITH_TALK = 3
 """Chats of one split from which on a turn that all of them have is talk."""
 
 
@@ -41,39 +41,39 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
     row_count, row_of_text = len(prints.task) - len(prints.row_of_extra_text), prints.row
     is_question = ~_find_talk(prints)
-    held_out_texts = np.flatnonzero(is_question & prints.held_out)
-    train_texts = np.flatnonzero(is_question & ~prints.held_out)
+    held_out_text_indices = np.flatnonzero(is_question & prints.held_out)
+    train_text_indices = np.flatnonzero(is_question & ~prints.held_out)
     item, prompt = prints.combined(prints.normal, prints.final), prints.normal
-    match_by_prompt = _first_match(prompt[train_texts], prompt[held_out_texts])
-    match_by_item = _first_match(item[train_texts], item[held_out_texts])
-    unanswered_train_texts = train_texts[prints.final[train_texts] == 0]
-    match_by_open = _first_match(prompt[unanswered_train_texts], prompt[held_out_texts])
-    is_unanswered = (prints.final[held_out_texts] == 0) & (match_by_prompt >= 0)
-    is_shared = (match_by_item >= 0) | (match_by_open >= 0) | is_unanswered
-    best_match = np.full(len(held_out_texts), -1, np.int64)
+    match_by_prompt = _first_match(prompt[train_text_indices], prompt[held_out_text_indices])
+    match_by_item = _first_match(item[train_text_indices], item[held_out_text_indices])
+    unanswered_train_indices = train_text_indices[prints.final[train_text_indices] == 0]
+    match_by_unanswered = _first_match(prompt[unanswered_train_indices], prompt[held_out_text_indices])
+    is_unanswered = (prints.final[held_out_text_indices] == 0) & (match_by_prompt >= 0)
+    is_shared = (match_by_item >= 0) | (match_by_unanswered >= 0) | is_unanswered
+    best_match = np.full(len(held_out_text_indices), -1, np.int64)
     # the best match is written last
-    for match, texts in (
-        (match_by_prompt, train_texts),
-        (match_by_open, unanswered_train_texts),
-        (match_by_item, train_texts),
+    for match, text_indices in (
+        (match_by_prompt, train_text_indices),
+        (match_by_unanswered, unanswered_train_indices),
+        (match_by_item, train_text_indices),
     ):
-        best_match[match >= 0] = texts[match[match >= 0]]
-    is_copied = np.isin(item[train_texts], item[held_out_texts]) | np.isin(
-        prompt[train_texts], prompt[held_out_texts][is_unanswered]
+        best_match[match >= 0] = text_indices[match[match >= 0]]
+    is_copied = np.isin(item[train_text_indices], item[held_out_text_indices]) | np.isin(
+        prompt[train_text_indices], prompt[held_out_text_indices][is_unanswered]
     )
-    is_copied |= (prints.final[train_texts] == 0) & np.isin(prompt[train_texts], prompt[held_out_texts])
+    is_copied |= (prints.final[train_text_indices] == 0) & np.isin(prompt[train_text_indices], prompt[held_out_text_indices])
     copied = np.zeros(row_count, bool)
-    copied[row_of_text[train_texts[is_copied]]] = True
+    copied[row_of_text[train_text_indices[is_copied]]] = True
 
-    held_out = held_out_texts[held_out_texts < row_count]
-    held_out_position_of_text = np.searchsorted(held_out, row_of_text[held_out_texts])  # each text's held-out row
+    held_out = held_out_text_indices[held_out_text_indices < row_count]
+    held_out_position_of_text = np.searchsorted(held_out, row_of_text[held_out_text_indices])  # each text's held-out row
     shared, exact, prompt_in_train = (np.zeros(len(held_out), bool) for _ in range(3))
     shared[held_out_position_of_text[is_shared]], prompt_in_train[held_out_position_of_text[match_by_prompt >= 0]] = (
         True,
         True,
     )
-    is_exact = (prints.exact[held_out_texts] != 0) & (
-        _first_match(prints.exact[train_texts], prints.exact[held_out_texts]) >= 0
+    is_exact = (prints.exact[held_out_text_indices] != 0) & (
+        _first_match(prints.exact[train_text_indices], prints.exact[held_out_text_indices]) >= 0
     )
     exact[held_out_position_of_text[is_shared & is_exact]] = True
     partner = np.full(len(held_out), -1, np.int64)
@@ -99,7 +99,7 @@ def _find_talk(prints: Fingerprints) -> np.ndarray:
     for split in (False, True):
         turns = row_count + np.flatnonzero(prints.is_chat_turn & (prints.held_out[row_count:] == split))
         _, group_of_turn, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
-        is_talk[turns] = counts[group_of_turn] >= TALK_CHATS
+        is_talk[turns] = counts[group_of_turn] >= MIN_CHATS_WITH_TALK
     return is_talk | np.isin(prints.normal, prints.normal[is_talk]) & (np.arange(len(is_talk)) >= row_count)
 
 

@@ -23,9 +23,9 @@ EXCERPT_CHARACTERS = 160
 """Characters of a text shown as evidence."""
 EXCERPT_CHARACTERS_BEFORE = 60
 """Characters of an excerpt that stand before the first difference."""
-MOST_NAMES_SHOWN = 5
+MAX_NAMES_SHOWN = 5
 """Forms, levels or tasks named in one message."""
-MOST_PAIRS_LISTED = 10_000
+MAX_PAIRS_LISTED = 10_000
 """Pairs of rows listed as evidence of one observation; a message says when there are more."""
 SAMPLE_ROWS = 2000
 """Rows of a task and split that templates and nulls are worked out on."""
@@ -130,10 +130,10 @@ class Reader:
     def pair_evidence(
         self, pairs: Sequence[tuple[int, int]], first_prefix: str, second_prefix: str, *, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
-        """The first `MOST_PAIRS_LISTED` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
+        """The first `MAX_PAIRS_LISTED` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
         alike and not the same.
         """
-        listed = pairs[:MOST_PAIRS_LISTED]
+        listed = pairs[:MAX_PAIRS_LISTED]
         example_by_number = self.examples(np.unique(np.array(listed, np.int64)))
         near_field = {"near": True} if near else {}
         return tuple(
@@ -161,7 +161,7 @@ def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
 
 def note_unlisted(count: int) -> str:
     """What a message adds when not all of `count` pairs are listed."""
-    return f" Listed are the first {MOST_PAIRS_LISTED:,} pairs." if count > MOST_PAIRS_LISTED else ""
+    return f" Listed are the first {MAX_PAIRS_LISTED:,} pairs." if count > MAX_PAIRS_LISTED else ""
 
 
 def _make_evidence(first: Example, second: Example, first_prefix: str, second_prefix: str) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from mixwright.corpus import Corpus
 from mixwright.records import Observation
 from mixwright.run.folder import RunFolder, write_json
 
-MOST_CHARACTERS_PER_PART = 200
+MAX_CHARACTERS_PER_PART = 200
 """Characters of one part of a line."""
 LEAK_CHECK = "contamination"
 """Check that also looks for held-out items among the rows to rehearse."""
-MOST_COMPLAINT_LINES = 200
+MAX_COMPLAINT_LINES = 200
 """Lines about the data; what is beyond is counted."""
 
 
@@ -43,17 +43,17 @@ def audit_run_folder(corpus: Corpus, folder: RunFolder) -> list[Observation]:
 
 
 def complaints(observations: Sequence[Observation]) -> list[str]:
-    """One line for each thing that makes the data unfit, with its remedy; each part at most `MOST_CHARACTERS_PER_PART`
+    """One line for each thing that makes the data unfit, with its remedy; each part at most `MAX_CHARACTERS_PER_PART`
     characters.
 
-    After `MOST_COMPLAINT_LINES` lines one that counts the others.
+    After `MAX_COMPLAINT_LINES` lines one that counts the others.
     """
     lines = []
     for error in (observation for observation in observations if observation.severity == "error"):
         task, message, remedy = (
-            text if len(text) <= MOST_CHARACTERS_PER_PART else text[: MOST_CHARACTERS_PER_PART - 3] + "..."
+            text if len(text) <= MAX_CHARACTERS_PER_PART else text[: MAX_CHARACTERS_PER_PART - 3] + "..."
             for text in (error.task or "*", error.message, error.remedy)
         )
         lines.append(f"  error in the data ({task}): {message} {remedy}")
-    unlisted = len(lines) - MOST_COMPLAINT_LINES
-    return lines[:MOST_COMPLAINT_LINES] + ([f"  {unlisted:,} more errors in the data: audit.json"] if unlisted > 0 else [])
+    unlisted = len(lines) - MAX_COMPLAINT_LINES
+    return lines[:MAX_COMPLAINT_LINES] + ([f"  {unlisted:,} more errors in the data: audit.json"] if unlisted > 0 else [])

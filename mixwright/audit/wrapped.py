@@ -23,7 +23,7 @@ RUN_WORDS = 3
 """Words of a run."""
 MIN_PROMPT_WORDS = 4
 """Words of a prompt below which it is not sought inside others."""
-MOST_WORDS_INDEXED = 1_000_000
+MAX_WORDS_INDEXED = 1_000_000
 """Words of held-out prompts that are indexed; rows behind them are left out."""
 TEMPLATE_SHARE = 0.2
 """A run of words in this share of a task's different prompts belongs to its template; that of a slot seldom does."""
@@ -48,12 +48,12 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    words: str
-    """Joined by spaces."""
+    text: str
+    """Its words, joined by spaces."""
     start: int
     """First and, exclusive, last word of what is sought: all, or what is not template."""
     stop: int
-    content: int
+    content_stop: int
     """One past the last word that is not template."""
 
 
@@ -70,7 +70,7 @@ class WrappedIndex:
         for row in held_out:
             prompt_words = normal_words(row.prompt)
             word_count += len(prompt_words)
-            if word_count > MOST_WORDS_INDEXED:
+            if word_count > MAX_WORDS_INDEXED:
                 break
             word_lists.append(prompt_words)
         self.rows = held_out[: len(word_lists)]
@@ -83,14 +83,14 @@ class WrappedIndex:
         distinct_runs, row_counts = np.unique(
             np.concatenate([np.zeros(0, np.int64), *map(np.unique, runs_by_row)]), return_counts=True
         )
-        self._generic_rows = max(RUN_WORDS, GENERIC_SHARE * len(word_lists))
+        self._max_generic_rows = max(RUN_WORDS, GENERIC_SHARE * len(word_lists))
         self._anchors: dict[int, list[int]] = defaultdict(list)
         for position, (entry, row_runs) in enumerate(zip(self.entries, runs_by_row, strict=True)):
             sought_runs = row_runs[entry.start : entry.stop - RUN_WORDS + 1]
             rows_with_run = row_counts[np.searchsorted(distinct_runs, sought_runs)]
             is_searchable = len(word_lists[position]) >= MIN_PROMPT_WORDS and entry.stop - entry.start >= RUN_WORDS
             # else nothing of it is its own, and all would be compared
-            if is_searchable and rows_with_run.min() <= self._generic_rows:
+            if is_searchable and rows_with_run.min() <= self._max_generic_rows:
                 self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(position)
         all_runs = np.concatenate([np.zeros(0, np.int64), *runs_by_row])
         order = np.argsort(all_runs, kind="stable")
@@ -103,7 +103,7 @@ class WrappedIndex:
     def sought_words(self, position: int) -> list[str]:
         """The words of an indexed row that are looked for."""
         entry = self.entries[position]
-        return entry.words.split(" ")[entry.start : entry.stop]
+        return entry.text.split(" ")[entry.start : entry.stop]
 
     def matches(self, row: Row, prompt_words: list[str], *, is_turn: bool = False) -> Iterator[Match]:
         """Every indexed row that the train row holds or is held by; a turn of a chat is only looked for inside others.
@@ -132,7 +132,7 @@ class WrappedIndex:
         inner, outer = _parse(held_out.prompt), _parse(row.prompt)
         both_answered = bool(held_out.answer and row.answer)
         for start, stop in ((0, len(inner.words)), (entry.start, entry.stop)):
-            end = inner.ends_in(outer, start, stop)
+            end = inner.find_end(outer, start, stop)
             if end < 0 or (stop - start == len(outer.words) and stop - start == len(inner.words)):
                 continue
             agrees = _answers_agree(held_out, row) or _answer_follows(held_out, outer.words[end : end + ANSWER_TAIL_WORDS])
@@ -146,19 +146,19 @@ class WrappedIndex:
         rarest = int(np.argmin(end_places - first_places))
         holders = np.unique(self._run_rows[first_places[rarest] : end_places[rarest]]).tolist()
         for position in (
-            holders if len(holders) <= self._generic_rows else ()
+            holders if len(holders) <= self._max_generic_rows else ()
         ):  # else nothing but what many held-out prompts have
             entry = self.entries[position]
-            _, found_text, text_behind = f" {entry.words} ".rpartition(joined_words)
-            min_end = entry.content - MIN_PROMPT_WORDS + 1
+            _, found_text, text_behind = f" {entry.text} ".rpartition(joined_words)
+            min_end = entry.content_stop - MIN_PROMPT_WORDS + 1
             is_at_end = (
                 found_text
-                and len(entry.words) + 2 > len(joined_words)
-                and entry.words.count(" ") + 1 - len(text_behind.split()) >= min_end
+                and len(entry.text) + 2 > len(joined_words)
+                and entry.text.count(" ") + 1 - len(text_behind.split()) >= min_end
             )
             if is_at_end and indented_lines(row.prompt) in indented_lines(self.rows[position].prompt):
                 inner, outer = _parse(row.prompt), _parse(self.rows[position].prompt)
-                if inner.ends_in(outer, 0, len(inner.words), last=True) >= min_end:
+                if inner.find_end(outer, 0, len(inner.words), last=True) >= min_end:
                     yield Match(position, False, _answers_agree(self.rows[position], row))
 
 
@@ -174,7 +174,7 @@ class _Text:
             else:
                 self.words.append(token)
 
-    def ends_in(self, outer: _Text, start: int, stop: int, *, last: bool = False) -> int:
+    def find_end(self, outer: _Text, start: int, stop: int, *, last: bool = False) -> int:
         """Where the words from `start` to `stop` end in `outer`: first or last such place; -1 when they are not there."""
         sought_words = self.words[start:stop]
         starts = range(len(outer.words) - len(sought_words) + 1)

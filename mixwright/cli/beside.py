@@ -9,7 +9,7 @@ from typing import Any
 
 from mixwright.cli.direct import NOTED_SETTINGS
 from mixwright.cli.options import Measuring
-from mixwright.cli.ready import Ready
+from mixwright.cli.ready import PreparedModels
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import base_name, completions_path, read_completion_rows
@@ -125,7 +125,7 @@ def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], complet
     return MeasureResult(tuple(read_measurements(run.measurements(name))), own_completions, written_count, float(cut) / 100)
 
 
-def check_same_measuring(earlier: EarlierComparison, ready: Ready) -> None:
+def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
     if not ready.graded and earlier.after is not None:
         raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")

@@ -15,7 +15,7 @@ BEGAN = monotonic()
 
 def parse_duration(text: str) -> float:
     """Seconds of `90s`, `20m`, `1h30m`. Raises InputError for anything else, and for what nothing can be measured in."""
-    from mixwright.config import LEAST_BUDGET_SECONDS  # here: no command without a budget needs pydantic for its options
+    from mixwright.config import MIN_BUDGET_SECONDS  # here: no command without a budget needs pydantic for its options
 
     match = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text.strip().lower())
     seconds = (
@@ -25,8 +25,8 @@ def parse_duration(text: str) -> float:
     )
     if not 0 < seconds < math.inf:
         raise InputError("a duration such as 90s, 20m or 1h30m (--budget)", repr(text), "Correct it.")
-    if seconds < LEAST_BUDGET_SECONDS:
-        expected = f"a budget of about {LEAST_BUDGET_SECONDS:g} s or more (--budget)"
+    if seconds < MIN_BUDGET_SECONDS:
+        expected = f"a budget of about {MIN_BUDGET_SECONDS:g} s or more (--budget)"
         raise InputError(expected, repr(text), "Allow more time: nothing is measured in less.")
     return seconds
 

@@ -27,7 +27,7 @@ from mixwright.cli.gating import Gating
 from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, measure_with_progress, with_price
+from mixwright.cli.ready import PreparedModels, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, one_line, unknown_name
@@ -43,9 +43,9 @@ from mixwright.records import Cell, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.verdict.page.beside import BESIDE_NAME
-from mixwright.verdict.page.text import count
+from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.answer_forms import write_known_forms
-from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
+from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
 from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, write_question
@@ -149,7 +149,7 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     return text + (f"; nothing is done with {', '.join(unused_options)}" if unused_options else "")
 
 
-def _measure_both(ready: Ready, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
+def _measure_both(ready: PreparedModels, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
     """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
     start, end = ready.learners
     if earlier is None:
@@ -169,7 +169,7 @@ def _measure_both(ready: Ready, earlier: EarlierComparison | None) -> dict[str, 
 
 def write_comparison(
     folder: RunFolder,
-    ready: Ready,
+    ready: PreparedModels,
     after: str,
     results: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
@@ -189,7 +189,7 @@ def write_comparison(
         checkpoints = {"checkpoint after": after} | ({"model after": after_name} if after_name != after else {})
         results_with_completions = {name: result for name, result in results.items() if result.completions}
         cut_shares = {CUT_SETTING.format(side): f"{result.cut:.1%}" for side, result in results_with_completions.items()}
-        largest_cell = {MOST_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
+        largest_cell = {LARGEST_CELL_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
         pace = (
             {PACE_SETTING: float(f"{2 * results['after'].seconds_per_item:.2g}")}
             if results["after"].seconds_per_item
@@ -261,7 +261,8 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     min_size = min(MIN_ITEMS, rows)
     if last_size < min_size:
         expected = (
-            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of {count(len(cells), 'cell')}"
+            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of "
+            f"{format_count(len(cells), 'cell')}"
         )
         raise InputError(
             expected, f"{max_items:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out."
@@ -272,8 +273,8 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
 
 
 def measure_in_looks(
-    ready: Ready, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateQuestion
-) -> tuple[Ready, dict[str, MeasureResult], Look]:
+    ready: PreparedModels, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateQuestion
+) -> tuple[PreparedModels, dict[str, MeasureResult], Look]:
     """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the folder.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from mixwright.cli import output
 from mixwright.cli.direct import prepare, read_rows
 from mixwright.cli.options import CORPUS_OPTION, Measuring
-from mixwright.cli.ready import Ready
+from mixwright.cli.ready import PreparedModels
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
@@ -18,7 +18,7 @@ from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval
 
 DEFAULT_ALPHAS = (0.25, 0.5, 0.75, 1.0)
-MOST_ALPHA = 4.0
+MAX_ALPHA = 4.0
 DEFAULT_ITEMS_PER_CELL = 100
 """Items per task and level that are written at each strength, where nothing else is asked for."""
 
@@ -29,14 +29,14 @@ def show_sweep(
     measuring: Measuring,
     keep: Sequence[str],
     alphas: Sequence[float],
-    budget: float,
+    max_loss: float,
     *,
     as_json: bool,
 ) -> None:
     """Print what `sweep_strengths` finds, as a table with what to do or as JSON. Raises InputError as that does."""
-    swept, counts = sweep_strengths(base, tuned, measuring, keep, alphas, budget)
+    swept, counts = sweep_strengths(base, tuned, measuring, keep, alphas, max_loss)
     if as_json:
-        output.out_json({"settings": swept.settings, "chosen": swept.chosen, "budget": swept.budget, "items": counts})
+        output.out_json({"settings": swept.settings, "chosen": swept.chosen, "budget": swept.max_loss, "items": counts})
         return
     rows = [(f"{setting.alpha:g}", _format_share(setting.skill), _format_share(setting.loss)) for setting in swept.settings]
     output.out_rows(("alpha", "success on what was tuned for", "success lost on what is kept"), rows)
@@ -44,7 +44,7 @@ def show_sweep(
 
 
 def sweep_strengths(
-    base: str, tuned: str, measuring: Measuring, keep: Sequence[str], alphas: Sequence[float], budget: float
+    base: str, tuned: str, measuring: Measuring, keep: Sequence[str], alphas: Sequence[float], max_loss: float
 ) -> tuple[Sweep, dict[str, int]]:
     """Greedy success of all items at every strength, and how many items are tuned for and kept.
 
@@ -54,7 +54,7 @@ def sweep_strengths(
         measuring: what is measured, and how.
         keep: tasks whose success must not be lost.
         alphas: strengths, each above 0; none: `DEFAULT_ALPHAS`.
-        budget: largest loss that is accepted, 0..1.
+        max_loss: largest loss that is accepted, 0..1.
 
     Raises:
         InputError: a model, an option or the data cannot be used, or the models have other vocabularies.
@@ -64,9 +64,9 @@ def sweep_strengths(
     if measuring.corpus is None:
         raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
     alphas = alphas or DEFAULT_ALPHAS
-    if bad_alphas := [strength for strength in alphas if not 0 < strength <= MOST_ALPHA]:
+    if bad_alphas := [strength for strength in alphas if not 0 < strength <= MAX_ALPHA]:
         raise InputError(
-            f"--alpha above 0, {MOST_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
+            f"--alpha above 0, {MAX_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
         )
     unused_options = [name for name in measuring.given_options() if name in ("--samples", "--temperature", "--options-by")]
     unused_options += ["--sampled"] if measuring.greedy is False else []
@@ -85,7 +85,7 @@ def sweep_strengths(
         alphas,
         lambda strength: success(skill_items, strength),
         lambda strength: success(kept_items, strength),
-        budget=budget,
+        max_loss=max_loss,
     )
     return swept, {"tuned for": len(skill_items), "kept": len(kept_items)}
 
@@ -97,12 +97,12 @@ def format_sweep(swept: Sweep, counts: dict[str, int]) -> str:
     )
     if swept.chosen is None:
         return (
-            f"No strength is shown to lose less than {swept.budget:.0%} of success on {counts['kept']} kept items: "
+            f"No strength is shown to lose less than {swept.max_loss:.0%} of success on {counts['kept']} kept items: "
             f"take the base, accept a larger --max-loss, or add items. {caveat}"
         )
     chosen = next(setting for setting in swept.settings if setting.alpha == swept.chosen)
     return (
-        f"The largest strength within the budget of {swept.budget:.0%} is {swept.chosen:g}: success "
+        f"The largest strength within the budget of {swept.max_loss:.0%} is {swept.chosen:g}: success "
         f"{_format_share(chosen.skill)} on what was tuned for, {_format_share(chosen.loss)} lost of what is kept. {caveat}"
     )
 
@@ -124,16 +124,17 @@ def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Ex
     return kept_items, skill_items
 
 
-def _make_success_function(ready: Ready, passes: Passes) -> Callable[[Sequence[Example], float], np.ndarray]:
+def _make_success_function(ready: PreparedModels, passes: Passes) -> Callable[[Sequence[Example], float], np.ndarray]:
     """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
     start, end = ready.learners
     if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():
         raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")
-    mix, max_tokens = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id), ready.config.measure.longest_completion
+    dial = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id)
+    max_tokens = ready.config.measure.longest_completion
 
     def success(items: Sequence[Example], alpha: float) -> np.ndarray:
-        mix.alpha = alpha
-        completions = write_completions(start, [item.prompt for item in items], max_tokens, mix)
+        dial.alpha = alpha
+        completions = write_completions(start, [item.prompt for item in items], max_tokens, dial)
         grades = [
             passes.grades.grade(example, text, cut=not is_finished)
             for example, (text, is_finished) in zip(items, completions, strict=True)

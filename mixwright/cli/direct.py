@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring, parse_columns, parse_graders
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, measure_with_progress, with_price
+from mixwright.cli.ready import PreparedModels, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.graded import Graded, read_graded
@@ -94,7 +94,7 @@ def prepare(
     graders: Mapping[str, str] | None = None,
     room: tuple[int, int] | None = None,
     folder: Path | None = None,
-) -> Ready:
+) -> PreparedModels:
     """Load the models and settle how completions are written; nothing is written but answers, under `folder`.
 
     Args:
@@ -148,7 +148,7 @@ def prepare(
     form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form_text}")
     manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text)
-    return Ready(
+    return PreparedModels(
         config,
         rows.corpus,
         learners,
@@ -263,7 +263,7 @@ def _settings_for_manifest(rows: Graded, settings: MeasureConfig, measuring: Mea
     }
 
 
-def read_former_likelihood(ready: Ready, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
+def read_former_likelihood(ready: PreparedModels, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
     """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
     rows = rows_to_read(results["before"].completions)
     if not rows or not same_tokens(*ready.learners):
@@ -274,7 +274,7 @@ def read_former_likelihood(ready: Ready, results: Mapping[str, MeasureResult]) -
 
 
 def with_greedy_answers(
-    ready: Ready, results: Mapping[str, MeasureResult], measuring: Measuring
+    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring
 ) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
     max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
@@ -294,7 +294,7 @@ def with_greedy_answers(
 
 
 def note_measured(
-    ready: Ready, results: Mapping[str, MeasureResult], measuring: Measuring, *, ask_other_form: bool = True
+    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring, *, ask_other_form: bool = True
 ) -> list[Observation]:
     """What is to be noted of a measuring, and said a line each; beside it what was noted before, of graders.
 
@@ -322,7 +322,7 @@ def measure_checkpoint(
     evidence: Sequence[str] = (GOLD_PROBE,),
     rows: Graded | None = None,
     samples: int | None = None,
-) -> tuple[Ready, MeasureResult]:
+) -> tuple[PreparedModels, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it.
 
     Args:
@@ -358,7 +358,7 @@ def measure_checkpoint(
     return ready, result
 
 
-def _keep_measuring(folder: RunFolder, ready: Ready, result: MeasureResult, notes: Sequence[Observation]) -> None:
+def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureResult, notes: Sequence[Observation]) -> None:
     """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
     config, settings, seeds = ready.config, ready.manifest_settings, {"measuring": ready.config.seed}
     name = base_name(config.model.path)

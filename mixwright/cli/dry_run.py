@@ -27,21 +27,21 @@ from mixwright.trial.dry_run import DryRunJob, Timing, mean_timing, time_dry_run
 from mixwright.trial.fitting import HeldOutCounts
 from mixwright.trial.stage import checked_plan
 
-MOST_DRAWS = 100_000
+MAX_DRAWS = 100_000
 """Draws that a dry run makes at most."""
 
 
 def first_draws(run: CheckedRun) -> list[Sequence[Any]]:
     """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
 
-    Of a long run the first `MOST_DRAWS` draws. Raises InputError as `steer` would.
+    Of a long run the first `MAX_DRAWS` draws. Raises InputError as `steer` would.
     """
     plan, corpus = checked_plan(run)
     rehearsed_tasks = {task for stage in plan.stages for task in stage.rehearse}
     pool = corpus_pool(corpus.training(rehearsed_tasks))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(plan.stages):
-        draw_count = min(run.config.train.prompts * stage.steps, MOST_DRAWS)
+        draw_count = min(run.config.train.prompts * stage.steps, MAX_DRAWS)
         engine = Engine(plan, pool, seed=run.config.seed, stage=number)
         draws_by_task = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
         stage_note = f" in {stage.name}" if len(plan.stages) > 1 else ""
@@ -57,7 +57,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     config, folder, corpus = run.config, run.folder, run.corpus
     with start_workers(config.trial) as workers:
         resolve_training_settings(run, workers)
-        (timing,) = time_configs([config], workers, run.base)
+        (timing,) = time_configs([config], workers, run.relative_to)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config.model, folder))
     items = sum(min(count, measure_config.items) for _, count in held_out_cells(corpus))
@@ -65,7 +65,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
-    arms = choose_arms(config, corpus, folder, run.base)
+    arms = choose_arms(config, corpus, folder, run.relative_to)
     counts = {"items": items, "arms": len(arms.always_run) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
     stage_costs = stage_seconds(config, timing, **counts)
     time_text = format_costs(stage_costs, arms, config.trial.seeds, measure_config, timing)
@@ -103,10 +103,10 @@ def held_out_data(config: RunConfig, corpus: Corpus) -> HeldOutCounts:
     return HeldOutCounts(cells, len(arms.always_run) - 1, len(arms.references), bases, rehearsed)
 
 
-def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:
+def time_configs(configs: Sequence[RunConfig], workers: Workers, relative_to: Path) -> list[Timing]:
     """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
     copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
-    jobs = [Job("dry run", time_dry_run, DryRunJob(config, str(base))) for config in configs for _ in range(copies)]
+    jobs = [Job("dry run", time_dry_run, DryRunJob(config, str(relative_to))) for config in configs for _ in range(copies)]
     timings = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
     return [mean_timing(timings[start : start + copies]) for start in range(0, len(timings), copies)]
 

@@ -38,8 +38,8 @@ class TextHandling:
 
     form: PromptForm = field(default_factory=PromptForm)
     """Whether prompts go through its chat template, and which system message they have."""
-    marks: tuple[str, str] | None = None
-    """What stands around plain text, as `Mix.marks`."""
+    bos_eos_text: tuple[str, str] | None = None
+    """What stands around plain text, as `Mix.bos_eos_text`."""
     max_completion_tokens: int | None = None
     """Longest completion of a rollout, tokens."""
 
@@ -58,7 +58,7 @@ def read_text_handling(model: ModelConfig, max_completion_tokens: int) -> TextHa
             output.say("the model's tokenizer cannot be read here, so prompts stay as they are: set model.chat_template")
         return text_handling
     return replace(
-        text_handling, form=text_handling.form.resolved_for(tokenizer.chat_template), marks=plain_marks(tokenizer)
+        text_handling, form=text_handling.form.resolved_for(tokenizer.chat_template), bos_eos_text=plain_marks(tokenizer)
     )
 
 
@@ -157,7 +157,9 @@ def build_mix(
     order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
     group, room = (group, text_handling.max_completion_tokens) if stage.objective == "grpo" else (None, None)
     notes = _describe_mix(plan, pool, shares, order, batch)
-    return Mix(stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, group, room, text_handling.marks)
+    return Mix(
+        stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, group, room, text_handling.bos_eos_text
+    )
 
 
 def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
@@ -267,5 +269,5 @@ def build_mined_mix(
     group, room = (group, text_handling.max_completion_tokens) if mix_objective == "grpo" else (None, None)
     steps = -(-len(row_order) // batch)
     return Mix(
-        mix_objective, rows, tuple(mix_parts), row_order, batch, steps, tuple(notes), group, room, text_handling.marks
+        mix_objective, rows, tuple(mix_parts), row_order, batch, steps, tuple(notes), group, room, text_handling.bos_eos_text
     )

@@ -53,7 +53,7 @@ def judge(
         measuring.check_budget()
         look = compare(before, after, measuring, run, gating)
     else:
-        measuring.check_alone()
+        measuring.check_no_measuring_options()
     result = _ask_gate(run, gating, look) if gating.gate else None
     show(run, render(run), result)
     if after and look is None:  # further looks may be asked for, and go on from what is there

@@ -22,7 +22,7 @@ from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements, write_text, yaml_text
 from mixwright.run.manifest import file_digest, note_run, settings_file
-from mixwright.verdict.rules.basis import LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING, MOST_ROWS_SETTING
+from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
 
 SIDES = ("before", "after")
 CHECK = "evaluation log"
@@ -60,7 +60,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     logs = (read_log(before), read_log(after))
     found = judge_logs(*logs, _metrics_of(measuring, logs))
     if not found.judged:
-        seen = "; ".join(f"{one.task}: {one.message}" for one in found.apart if one.blocks or len(found.apart) == 1)
+        seen = "; ".join(f"{one.task}: {one.message}" for one in found.apart if one.prevents_pass or len(found.apart) == 1)
         remedy = "Evaluate both models in the same way, on the same items."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)
@@ -183,7 +183,7 @@ def _write(
         for task in found.judged
         for row in list_completions(task, side)
     ]
-    left_out = sorted({one.task for one in found.apart if one.blocks})
+    left_out = sorted({one.task for one in found.apart if one.prevents_pass})
     largest = max(len(list(items)) for task in found.judged for items in _cells_of(task))
     settings = {
         "checkpoint after": logs[1].source,
@@ -191,7 +191,7 @@ def _write(
         **{f"log {when}": ", ".join(filter(None, (log.form, log.model))) for when, log in zip(SIDES, logs, strict=True)},
         "metrics": {task.name: task.metric for task in found.judged},
         "items": largest,
-        MOST_ROWS_SETTING: largest,
+        LARGEST_CELL_ROWS_SETTING: largest,
         **({LEFT_OUT_SETTING: left_out, LEFT_OUT_REASON_SETTING: LEFT_OUT_REASON} if left_out else {}),
     }
     inputs = {
@@ -220,9 +220,9 @@ def _list_notes(
     logs: Sequence[EvaluationLog], found: Comparison, graders: Mapping[str, FoundGrader | str]
 ) -> Iterable[Observation]:
     """What a reader of the page has to know of the logs: what blocks first."""
-    for one in sorted(found.apart, key=lambda one: not one.blocks):
-        severity = "warning" if one.blocks else "info"
-        remedy = "Evaluate both models in the same way." if one.blocks else ""
+    for one in sorted(found.apart, key=lambda one: not one.prevents_pass):
+        severity = "warning" if one.prevents_pass else "info"
+        remedy = "Evaluate both models in the same way." if one.prevents_pass else ""
         yield Observation(CHECK, one.task, severity, one.count, one.count, f"task {one.task}: {one.message}", remedy)
     tasks_by_words: dict[str, list[JudgedTask]] = defaultdict(list)
     for task in found.judged:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mixwright.cli.budget import Budget
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, measure_with_progress
+from mixwright.cli.ready import PreparedModels, measure_with_progress
 from mixwright.errors import InputError
 from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, least_items, most_items_within
 from mixwright.measure.passes import Passes
@@ -24,7 +24,7 @@ MUCH_QUICKER_FACTOR = 0.75
 """Times as long as expected, from which down a part was much quicker."""
 FEW_COMPLETIONS = 8
 """Completions under which the time of the first part says nothing."""
-MOST_SLOWDOWN_FACTOR = 5.0
+MAX_SLOWDOWN_FACTOR = 5.0
 """Times that the first part is taken to have been quicker or slower than expected, at most."""
 TIMED_ITEMS = 64
 """Items that are read to see how long that takes, where none are written."""
@@ -32,7 +32,7 @@ Z_95 = 1.96
 """Half-width of a 95 % interval, standard errors."""
 
 
-def fit_to_budget(ready: Ready, budget: Budget, model_indices: Sequence[int]) -> Ready:
+def fit_to_budget(ready: PreparedModels, budget: Budget, model_indices: Sequence[int]) -> PreparedModels:
     """Settings with as many items as the budget allows; parts of them are measured, by whose time the rest is chosen.
 
     What the first part wrote is kept, so that nothing is written twice.
@@ -110,7 +110,7 @@ def _estimate_slowdown(
     is_too_few = greedy_completions + samples * items < FEW_COMPLETIONS
     if is_too_few or expected <= 0:
         return 1.0
-    return min(max(seconds / expected, 1 / MOST_SLOWDOWN_FACTOR), MOST_SLOWDOWN_FACTOR)
+    return min(max(seconds / expected, 1 / MAX_SLOWDOWN_FACTOR), MAX_SLOWDOWN_FACTOR)
 
 
 def _refit(
@@ -126,14 +126,14 @@ def _refit(
     )
 
 
-def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, model_indices: Sequence[int]) -> float:
+def _time_reading(ready: PreparedModels, counts: Sequence[int], budget: Budget, model_indices: Sequence[int]) -> float:
     """Seconds per item of reading a few of them, all models together, where nothing is written."""
     items_per_cell, start_seconds = max(1, TIMED_ITEMS // max(len(counts), 1)), budget.seconds_spent
     _measure_models(_with_sizes(ready, Sizes(items_per_cell, ready.config.measure.samples)), model_indices, "a few items")
     return (budget.seconds_spent - start_seconds) / count_items(counts, items_per_cell)
 
 
-def _count_items_by_cell(ready: Ready) -> list[int]:
+def _count_items_by_cell(ready: PreparedModels) -> list[int]:
     """Items that can be graded, or read, of each cell."""
     rows = ready.corpus
     all_passes = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
@@ -142,7 +142,7 @@ def _count_items_by_cell(ready: Ready) -> list[int]:
     return [len(items) for items in all_passes.cells.values()]
 
 
-def _with_sizes(ready: Ready, sizes: Sizes) -> Ready:
+def _with_sizes(ready: PreparedModels, sizes: Sizes) -> PreparedModels:
     measure = replace(ready.config.measure, items=sizes.items, samples=sizes.samples)
     manifest_settings = {
         **ready.manifest_settings,
@@ -152,13 +152,13 @@ def _with_sizes(ready: Ready, sizes: Sizes) -> Ready:
     return replace(ready, config=replace(ready.config, measure=measure), manifest_settings=manifest_settings)
 
 
-def _measure_models(ready: Ready, model_indices: Sequence[int], title: str) -> None:
+def _measure_models(ready: PreparedModels, model_indices: Sequence[int], title: str) -> None:
     for number in model_indices:
         start = ready.learners[0] if number else None
         measure_with_progress(f"{title}, model {number + 1}", ready.learners[number], ready, start=start)
 
 
-def _count_written(ready: Ready, model_indices: Sequence[int]) -> int:
+def _count_written(ready: PreparedModels, model_indices: Sequence[int]) -> int:
     """Completions that the models wrote so far."""
     return sum(getattr(ready.learners[number], "written", 0) for number in model_indices)
 

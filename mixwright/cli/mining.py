@@ -37,7 +37,7 @@ EXPORT_MARKER_FILE = "mined.json"
 def mine_folder(
     settings: RunConfig,
     run: RunFolder,
-    base: Path,
+    relative_to: Path,
     *,
     miner: str,
     keep: float | None,
@@ -51,7 +51,7 @@ def mine_folder(
     Args:
         settings: of the run.
         run: its folder.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
         miner: name of the plug-in.
         keep: share of the rows; None takes the settings'.
         export_to: folder for the rows as trainers read them.
@@ -76,8 +76,8 @@ def mine_folder(
     if with_trial:  # what no trial could come of is refused before anything is scanned
         settings = replace(settings, trial=replace(settings.trial, data=miner))
     if budget is not None:
-        settings = fit_mining(settings, run, base, miner, keep, budget)
-    with open_with_workers(settings, run, base=base, for_trial=with_trial) as (workers, checked):
+        settings = fit_mining(settings, run, relative_to, miner, keep, budget)
+    with open_with_workers(settings, run, relative_to=relative_to, for_trial=with_trial) as (workers, checked):
         if with_trial:  # before the mining, which may take hours: what measuring refuses, no trial could come of
             pipeline.audit_and_measure(checked, workers, say=_say_line, deadline=deadline)
         path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
@@ -100,7 +100,7 @@ def mine_folder(
         output.out("Keep all rows: there is no choice to try.")
     elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
         deadline.save()
-        page = pipeline.run(settings, run, base=base, say=_say_line, deadline=deadline)
+        page = pipeline.run(settings, run, relative_to=relative_to, say=_say_line, deadline=deadline)
         for line in format_selection(read_json(run.result, TrialResult)):
             output.out(one_line(line))
         conclude(run, page)

@@ -110,7 +110,7 @@ class Measuring:
         fields = [f.name for f in dataclasses.fields(self) if f.name != "corpus" and getattr(self, f.name) is not None]
         return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
 
-    def on_checkpoint(self, source: str) -> bool:
+    def measures_checkpoint(self, source: str) -> bool:
         """Whether `source` is a checkpoint that is measured on --corpus; else it is a RUN.YAML.
 
         Raises:
@@ -131,7 +131,7 @@ class Measuring:
             remedy = f"Add {CORPUS_OPTION} to measure a checkpoint, "
             remedy += "or name a settings file: mixwright run --init FILE writes one."
             raise InputError(f"RUN.YAML, or MODEL with {CORPUS_OPTION}", got, remedy)
-        self.check_alone()
+        self.check_no_measuring_options()
         return False
 
     def check_budget(self) -> None:
@@ -139,7 +139,7 @@ class Measuring:
         if self.budget is not None and self.items is not None:
             raise InputError("--items or --budget", "both", "Leave one out: a budget chooses the items.")
 
-    def check_alone(self) -> None:
+    def check_no_measuring_options(self) -> None:
         """Raises InputError where an option was given that only means something beside --corpus."""
         if given_names := self.given_options():
             raise InputError(

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 EXIT_FOUND = 3
 """Exit code where damage, or what was asked for, was found."""
-MOST_TASKS = 200
+MAX_TASKS = 200
 """Tasks that a table of observations shows."""
-MOST_ROWS = 30
+MAX_ROWS = 30
 """Rows of a table of observations from which infos are counted instead of shown."""
 MEASUREMENT_BY_COLUMN = {
     "success, greedy": "greedy",
@@ -31,7 +31,7 @@ MEASUREMENT_BY_COLUMN = {
     "gold answer": "gold",
 }
 """Columns of what was measured -> names of measurements; the last one only where it was read."""
-MOST_PAIRS = 3
+MAX_PAIRS = 3
 """Pairs of rows shown as evidence in a table."""
 
 
@@ -144,7 +144,7 @@ def format_pairs(observation: Observation) -> str:
     """
     sign_and_sources = [
         (" ~ " if row.get("near") else " = ", [row[name] for name in row if name.endswith("_source")])
-        for row in observation.evidence[:MOST_PAIRS]
+        for row in observation.evidence[:MAX_PAIRS]
     ]
     pairs_shown = [sign.join(map(str, sources)) for sign, sources in sign_and_sources if len(sources) == 2 and all(sources)]
     return (
@@ -155,9 +155,9 @@ def format_pairs(observation: Observation) -> str:
 
 
 def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
-    """Observations about the first `MOST_TASKS` tasks and about no single one; and a line that counts the others, if any."""
+    """Observations about the first `MAX_TASKS` tasks and about no single one; and a line that counts the others, if any."""
     shown_tasks = set(
-        list(dict.fromkeys(observation.task for observation in observations if observation.task is not None))[:MOST_TASKS]
+        list(dict.fromkeys(observation.task for observation in observations if observation.task is not None))[:MAX_TASKS]
     )
     observations_shown = [
         observation for observation in observations if observation.task is None or observation.task in shown_tasks
@@ -176,10 +176,10 @@ def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation],
 
 
 def fold_infos(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
-    """All errors and warnings, and infos as far as `MOST_ROWS` rows have room; and a line that counts the others, if any."""
+    """All errors and warnings, and infos as far as `MAX_ROWS` rows have room; and a line that counts the others, if any."""
     errors_and_warnings = [observation for observation in observations if observation.severity != "info"]
     infos = [observation for observation in observations if observation.severity == "info"]
-    shown_infos = max(0, MOST_ROWS - len(errors_and_warnings))
+    shown_infos = max(0, MAX_ROWS - len(errors_and_warnings))
     hidden_infos = len(infos) - shown_infos
     return [
         *errors_and_warnings,

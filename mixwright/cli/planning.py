@@ -29,7 +29,7 @@ from mixwright.run.opening import open_run_folder, start_workers, validate_run
 from mixwright.run.preflight import check_keep, check_planner
 from mixwright.trial.stage import checked_plan
 
-MOST_TASKS_SAID = 12
+MAX_TASKS_SAID = 12
 """Tasks whose share is told in the terminal."""
 
 
@@ -165,18 +165,20 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
 
 
 def plan_folder(
-    config: RunConfig, run: RunFolder, base: Path, export: str | None, export_to: Path | None, *, dry_run: bool
+    config: RunConfig, run: RunFolder, relative_to: Path, export: str | None, export_to: Path | None, *, dry_run: bool
 ) -> None:
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `open_run_folder`
     does.
     """
     if dry_run:
-        corpus = validate_run(config, run, base=base, for_training=True).corpus
+        corpus = validate_run(config, run, relative_to=relative_to, for_training=True).corpus
         if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
             corpus = with_mined_rehearsal(run, corpus)
         output.out_yaml(make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before"))))
         return
-    with open_run_folder(config, run, base=base, for_training=True, required_file=run.measurements("before")) as checked:
+    with open_run_folder(
+        config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")
+    ) as checked:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config.trial) as workers:
                 rehearse_run(checked, workers, say=output.say)
@@ -200,10 +202,8 @@ def _say_reasons(plan: Plan) -> None:
         return
     weights = plan.stages[0].weights
     tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in weights.items()]
-    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MOST_TASKS_SAID]]
-    more_line = (
-        [f"and {len(tasks) - MOST_TASKS_SAID} more tasks: see why in the plan"] if len(tasks) > MOST_TASKS_SAID else []
-    )
+    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MAX_TASKS_SAID]]
+    more_line = [f"and {len(tasks) - MAX_TASKS_SAID} more tasks: see why in the plan"] if len(tasks) > MAX_TASKS_SAID else []
     for line in (plan.why["stages.0.weights"], *lines, *more_line):
         output.say(one_line(f"plan: {line}"))
 

@@ -20,7 +20,7 @@ from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.sources import count_parameters, is_gguf
 from mixwright.measure.first_answers import read_first_answers
 from mixwright.measure.free_answers import find_room
-from mixwright.measure.room import SOLUTION_TOKENS, Room, keep_fitting_corpus, room_for
+from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, keep_fitting_corpus, room_for
 from mixwright.measure.stage import longest_answer
 
 UNKNOWN_COLUMN = "???"
@@ -28,11 +28,11 @@ UNKNOWN_COLUMN = "???"
 PROMPT_COLUMNS = ("prompt", "messages", "text", "chosen")
 """Our names of which one is enough."""
 OBJECTIVES = ("grpo", "sft", "dpo")
-HELD_OUT_ITEMS, MIN_CELL_ITEMS, MOST_CELL_ITEMS = 200, 16, 100
+HELD_OUT_ITEMS, MIN_CELL_ITEMS, MAX_CELL_ITEMS = 200, 16, 100
 """Held-out items over all cells; fewest and most of one cell."""
 LONG_COMPLETION_TOKENS = 64
 """Tokens of a completion from which fewer of them are sampled."""
-MOST_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
+MAX_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
 """How often the training rows are drawn, at most."""
 STEP_LIMITS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
 LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
@@ -133,7 +133,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
 
 def _try_model(
     model: str, corpus: Corpus, ungraded: Sequence[str]
-) -> tuple[Corpus, list[str], dict[str, str], tuple[Room, int] | None]:
+) -> tuple[Corpus, list[str], dict[str, str], tuple[CompletionLimit, int] | None]:
     """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
     if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
         return corpus, [], {}, None
@@ -143,7 +143,7 @@ def _try_model(
 
         lines: list[str] = []
         say(f"model: {model} is loaded; its first completions show how long answers are, and which graders fit")
-        measure = replace(MeasureConfig(), items=MOST_CELL_ITEMS)
+        measure = replace(MeasureConfig(), items=MAX_CELL_ITEMS)
         learner = KeepingLearner(load_learner(model), None)
         fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
         room, continued, _ = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
@@ -222,7 +222,7 @@ def _choose_sizes(
     corpus: Corpus,
     objective: str,
     ungraded: set[str],
-    room: tuple[Room, int] | None = None,
+    room: tuple[CompletionLimit, int] | None = None,
 ) -> tuple[RunConfig, dict[str, str]]:
     """The settings with sizes for these rows and the room that the model showed to need, and the reasons."""
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
@@ -238,9 +238,9 @@ def _choose_sizes(
     max_steps = (
         max_steps // 2 if is_tiny and completion_tokens >= LONG_COMPLETION_TOKENS else max_steps
     )  # a CPU, long answers
-    steps = max(min_steps, min(max_steps, math.ceil(MOST_PASSES[objective] * row_count / prompts_per_step)))
+    steps = max(min_steps, min(max_steps, math.ceil(MAX_PASSES[objective] * row_count / prompts_per_step)))
     held_out_items = HELD_OUT_ITEMS // 2 if completion_tokens >= LONG_COMPLETION_TOKENS else HELD_OUT_ITEMS
-    items_per_cell = max(MIN_CELL_ITEMS, min(MOST_CELL_ITEMS, math.ceil(held_out_items / max(len(cells), 1))))
+    items_per_cell = max(MIN_CELL_ITEMS, min(MAX_CELL_ITEMS, math.ceil(held_out_items / max(len(cells), 1))))
     read_probes = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read_probes) if measures_success else read_probes
     measure = MeasureConfig(items=items_per_cell, max_new_tokens=completion_tokens, probes=probes)
@@ -331,16 +331,16 @@ def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
     if model == TINY_PREFIX:
         reason = f"As long as the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
         return min(answer_tokens, TINY_COMPLETION_TOKENS), reason
-    measure = MeasureConfig(items=MOST_CELL_ITEMS)
+    measure = MeasureConfig(items=MAX_CELL_ITEMS)
     try:  # from the tokenizer and the context of the checkpoint
         from mixwright.learner.load import load_without_weights
 
-        reader = load_without_weights(model)
+        learner_without_weights = load_without_weights(model)
     except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
-        reader = None
-    if reader is not None:
-        fitting_corpus, notes = keep_fitting_corpus([reader], corpus, measure)
-        found_room = room_for([reader], fitting_corpus, measure, for_training=True)
+        learner_without_weights = None
+    if learner_without_weights is not None:
+        fitting_corpus, notes = keep_fitting_corpus([learner_without_weights], corpus, measure)
+        found_room = room_for([learner_without_weights], fitting_corpus, measure, for_training=True)
         return found_room.tokens, f"{found_room.why}.{''.join(f' {note}: the run refuses such rows.' for note in notes)}"
     if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
         return max(answer_tokens, SOLUTION_TOKENS), "Room for a worked solution, of which the grader reads the final answer."

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedModels:
     """Models and rows, checked and loaded."""
 
     config: RunConfig
@@ -66,7 +66,9 @@ class Ready:
         return ItemCost(greedy, estimate_measuring_seconds(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: Ready, model_indices: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
+def with_price(
+    ready: PreparedModels, model_indices: Sequence[int], *, room_is_known: bool, items_by_budget: bool
+) -> PreparedModels:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
@@ -115,7 +117,9 @@ def with_price(ready: Ready, model_indices: Sequence[int], *, room_is_known: boo
     return ready
 
 
-def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
+def measure_with_progress(
+    title: str, learner: Learner, ready: PreparedModels, *, start: Learner | None = None
+) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
     config, start_time = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)

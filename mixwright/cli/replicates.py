@@ -21,7 +21,7 @@ Scores = list[list[list[float]]]
 READERS = {".parquet": pyarrow.parquet.read_table, ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}
 """End of a table's name -> its reader; any other is CSV."""
 COLUMNS_TEXT = "columns candidate and score, and where there are some group and run (the seed)"
-MOST_SCORE = 1e150
+MAX_SCORE = 1e150
 """Largest score, above and below 0: the squares of as many as fit into memory still have a finite sum."""
 
 
@@ -55,8 +55,8 @@ def _check_runs(scores: Scores, paired: bool, path: Path) -> None:
 
 def _check_score(score: object, score_name: str, path: Path) -> float:
     """The score of one row. Raises InputError, naming its place, for what is no number or too large to be squared."""
-    if not isinstance(score, int | float) or not abs(score) <= MOST_SCORE:  # NaN is not below any number
-        expected = f"{score_name}: a number between {-MOST_SCORE:g} and {MOST_SCORE:g}"
+    if not isinstance(score, int | float) or not abs(score) <= MAX_SCORE:  # NaN is not below any number
+        expected = f"{score_name}: a number between {-MAX_SCORE:g} and {MAX_SCORE:g}"
         raise InputError(expected, repr(score)[:80], "Correct it.", file=path)
     return float(score)
 

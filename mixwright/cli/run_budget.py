@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 
 MINING_SHARE = 0.4
 """Share of a budget that short trainings of a miner may take; the rest is for the trial of what is mined."""
-FEWEST_SHORT_STEPS = 20
+MIN_SHORT_STEPS = 20
 """Steps of a short training below which it is not taken for one."""
 
 
-def time_variants(config: RunConfig, base: Path) -> Timings:
+def time_variants(config: RunConfig, relative_to: Path) -> Timings:
     """What items and steps take, for LoRA and for all weights where the model is a checkpoint. Takes about two minutes.
 
     Args:
         config: settings of a run.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
     """
     if config.model.path == TINY_PREFIX or config.model.adapter is not None:
-        return _time_configs({config.train.adapter: config}, base)
+        return _time_configs({config.train.adapter: config}, relative_to)
     learning_rate = LEARNING_RATES[config.train.objective]
     all_weights = replace(config.train, adapter=None, adapters={}, learning_rate=learning_rate)
     lora = replace(all_weights, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
-    return _time_configs({"lora": replace(config, train=lora), None: replace(config, train=all_weights)}, base)
+    return _time_configs({"lora": replace(config, train=lora), None: replace(config, train=all_weights)}, relative_to)
 
 
-def _time_configs(configs: Mapping[str | None, RunConfig], base: Path) -> Timings:
+def _time_configs(configs: Mapping[str | None, RunConfig], relative_to: Path) -> Timings:
     say("budget: items and steps are timed first, in about two minutes")
     with start_workers(next(iter(configs.values())).trial) as workers:
-        timings = time_configs(list(configs.values()), workers, base)
+        timings = time_configs(list(configs.values()), workers, relative_to)
     return {name: (config, timing) for (name, config), timing in zip(configs.items(), timings, strict=True)}
 
 
@@ -83,14 +83,16 @@ class ShortTrainings:
         return self.count * steps * self.step_seconds
 
     def most_steps(self, seconds: float) -> int | None:
-        """Steps of each that a time allows, the settings' at most; None where it is too short for `FEWEST_SHORT_STEPS`."""
-        fewest = min(self.steps, FEWEST_SHORT_STEPS)
+        """Steps of each that a time allows, the settings' at most; None where it is too short for `MIN_SHORT_STEPS`."""
+        fewest = min(self.steps, MIN_SHORT_STEPS)
         if self.seconds(fewest) > seconds:
             return None
         return min(self.steps, max(fewest, int(seconds / max(self.seconds(1), 1e-12))))
 
 
-def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep: float | None, budget: Budget) -> RunConfig:
+def fit_mining(
+    settings: RunConfig, run: RunFolder, relative_to: Path, miner: str, keep: float | None, budget: Budget
+) -> RunConfig:
     """The settings with steps of the miner's short trainings, and with steps, items, samples and seeds of the trial.
 
     Nothing else is changed: learning rate and adapter are the user's. A run folder that was begun with the same settings and
@@ -99,7 +101,7 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     Args:
         settings: of the run, with the table of the miner as `trial.data`.
         run: its folder.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
         miner: name of the plug-in.
         keep: share of the rows; None takes the settings'.
         budget: of the whole command.
@@ -111,17 +113,18 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     if begun is not None and to_data(begun) == to_data(_with_sizes_of(begun, settings, miner)):
         return begun
     without_table = replace(settings, trial=replace(settings.trial, data=None))  # nothing is mined yet
-    corpus, plugin = read_corpus(settings.corpus, base=base), make_miner(miner, options_of(settings.mine, miner, keep))
+    corpus = read_corpus(settings.corpus, relative_to=relative_to)
+    plugin = make_miner(miner, options_of(settings.mine, miner, keep))
     check_row_count(len(corpus.select(split="train")), plugin.count_needed_rows())  # before minutes of timing
     data = held_out_data(settings, corpus)
     all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do
-    by_adapter = _time_configs({settings.train.adapter: without_table, None: all_weights}, base)
+    by_adapter = _time_configs({settings.train.adapter: without_table, None: all_weights}, relative_to)
     timings = {settings.train.adapter: (without_table, by_adapter[settings.train.adapter][1])}
     trainings = _find_short_trainings(plugin, settings.train.prompts, by_adapter[None][1].step_seconds)
     steps = trainings.most_steps(MINING_SHARE * budget.seconds)
     fitted = None if steps is None else fit_run(timings, data, budget.seconds_left - trainings.seconds(steps))
     if steps is None or fitted is None:
-        fewest_steps = min(trainings.steps, FEWEST_SHORT_STEPS)
+        fewest_steps = min(trainings.steps, MIN_SHORT_STEPS)
         fewest = trainings.seconds(fewest_steps)
         needed_seconds = max(fewest / MINING_SHARE, budget.seconds_spent + fewest + shortest_budget_seconds(timings, data))
         trainings_text = f"{trainings.count} short trainings of {fewest_steps} steps and " if trainings.count else ""

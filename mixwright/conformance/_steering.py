@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def check_selector(cls: type[Selector]) -> None:
     """Picks items of the task asked for, by the rng alone; what it says of itself is words by name; state round-trips."""
 
-    def read_answer(selector: Selector, step: int) -> Any:
+    def read_output(selector: Selector, step: int) -> Any:
         pool, rng = samples.pool(), np.random.default_rng(step)
         tasks = np.tile(np.arange(len(pool.tasks)), 5)
         picked_items = selector.pick(tasks, rng)
@@ -31,37 +31,37 @@ def check_selector(cls: type[Selector]) -> None:
         require(all(name.isidentifier() for name in selector.remarks()), "a remark has one word for its name")
         return picked_items.tolist(), selector.cell_states(), selector.remarks()
 
-    check_steerer(cls, read_answer)
+    check_steerer(cls, read_output)
 
 
-def check_steerer(cls: type[Any], read_answer: Any) -> None:
+def check_steerer(cls: type[Any], read_output: Any) -> None:
     """Run a made-up tape; half-way, save, restore into a fresh object, and compare everything after."""
     original, scene = check_plugin(cls), samples.scene()
     with same_randomness():
         original.begin(scene)
-        _play(original, scene, read_answer, range(6))
+        _play(original, scene, read_output, range(6))
         saved_state = json.loads(json.dumps(original.state(), allow_nan=False))
         resumed = cls()
         resumed.begin(scene)
         resumed.restore(saved_state)
         require(json.loads(json.dumps(resumed.state())) == saved_state, "restore(state()) gives the same state")
         for step in range(6, 12):
-            original_answers = _play(original, scene, read_answer, [step])
-            resumed_answers = _play(resumed, scene, read_answer, [step], feed_ledger=False)
+            original_outputs = _play(original, scene, read_output, [step])
+            resumed_outputs = _play(resumed, scene, read_output, [step], feed_ledger=False)
             require(
-                original_answers == resumed_answers,
+                original_outputs == resumed_outputs,
                 f"a resumed {cls.__name__} continues exactly as the original (step {step})",
             )
 
 
-def _play(plugin: Any, scene: Any, read_answer: Any, steps: Sequence[int] | range, *, feed_ledger: bool = True) -> list[Any]:
-    answers = []
+def _play(plugin: Any, scene: Any, read_output: Any, steps: Sequence[int] | range, *, feed_ledger: bool = True) -> list[Any]:
+    outputs = []
     for step in steps:
         if feed_ledger:
             samples.feed(scene, step)
         ledger_before = scene.ledger.state()
         for outcomes in (samples.groups(step), samples.losses(step), samples.pairs(step)):
             plugin.observe(step, outcomes)
-        answers.append(read_answer(plugin, step))
+        outputs.append(read_output(plugin, step))
         require(scene.ledger.state() == ledger_before, "the ledger is only read")
-    return answers
+    return outputs

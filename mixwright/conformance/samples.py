@@ -15,8 +15,8 @@ from mixwright.records import (
     Example,
     GroupOutcome,
     Measurement,
-    Outcome,
     PairOutcome,
+    SFTOutcome,
     Stage,
 )
 
@@ -155,10 +155,10 @@ def feed(scene: Scene, step: int) -> None:
         scene.ledger.add(index_by_id[group.example], step, sum(group.rewards), len(group.rewards))
 
 
-def losses(step: int) -> list[Outcome]:
+def losses(step: int) -> list[SFTOutcome]:
     """Eight examples of SFT, reproducible, with falling losses; at step 0, where each is new, no drop is known."""
     labels = [(group.example, group.task, group.level) for group in groups(step)]
-    return [Outcome(*row, step, 2.0 / (1 + step), 5, 0.1 * step if step else None) for row in labels]
+    return [SFTOutcome(*row, step, 2.0 / (1 + step), 5, 0.1 * step if step else None) for row in labels]
 
 
 def pairs(step: int) -> list[PairOutcome]:

@@ -25,9 +25,9 @@ from mixwright.records import Example, cell_key
 REQUEST_PATTERN = re.compile(r"(?P<task>\w+?)(?:@(?P<level>\d{1,3}))?\s*x\s*(?P<count>\d{1,9})", re.ASCII)
 EVAL_SHARE = 0.25
 """Share of a task's prompts that only eval may use."""
-MOST_DRAWS_WITHOUT_NEW = 500
+MAX_DRAWS_WITHOUT_NEW = 500
 """Draws in a row without a new prompt after which a task counts as used up."""
-MOST_DRAWS_THAT_RAISE = 20
+MAX_DRAWS_THAT_RAISE = 20
 """Draws in a row that raise before a task is refused."""
 
 
@@ -105,14 +105,14 @@ def _items(
 ) -> Iterator[Example]:
     unusable_keys: set[int] = set()  # prompts of the other split, and those whose answer is to say nothing
     made_count = draws_without_new = failures = index = 0
-    while made_count < count and draws_without_new < MOST_DRAWS_WITHOUT_NEW:
+    while made_count < count and draws_without_new < MAX_DRAWS_WITHOUT_NEW:
         seed = seed_of(request.task, request.level, split, index)
         index += 1
         try:
             item = build_item(seed)
         except Exception as error:  # the generators raise whatever they like
             draws_without_new, failures = draws_without_new + 1, failures + 1
-            if failures == MOST_DRAWS_THAT_RAISE and not made_count:
+            if failures == MAX_DRAWS_THAT_RAISE and not made_count:
                 got = f"{type(error).__name__}: {error}"[:160]
                 raise InputError(f"items of {request.key}", got, "Choose another level or task.") from error
             continue

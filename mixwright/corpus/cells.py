@@ -13,7 +13,7 @@ import pyarrow as pa
 from mixwright.corpus.rows import GradedRows, pc, read_groups
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.chance import MOST_ROWS_TRIED, Chance, Rules, chance_level
+from mixwright.estimates.chance import MAX_ROWS_TRIED, Chance, Rules, chance_level
 from mixwright.graders.choice import option_texts
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Cell, Example, cell_key
@@ -91,8 +91,8 @@ def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
 
 
 def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
-    """Of each group of row indices at most `MOST_ROWS_TRIED` that have an answer, evenly spread."""
-    thin = (members[:: max(1, -(-len(members) // MOST_ROWS_TRIED))] for members in groups)
+    """Of each group of row indices at most `MAX_ROWS_TRIED` that have an answer, evenly spread."""
+    thin = (members[:: max(1, -(-len(members) // MAX_ROWS_TRIED))] for members in groups)
     for rows in read_groups(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]
 

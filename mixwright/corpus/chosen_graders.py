@@ -15,11 +15,11 @@ CANDIDATE_GRADERS = ("exact", "numeric", "final_answer", "includes")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
 SENTENCE_GRADER = "includes"
 """The one that reads an answer out of a sentence."""
-FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED = 2, 1 / 6
+MIN_MORE_ACCEPTED, SHARE_MORE_ACCEPTED = 2, 1 / 6
 """Completions, and share of them, that `includes` has to accept beyond the other grader to be taken."""
 ALMOST_NOTHING_SHARE = 0.1
 """Share of completions up to which a grader accepts almost nothing."""
-MOST_COMPLETIONS_SHOWN = 3
+MAX_COMPLETIONS_SHOWN = 3
 """Completions that are shown."""
 SHOWN_CHARACTERS = 80
 """Characters of one that are shown."""
@@ -97,7 +97,7 @@ def choose_grader(
     )
     is_data_task = any(is_data(plain(answer.example.target)) or is_data(answer.example.answer or "") for answer in answers)
     accepts_almost_nothing = accepted.get(proposed_grader, 0) <= ALMOST_NOTHING_SHARE * answer_count
-    accepts_clearly_more = more_accepted >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * answer_count)
+    accepts_clearly_more = more_accepted >= max(MIN_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * answer_count)
     answers_in_sentences = comparable and not is_data_task and accepts_almost_nothing and accepts_clearly_more
     chosen = SENTENCE_GRADER if answers_in_sentences and not named_by_user else proposed_grader
     examples_shown = list(answers)
@@ -108,7 +108,7 @@ def choose_grader(
     why = _why(proposed_grader, accepted, answer_count, examples_shown, answers_in_sentences=answers_in_sentences)
     name = SENTENCE_GRADER if named_by_user else "NAME"
     remedy = f"--grader {task}={name}, or in run.yaml corpus.graders: {{{task}: {name}}}"
-    examples = tuple(examples_shown[:MOST_COMPLETIONS_SHOWN])
+    examples = tuple(examples_shown[:MAX_COMPLETIONS_SHOWN])
     return ChosenGrader(task, chosen, proposed_grader, accepted, answer_count, examples, why, remedy, answers_in_sentences)
 
 

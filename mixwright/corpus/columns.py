@@ -41,13 +41,13 @@ REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
-MOST_LEVEL = 2**53
+MAX_LEVEL = 2**53
 """Size of a level at most: larger whole numbers are not told apart as floating-point numbers."""
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
-MOST_TREATMENTS_SHOWN = 4
-"""Different treatments of columns in one note."""
+MAX_TREATMENTS_SHOWN = 4
+"""Different conversions of columns in one note."""
 
 
 def check_mapping(config: CorpusConfig) -> None:
@@ -57,7 +57,9 @@ def check_mapping(config: CorpusConfig) -> None:
             raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
 
 
-def read_example(row: Any, location: RowLocation, config: CorpusConfig, split: str, treatments: Counter[str]) -> Example:
+def read_example(
+    row: Any, location: RowLocation, config: CorpusConfig, split: str, column_conversions: Counter[str]
+) -> Example:
     """The example that a raw row holds; its id is empty when the row has none.
 
     Args:
@@ -65,7 +67,7 @@ def read_example(row: Any, location: RowLocation, config: CorpusConfig, split: s
         location: where, for errors and `source`.
         config: `columns`, `task` and `graders` are read.
         split: the split it belongs to; empty takes the row's own `split` column, if any.
-        treatments: counts what is done with its columns, for a note.
+        column_conversions: counts what is done with its columns, for a note.
 
     Raises:
         InputError: a column missing, or a value of the wrong type.
@@ -89,13 +91,13 @@ def read_example(row: Any, location: RowLocation, config: CorpusConfig, split: s
     empty = [
         theirs for ours, theirs in column_by_name.items() if ours in ("prompt", "messages", "text") and row[theirs] is None
     ]
-    texts = _texts(values, extra, row, empty, location, treatments)
-    answer = _given_answer(values, extra, texts, location, treatments)
+    texts = _texts(values, extra, row, empty, location, column_conversions)
+    answer = _given_answer(values, extra, texts, location, column_conversions)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
-    treatments.update(
+    column_conversions.update(
         f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
         for ours, theirs in column_by_name.items()
         if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
@@ -104,7 +106,7 @@ def read_example(row: Any, location: RowLocation, config: CorpusConfig, split: s
         id=_checked_name(values["id"], "id", location) if "id" in values else "",
         task=task,
         answer=answer,
-        level=_level(values["level"], location, treatments) if "level" in values else None,
+        level=_level(values["level"], location, column_conversions) if "level" in values else None,
         knobs=_knobs(values.get("knobs", {}), location),
         skills=_skills(values.get("skills", []), location),
         source=str(location),
@@ -141,14 +143,18 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
 
 
 def _given_answer(
-    values: dict[str, Any], extra: dict[str, Any], texts: dict[str, Any], location: RowLocation, treatments: Counter[str]
+    values: dict[str, Any],
+    extra: dict[str, Any],
+    texts: dict[str, Any],
+    location: RowLocation,
+    column_conversions: Counter[str],
 ) -> str | None:
     """The answer that the columns hold; options that the prompt does not list are put into it."""
     value = values.get("answer")
     label_may_answer = value is None and texts["target"] is None and texts["chosen"] is None
     if label_may_answer and isinstance(extra.get("label"), str | int) and not isinstance(extra["label"], bool):
         value = extra.pop("label")
-        treatments["answer from label"] += 1
+        column_conversions["answer from label"] += 1
     answer = None if value is None else _answer(value, location)
     options = _given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
     if answer is None or not options:
@@ -156,10 +162,10 @@ def _given_answer(
     listed = _with_options(texts["prompt"], options)
     if listed != texts["prompt"]:
         texts["prompt"] = listed
-        treatments["options listed in the prompt"] += 1
+        column_conversions["options listed in the prompt"] += 1
     letter = _letter_of_index(answer, options)
     if letter != answer:
-        treatments["the answer's place among the options as its letter"] += 1
+        column_conversions["the answer's place among the options as its letter"] += 1
     return letter
 
 
@@ -174,7 +180,7 @@ def _texts(
     row: dict[str, Any],
     empty: Sequence[str],
     location: RowLocation,
-    treatments: Counter[str],
+    column_conversions: Counter[str],
 ) -> dict[str, Any]:
     """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null."""
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
@@ -189,7 +195,7 @@ def _texts(
     if texts["chosen"] is not None:
         if texts["prompt"] is None or (isinstance(texts["prompt"], str) and not isinstance(texts["chosen"], str)):
             texts |= _shared_prompt(texts["chosen"], texts["rejected"], location)
-            treatments["prompt from the common beginning of chosen and rejected"] += 1
+            column_conversions["prompt from the common beginning of chosen and rejected"] += 1
     elif texts["prompt"] is None and "messages" in values:
         texts["prompt"], texts["target"] = _turns(_text(values["messages"], "messages", location), location)
     elif texts["prompt"] is None and "text" in values:
@@ -197,10 +203,10 @@ def _texts(
         return texts
     elif isinstance(texts["prompt"], str) and isinstance(extra.get("input"), str) and "instruction" in row:
         joined = extra.pop("input")
-        treatments["prompt from instruction and input" if joined else "prompt from instruction"] += 1
+        column_conversions["prompt from instruction and input" if joined else "prompt from instruction"] += 1
         texts["prompt"] = "\n\n".join(text for text in (texts["prompt"], joined) if text)
     elif isinstance(texts["prompt"], str) and "instruction" in row and "prompt" not in row:
-        treatments["prompt from instruction"] += 1
+        column_conversions["prompt from instruction"] += 1
     if texts["prompt"] is None and empty:
         raise location.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
     if texts["prompt"] is None:
@@ -321,14 +327,14 @@ def _number(value: Any, name: str, location: RowLocation) -> float:
     return number
 
 
-def _level(value: Any, location: RowLocation, treatments: Counter[str]) -> float | None:
+def _level(value: Any, location: RowLocation, column_conversions: Counter[str]) -> float | None:
     """A level: a number, or the number of a text such as `Level 3`; None for `Level ?`."""
     if isinstance(value, str) and (match := _LEVEL.fullmatch(value.strip())):
-        treatments["level as the number in its text"] += 1
+        column_conversions["level as the number in its text"] += 1
         return None if match[1] == "?" else float(match[1])
     number = _number(value, "level", location)
-    if abs(number) > MOST_LEVEL:
-        expected = f"a level of at most {MOST_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
+    if abs(number) > MAX_LEVEL:
+        expected = f"a level of at most {MAX_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
         raise location.error(expected, f"{value}"[:40], _remedy_ignore("level"))
     return number
 
@@ -391,7 +397,7 @@ def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
     common = counts.most_common()
     treatment_texts = [
         treatment if count == rows else f"{treatment} ({count:,} of {rows:,} rows)"
-        for treatment, count in common[: 2 * MOST_TREATMENTS_SHOWN]
+        for treatment, count in common[: 2 * MAX_TREATMENTS_SHOWN]
     ]
     more_count = len(common) - len(treatment_texts)
     return [f"{source}: {', '.join(treatment_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]

@@ -38,7 +38,7 @@ REHEARSE_SPLIT = "rehearse"
 """Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
 GENERATED_PREFIX = "reasoning-gym:"
 """How sources begin that are generated and not read."""
-MOST_ANSWERS_CHECKED = 200
+MAX_ANSWERS_CHECKED = 200
 """Answers per task that reading tries on the grader."""
 
 
@@ -249,14 +249,14 @@ class Corpus:
         return cls(build_table(examples), graders)
 
 
-def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Corpus:
+def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()) -> Corpus:
     """All rows in one corpus (column `split`: train, eval, and rehearse for those of `config.rehearse`).
 
     Without `config.eval`, prompts are split by their hash, so that no prompt is in both; rows with a `split` column keep it.
 
     Args:
         config: sources, columns and graders; or the path or name of examples, all of them training rows.
-        base: folder that relative paths start from.
+        relative_to: folder that relative paths start from.
 
     Raises:
         InputError: with file, line and remedy for whatever cannot be read.
@@ -269,9 +269,13 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
         sources.append((config.eval, "eval", config))
     if config.rehearse is not None:  # rows that name no task are one of their own
         sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
-    examples = (row for source, split, how in sources for row in _examples(source, split, how, base, notes))
+    examples = (
+        row
+        for source, split, source_config in sources
+        for row in _examples(source, split, source_config, relative_to, notes)
+    )
     table = build_table(examples, config.eval_share)
-    folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, base)
+    folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
@@ -285,7 +289,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
 
 
 def read_source(
-    source: str, *, split: str, config: CorpusConfig, base: Path = Path(), notes: list[str] | None = None
+    source: str, *, split: str, config: CorpusConfig, relative_to: Path = Path(), notes: list[str] | None = None
 ) -> Iterator[Example]:
     """The examples of one source, one at a time; the id is empty where the row has none.
 
@@ -293,7 +297,7 @@ def read_source(
         source: file, `datasets` folder, hub name or `reasoning-gym:...`.
         split: train or eval; which half of a generated task, and what `Example.split` says.
         config: columns, task name and graders.
-        base: folder that relative paths start from.
+        relative_to: folder that relative paths start from.
         notes: what the reader should know is appended here, such as a task whose items ran out.
 
     Raises:
@@ -301,10 +305,10 @@ def read_source(
     """
     if split not in ("train", "eval"):
         raise InputError("a split called train or eval", repr(split), "Name one of them.")
-    return _examples(source, split, config, base, notes if notes is not None else [])
+    return _examples(source, split, config, relative_to, notes if notes is not None else [])
 
 
-def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: list[str]) -> Iterator[Example]:
+def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, notes: list[str]) -> Iterator[Example]:
     check_mapping(config)
     if not 0 <= config.eval_share < 1:
         raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
@@ -313,13 +317,13 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
 
         yield from generate(source, split, config.eval_share, notes)
     else:
-        treatments, count, before = Counter[str](), 0, len(notes)
+        column_conversions, count, before = Counter[str](), 0, len(notes)
         of_task = functools.cache(lambda task: replace(config, task=task) if task else config)
         try:
-            for count, (row, location) in enumerate(read_rows(source, split, base=base, notes=notes), 1):  # noqa: B007
-                yield read_example(row, location, of_task(location.task), split, treatments)
+            for count, (row, location) in enumerate(read_rows(source, split, relative_to=relative_to, notes=notes), 1):  # noqa: B007
+                yield read_example(row, location, of_task(location.task), split, column_conversions)
         finally:
-            notes[before:before] = format_derived(treatments, source, count)
+            notes[before:before] = format_derived(column_conversions, source, count)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:
@@ -364,7 +368,7 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
             expected = f"an answer in every row of task {name!r} or in none"
             raise InputError(expected, got, "Add the answers or give those rows another task.")
     first_answered = read_groups(
-        corpus.table, (members[answered[members]][:MOST_ANSWERS_CHECKED] for members in groups.values())
+        corpus.table, (members[answered[members]][:MAX_ANSWERS_CHECKED] for members in groups.values())
     )
     for (name, _), examples in zip(groups, first_answered, strict=True):
         grader, grades = corpus.tasks[name].grader, TimedGrades(corpus, SECONDS_PER_GRADE, "stop")

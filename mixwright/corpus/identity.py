@@ -31,21 +31,23 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
     Raises:
         InputError: two rows with one id.
     """
-    contents, prompts = array("Q"), array("Q")
+    content_hashes, prompt_hashes = array("Q"), array("Q")
 
     def batches() -> Iterator[pa.RecordBatch]:
         stream = iter(examples)
         while chunk := list(itertools.islice(stream, BATCH_ROWS)):
-            contents.extend(0 if example.id else _content_hash(example) for example in chunk)
-            prompts.extend(0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk)
+            content_hashes.extend(0 if example.id else _content_hash(example) for example in chunk)
+            prompt_hashes.extend(
+                0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk
+            )
             yield encode(chunk)
 
     table = store_batches(batches())
-    if any(contents):
-        table = with_column(table, "id", _ids(table["id"], np.frombuffer(contents, np.uint64)))
-    if any(prompts):
+    if any(content_hashes):
+        table = with_column(table, "id", _ids(table["id"], np.frombuffer(content_hashes, np.uint64)))
+    if any(prompt_hashes):
         table = with_column(
-            table, "split", _splits(table["split"], table["task"], np.frombuffer(prompts, np.uint64), eval_share)
+            table, "split", _splits(table["split"], table["task"], np.frombuffer(prompt_hashes, np.uint64), eval_share)
         )
     _refuse_duplicates(table)
     return table

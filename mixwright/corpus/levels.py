@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-MOST_LEVELS = 12
+MAX_LEVELS = 12
 """Different levels of a task up to which each is a cell."""
-MOST_BINS = 8
+MAX_BINS = 8
 """Bins that more are put into, at most."""
 MIN_ROWS_PER_BIN = 20
 """Rows of a bin, about."""
 
 
 def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None = None) -> tuple[np.ndarray, list[str]]:
-    """Levels with those of tasks that have more than `MOST_LEVELS` binned by quantile, and one sentence per such task.
+    """Levels with those of tasks that have more than `MAX_LEVELS` binned by quantile, and one sentence per such task.
 
     A bin is named by the median level of its rows; rows outside the counted ones' range go to the first or last bin.
 
@@ -25,14 +25,14 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
     has_level = ~np.isnan(levels)
     counted = has_level if counted is None or not (counted & has_level).any() else counted & has_level
     binned, notes = levels, []
-    has_many_levels = len(np.unique(levels[has_level])) > MOST_LEVELS  # else no task can have more
+    has_many_levels = len(np.unique(levels[has_level])) > MAX_LEVELS  # else no task can have more
     for task in np.unique(tasks[counted]) if has_many_levels else ():
         of_task = has_level & (tasks == task)
         values = levels[of_task & counted]
         distinct_count = len(np.unique(values))
-        if distinct_count <= MOST_LEVELS:
+        if distinct_count <= MAX_LEVELS:
             continue
-        count = int(min(MOST_BINS, max(1, len(values) // MIN_ROWS_PER_BIN)))
+        count = int(min(MAX_BINS, max(1, len(values) // MIN_ROWS_PER_BIN)))
         edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
         bin_index = np.searchsorted(edges, levels[of_task], side="right")
         of_values = np.searchsorted(edges, values, side="right")

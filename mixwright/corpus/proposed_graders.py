@@ -16,7 +16,7 @@ from mixwright.final_answer import find_stated_answers
 from mixwright.graders.final_answer import answer_kind, final_answer_of
 from mixwright.records import Example, plain
 
-MOST_ROWS_READ = 2000
+MAX_ROWS_READ = 2000
 """Rows of a task that are looked at, evenly spread."""
 MIN_FORM_SHARE = 0.95
 """Share of a task's answers that must have a form."""
@@ -24,9 +24,9 @@ SHORT_ANSWER_CHARACTERS = 300
 """Characters up to which a line that is no sentence is an answer that can be compared as text."""
 MIN_SENTENCE_WORDS = 5
 """Words from which a text that ends like a sentence is one."""
-MOST_WORDS_OF_ENTRY = 3
+MAX_WORDS_OF_ENTRY = 3
 """Words of one entry of a list of words."""
-MOST_LABELS = 12
+MAX_LABELS = 12
 """Different answers up to which words are labels, such as yes and no."""
 FINAL_ANSWER_GRADER = "final_answer"
 
@@ -56,7 +56,7 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     """
     groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
     names = [name for name, _ in groups]
-    spread = (rows[np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS_READ).astype(int))] for rows in groups.values())
+    spread = (rows[np.unique(np.linspace(0, len(rows) - 1, MAX_ROWS_READ).astype(int))] for rows in groups.values())
     rows_by_task = read_groups(corpus.table, spread)
     return {name: _propose(rows) for name, rows in zip(names, rows_by_task, strict=True)}
 
@@ -104,7 +104,7 @@ def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
         return ProposedGrader("exact", f"exact: all answers are short, and {clash_text}")
     repeated_text = "one text" if len(distinct_answers) == 1 else f"one of {len(distinct_answers)} texts"
     return _propose_by_form(
-        f"are {repeated_text if len(distinct_answers) <= MOST_LABELS else 'short texts'}", len(answers), answers
+        f"are {repeated_text if len(distinct_answers) <= MAX_LABELS else 'short texts'}", len(answers), answers
     )
 
 
@@ -120,7 +120,7 @@ def _is_sentence(text: str) -> bool:
 def _words_in_list(text: str) -> int:
     """How many words or short phrases a text lists, parted by commas, semicolons or bars; 1 for any other text."""
     entries = [entry.strip(" \t'\"`[](){}") for entry in re.split(r"[,;|]", text)]
-    is_list = all(0 < len(entry.split()) <= MOST_WORDS_OF_ENTRY and re.search(r"[^\W\d_]", entry) for entry in entries)
+    is_list = all(0 < len(entry.split()) <= MAX_WORDS_OF_ENTRY and re.search(r"[^\W\d_]", entry) for entry in entries)
     return len(entries) if is_list else 1
 
 

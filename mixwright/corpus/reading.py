@@ -37,11 +37,11 @@ SPACE = re.compile(r"[ \t\n\r]*")
 """What may stand between two values of JSON."""
 READ_BYTES = 2**22
 """Bytes of a file that is read as a whole, at a time."""
-MOST_LINE_BYTES = 2**28
+MAX_LINE_BYTES = 2**28
 """Longest line of a text file, bytes unpacked: a packed file can hold more than the memory does."""
-MOST_BLANK_LINES = 100_000
+MAX_BLANK_LINES = 100_000
 """Blank lines one after another in a file of rows: a packed file of a few kilobytes can hold more than anyone waits for."""
-MOST_UNPACKED_BYTES = 2**31
+MAX_UNPACKED_BYTES = 2**31
 """Size of a packed JSON list, which is read as a whole; one with a row per line is not."""
 DATASETS_FOLDER_FILES = ("dataset_dict.json", "state.json")
 """Files of a folder that datasets' save_to_disk wrote."""
@@ -74,14 +74,14 @@ class RowLocation(NamedTuple):
 Rows = Iterator[tuple[Any, RowLocation]]
 
 
-def read_rows(source: str, split: str, *, base: Path = Path(), notes: list[str] | None = None) -> Rows:
+def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: list[str] | None = None) -> Rows:
     """The rows of one file, several files (`folder`, `folder/*.json`: a task each), a `datasets` folder or a hub name
     (`owner/name`, `owner/name:config`, `owner/name:config:split`).
 
     Args:
-        source: as the user wrote it; paths are relative to `base`.
+        source: as the user wrote it; paths are relative to `relative_to`.
         split: `eval` takes a data set's test or validation split, anything else its train split.
-        base: folder of the file that names the source.
+        relative_to: folder of the file that names the source.
         notes: what a reader of the rows should know is appended here.
 
     Raises:
@@ -90,9 +90,9 @@ def read_rows(source: str, split: str, *, base: Path = Path(), notes: list[str] 
     if not source.strip():
         remedy = "Name one, or leave the setting out."
         raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
-    path, notes = base / source, [] if notes is None else notes
+    path, notes = relative_to / source, [] if notes is None else notes
     check_regular(path)
-    if files := files_of(source, base):
+    if files := files_of(source, relative_to):
         rows = _read_several(files, source, notes)
     elif path.is_dir():
         rows = _read_datasets_folder(path, split)
@@ -115,17 +115,17 @@ def suffix_of(path: Path) -> str:
     return "".join(ends) if ends[-1:] == [".gz"] else "".join(ends[-1:])
 
 
-def files_of(source: str, base: Path = Path()) -> list[Path]:
+def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
     """The files of a source that names several: a pattern with `*`, or a folder of data files; else none.
 
     Raises:
         InputError: files that are splits, not tasks (`train.jsonl` beside `test.jsonl`).
     """
-    path = base / source
+    path = relative_to / source
     if path.is_dir():
         paths = [] if any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES) else path.iterdir()
     else:
-        root = Path(path.anchor) if path.is_absolute() else base
+        root = Path(path.anchor) if path.is_absolute() else relative_to
         paths = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
     data_files = [data_file for data_file in paths if suffix_of(data_file) in SUFFIXES and data_file.name[:1] != "."]
     check_regular(*data_files)
@@ -138,12 +138,12 @@ def files_of(source: str, base: Path = Path()) -> list[Path]:
     return files
 
 
-def folder_of(source: str, base: Path = Path()) -> Path | None:
+def folder_of(source: str, relative_to: Path = Path()) -> Path | None:
     """The folder that a source's rows stand in; None for a name on the hub."""
-    path = base / source
+    path = relative_to / source
     if path.exists():
         return path if path.is_dir() else path.parent
-    files = files_of(source, base)
+    files = files_of(source, relative_to)
     return files[0].parent if files else None
 
 
@@ -172,7 +172,7 @@ def _open(path: Path) -> IO[bytes]:
 def _unpack(path: Path, *, lines: bool) -> Iterator[bytes]:
     """The lines of a file, or parts of it, each of bounded size. Raises InputError where a packed file is broken."""
     with _open(path) as file:
-        read = partial(file.readline, MOST_LINE_BYTES) if lines else partial(file.read, READ_BYTES)
+        read = partial(file.readline, MAX_LINE_BYTES) if lines else partial(file.read, READ_BYTES)
         try:
             yield from iter(read, b"")
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -183,15 +183,15 @@ def read_lines(path: Path) -> Rows:
     """The values of a file with one JSON value per line, whatever it is called; packed where its name ends in .gz.
 
     Raises:
-        InputError: with file and line what is damaged, a line of `MOST_LINE_BYTES`, or blank lines without end.
+        InputError: with file and line what is damaged, a line of `MAX_LINE_BYTES`, or blank lines without end.
     """
     blank = 0
     for line, raw in enumerate(_unpack(path, lines=True), 1):
         location = RowLocation(str(path), line)
-        if len(raw) == MOST_LINE_BYTES:
-            raise location.error("a JSON object", f"a line of {MOST_LINE_BYTES:,} bytes or more", "Write a row per line.")
+        if len(raw) == MAX_LINE_BYTES:
+            raise location.error("a JSON object", f"a line of {MAX_LINE_BYTES:,} bytes or more", "Write a row per line.")
         blank = 0 if raw.strip() else blank + 1
-        if blank > MOST_BLANK_LINES:
+        if blank > MAX_BLANK_LINES:
             got = f"{blank:,} blank lines one after another"
             raise location.error("a JSON object", got, "Take the blank lines out.")
         if blank:
@@ -239,8 +239,8 @@ def _read_json_list(path: Path, notes: list[str]) -> Rows:
     for chunk in _unpack(path, lines=False):
         chunks.append(chunk)
         size += len(chunk)
-        if size > MOST_UNPACKED_BYTES and path.suffix.lower() == ".gz":
-            got = f"one of more than {MOST_UNPACKED_BYTES:,} bytes"
+        if size > MAX_UNPACKED_BYTES and path.suffix.lower() == ".gz":
+            got = f"one of more than {MAX_UNPACKED_BYTES:,} bytes"
             raise RowLocation(str(path)).error("a JSON list that fits in memory", got, "Write a row per line, as .jsonl.")
     try:
         text = b"".join(chunks).decode("utf-8-sig")

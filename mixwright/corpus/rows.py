@@ -31,7 +31,7 @@ PLAIN_COLUMNS = ("id", "task", "answer", "level", "source", "split")
 TEXT_COLUMNS = ("prompt", "target", "chosen", "rejected")
 BATCH_ROWS = 8192
 BLOCK_ROWS = 20_000
-MOST_BYTES_IN_MEMORY = 32 * 2**20
+MAX_BYTES_IN_MEMORY = 32 * 2**20
 
 
 class GradedRows(Protocol):
@@ -117,7 +117,7 @@ def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     for batch in stream:
         batches_in_memory.append(batch)
         size += batch.nbytes
-        if size > MOST_BYTES_IN_MEMORY:
+        if size > MAX_BYTES_IN_MEMORY:
             return _spill(batches_in_memory, stream)
     return pa.Table.from_batches(batches_in_memory, SCHEMA)
 

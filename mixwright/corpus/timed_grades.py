@@ -34,7 +34,7 @@ class TimedGrades:
     def __init__(
         self, corpus: GradedRows, seconds: float, on_timeout: Literal["wrong", "stop"], tell: Callable[[str], None] = _warn
     ) -> None:
-        self.corpus, self.seconds, self.slow, self.tell = corpus, seconds, on_timeout, tell
+        self.corpus, self.seconds, self.on_timeout, self.tell = corpus, seconds, on_timeout, tell
         self.late: Counter[str] = Counter()
         """Answers that took too long, per task."""
         self._named: set[str] = set()
@@ -52,7 +52,7 @@ class TimedGrades:
             grade = functools.partial(self.corpus.grade, example, completion, cut=cut)
             return call_with_timeout(self.seconds, grade, lambda: self._warn_once(example.id, still_text))
         except TooSlow:
-            if self.slow == "stop":
+            if self.on_timeout == "stop":
                 remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."
                 raise InputError(f"a score within {self.seconds:g} s", f"none ({grading_text})", remedy) from None
         self.late[task] += 1

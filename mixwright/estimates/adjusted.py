@@ -67,13 +67,13 @@ def estimate_adjusted(
     value = float(share @ (difference - slopes * (covariate - read_mean[cell_index])))
     answered = (counts / read_counts)[cell_index]
     added_squares = squares_for(difference)
-    adjusted_variance, adjusted_freedom = items_variance(
+    adjusted_variance, adjusted_df = items_variance(
         difference - slopes * covariate_in_cell, cell_index, share * np.sqrt(1 - answered), added_squares
     )
-    plain_variance, plain_freedom = items_variance(difference, cell_index, share * np.sqrt(answered), added_squares)
-    freedom_terms = adjusted_variance**2 / adjusted_freedom + plain_variance**2 / plain_freedom
-    freedom = (adjusted_variance + plain_variance) ** 2 / freedom_terms if freedom_terms > 0 else items - 1.0
-    return estimate_of(value, adjusted_variance + plain_variance, freedom, 1, items)
+    plain_variance, plain_df = items_variance(difference, cell_index, share * np.sqrt(answered), added_squares)
+    df_terms = adjusted_variance**2 / adjusted_df + plain_variance**2 / plain_df
+    df = (adjusted_variance + plain_variance) ** 2 / df_terms if df_terms > 0 else items - 1.0
+    return estimate_of(value, adjusted_variance + plain_variance, df, 1, items)
 
 
 def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]) -> Estimate | None:

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from mixwright.estimates.intervals import wilson
 from mixwright.records import Example, Interval
 
-MOST_ROWS_TRIED = 500
+MAX_ROWS_TRIED = 500
 """Rows of a cell that rules are tried on; more are thinned evenly (standard error at most .022)."""
-MOST_CONSTANT_ANSWERS = 3
+MAX_CONSTANT_ANSWERS = 3
 """How many of the commonest answers are tried as the one that is always given."""
 FOLDS = 5
 CLOSED_SET_MEAN_REPEATS = 4
@@ -113,7 +113,7 @@ class Rules:
 
     def _candidates(self, rows: Sequence[Example]) -> list[str]:
         counts = Counter(self._reading(row.answer) for row in rows if row.answer is not None)
-        ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:MOST_CONSTANT_ANSWERS]
+        ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:MAX_CONSTANT_ANSWERS]
         rules = [f"constant {answer}" for answer in ranked]
         options = [self._options(row) for row in rows]
         if all(options):
@@ -192,5 +192,5 @@ def _choose_and_earn(
 
 
 def thin_rows(rows: Sequence[Example]) -> Sequence[Example]:
-    """At most `MOST_ROWS_TRIED` of them, evenly spread."""
-    return rows[:: max(1, math.ceil(len(rows) / MOST_ROWS_TRIED))]
+    """At most `MAX_ROWS_TRIED` of them, evenly spread."""
+    return rows[:: max(1, math.ceil(len(rows) / MAX_ROWS_TRIED))]

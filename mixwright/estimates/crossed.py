@@ -38,7 +38,7 @@ class Estimate:
     """Two-sided p value of "no difference"."""
     error: float
     """Standard error."""
-    freedom: float
+    df: float
     """Satterthwaite's degrees of freedom."""
     seeds: int
     """Seeds it rests on; 1 for a plain before and after."""
@@ -52,8 +52,8 @@ class Estimate:
 
     def detectable(self, family: int = 1) -> float:
         """Size of a true difference seen in `DETECTION_POWER` of such trials, as the first of `family` under Holm."""
-        quantile = t_quantile(self.freedom, 1 - (1 - COVERAGE) / max(family, 1))
-        return (quantile + t_quantile(self.freedom, 2 * DETECTION_POWER - 1)) * self.error
+        quantile = t_quantile(self.df, 1 - (1 - COVERAGE) / max(family, 1))
+        return (quantile + t_quantile(self.df, 2 * DETECTION_POWER - 1)) * self.error
 
 
 def estimate_crossed(
@@ -63,7 +63,7 @@ def estimate_crossed(
     *,
     counted: bool = True,
     moves: NDArray[np.float64] | None = None,
-    added: float = Z,
+    pseudo_quantile: float = Z,
 ) -> Estimate:
     """The weighted mean over items, averaged over seeds.
 
@@ -74,7 +74,8 @@ def estimate_crossed(
         counted: differences of shares, which may all be 0 by luck; false for readings without a least step, such as nats.
         moves: differences of the same shape that say how far an item moves, where the values are parts of a success (S, D),
             of which every item's moves a little when one item does; None takes the values.
-        added: quantile whose square is added for items that were not seen to move; that of the interval that is asked for.
+        pseudo_quantile: quantile whose square is added for items that were not seen to move; that of the interval that is
+            asked for.
 
     Raises:
         ValueError: no seeds or no items.
@@ -87,40 +88,40 @@ def estimate_crossed(
     groups = np.unique(np.asarray(strata), return_inverse=True)[1]
     per_seed, per_item = values @ share, values.mean(axis=0)
     value = float(per_seed.mean())
-    moved = per_item if moves is None else np.atleast_2d(moves).mean(axis=0)
-    added_squares = squares_for(moved, added) if counted else 0.0
-    of_items, freedom_items = items_variance(per_item, groups, share, added_squares)
+    item_moves = per_item if moves is None else np.atleast_2d(moves).mean(axis=0)
+    added_squares = squares_for(item_moves, pseudo_quantile) if counted else 0.0
+    of_items, items_df = items_variance(per_item, groups, share, added_squares)
     if seeds < 2:
-        return estimate_of(value, of_items, freedom_items, 1, items)
+        return estimate_of(value, of_items, items_df, 1, items)
     of_seeds = float(per_seed.var(ddof=1)) / seeds
     residuals = values - per_item - _by_group(values, groups) + _by_group(per_item[None], groups)
     of_rest = items_variance(residuals, groups, share, 0.0)[0] / (seeds * (seeds - 1))
     variance = of_seeds + of_items - of_rest
     if variance >= max(of_seeds, of_items):
-        variance_parts = ((of_seeds, seeds - 1), (of_items, freedom_items), (of_rest, (seeds - 1) * freedom_items))
-        freedom = variance**2 / max(sum(variance_part**2 / df for variance_part, df in variance_parts), 1e-300)
-        return estimate_of(value, variance, freedom, seeds, items)
+        variance_parts = ((of_seeds, seeds - 1), (of_items, items_df), (of_rest, (seeds - 1) * items_df))
+        df = variance**2 / max(sum(part**2 / part_df for part, part_df in variance_parts), 1e-300)
+        return estimate_of(value, variance, df, seeds, items)
     if of_seeds > of_items:
         return estimate_of(value, of_seeds, seeds - 1, seeds, items)
-    return estimate_of(value, of_items, freedom_items, seeds, items)
+    return estimate_of(value, of_items, items_df, seeds, items)
 
 
-def estimate_of(value: float, variance: float, freedom: float, seeds: int, items: int) -> Estimate:
+def estimate_of(value: float, variance: float, df: float, seeds: int, items: int) -> Estimate:
     """From a mean, its variance and degrees of freedom."""
-    error, freedom = math.sqrt(variance), max(round(freedom, 3), 1.0)
-    half = t_quantile(freedom, COVERAGE) * error
+    error, df = math.sqrt(variance), max(round(df, 3), 1.0)
+    half = t_quantile(df, COVERAGE) * error
     if seeds == items == 1 and error <= 1e-12:  # one reading has no spread: nothing is known of another item
-        return Estimate(value, value, value, 1.0, error, freedom, seeds, items)
-    p = float(abs(value) < 1e-12) if error <= 1e-12 else t_tail(value / error, freedom) if math.isfinite(error) else 1.0
-    return Estimate(value, value - half, value + half, p, error, freedom, seeds, items)
+        return Estimate(value, value, value, 1.0, error, df, seeds, items)
+    p = float(abs(value) < 1e-12) if error <= 1e-12 else t_tail(value / error, df) if math.isfinite(error) else 1.0
+    return Estimate(value, value - half, value + half, p, error, df, seeds, items)
 
 
-def squares_for(moved: NDArray[np.float64], added: float = Z) -> float:
+def squares_for(item_moves: NDArray[np.float64], pseudo_quantile: float = Z) -> float:
     """Squares that are added beside these moves of items, each its mean over seeds; a probability always moves a little."""
-    return pseudo_squares(float((moved**2).sum()), float((np.abs(moved) > UNMOVED_SHARE).sum()), added)
+    return pseudo_squares(float((item_moves**2).sum()), float((np.abs(item_moves) > UNMOVED_SHARE).sum()), pseudo_quantile)
 
 
-def pseudo_squares(squares: float, moved: float, added: float = Z) -> float:
+def pseudo_squares(squares: float, moved_count: float, pseudo_quantile: float = Z) -> float:
     """Squares that are added for items that were not seen to move: `Z` squared of them, each as large as a move is.
 
     As in Agresti and Min's interval (2005), but with `Z` squared pseudo-items, as wide as Wilson's interval of 0 in n: with
@@ -132,11 +133,11 @@ def pseudo_squares(squares: float, moved: float, added: float = Z) -> float:
 
     Args:
         squares: sum of the squared moves of items, each its mean over seeds.
-        moved: how many items moved.
-        added: quantile whose square they are.
+        moved_count: how many items moved.
+        pseudo_quantile: quantile whose square they are.
     """
-    square = added * added
-    return square * min((square + squares) / (square + moved), 1.0)
+    square = pseudo_quantile * pseudo_quantile
+    return square * min((square + squares) / (square + moved_count), 1.0)
 
 
 def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -165,10 +166,10 @@ def items_variance(
     centred = rows - _by_group(rows, groups)
     squares = np.bincount(groups, (centred**2).sum(axis=0))
     added = added_squares * counts / counts.sum()
-    freedom = counts - 1
-    pooled = (squares.sum() + added.sum()) / max(freedom.sum(), 1.0)
-    spread = np.where(freedom > 0, (squares + added) / np.maximum(freedom, 1), pooled)
+    df = counts - 1
+    pooled = (squares.sum() + added.sum()) / max(df.sum(), 1.0)
+    spread = np.where(df > 0, (squares + added) / np.maximum(df, 1), pooled)
     group_variances = np.bincount(groups, share**2) * spread
     total = float(group_variances.sum())
-    freedom_terms = float((group_variances[freedom > 0] ** 2 / freedom[freedom > 0]).sum())
-    return total, total**2 / freedom_terms if freedom_terms > 0 else max(float(freedom.sum()), 1.0)
+    df_terms = float((group_variances[df > 0] ** 2 / df[df > 0]).sum())
+    return total, total**2 / df_terms if df_terms > 0 else max(float(df.sum()), 1.0)

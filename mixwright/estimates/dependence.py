@@ -80,19 +80,19 @@ def dependence_of_margins(success: Array, given_elsewhere: Array, received: Arra
     return dependence_of_items(success, swapped + (n - 1) / (n - 2) * (given_elsewhere + received - 2 * swapped))
 
 
-def dependence_of_items(success: Array, items: Array) -> Dependence:
+def dependence_of_items(success: Array, swapped_pseudovalues: Array) -> Dependence:
     """From success and pseudo-values of S, each of shape (prompts,), at least two; also those of several cells together."""
-    item_count, item_dependence, swapped = len(success), success - items, float(items.mean())
-    swapped_interval = _interval(items, 1.0, 0.0)
+    item_count, item_dependence, swapped = len(success), success - swapped_pseudovalues, float(swapped_pseudovalues.mean())
+    swapped_interval = _interval(swapped_pseudovalues, 1.0, 0.0)
     # a prompt that is known and has another answer than the commonest moves success up and S down, D by (1 + S) / n
     dependence_interval, room = _interval(item_dependence, 1 + swapped, -1.0), 1 - swapped
     kappa = Interval(0.0, -1.0, 1.0, item_count)
     if room > 1e-9:
         value = dependence_interval.value / room
-        kappa = _interval(
-            value + (item_dependence - dependence_interval.value) / room + value * (items - swapped) / room, 1 / room, -1.0
-        )
-    return Dependence(float(success.mean()), swapped_interval, dependence_interval, kappa, items)
+        kappa_pseudovalues = value + (item_dependence - dependence_interval.value) / room
+        kappa_pseudovalues += value * (swapped_pseudovalues - swapped) / room
+        kappa = _interval(kappa_pseudovalues, 1 / room, -1.0)
+    return Dependence(float(success.mean()), swapped_interval, dependence_interval, kappa, swapped_pseudovalues)
 
 
 def _interval(values: Array, unit: float, lower_bound: float) -> Interval:

@@ -23,7 +23,7 @@ MIN_UNHARMED_PASS_SHARE = 0.875
 it for 5 points."""
 ROUND_MARGINS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
 """Margins that are spoken of."""
-MOST_ITEMS_PER_CELL = 1_000_000
+MAX_ITEMS_PER_CELL = 1_000_000
 """Items of a cell beyond which none are proposed."""
 
 
@@ -40,10 +40,10 @@ def unharmed_pass_share(items_per_cell: Sequence[int], margin: float, churn: flo
         return 0.0
     total, cells = sum(judged_sizes), len(judged_sizes)
     variances_by_cell = [(churn * n + Z * Z * n / total) / (n - 1) / n / cells**2 for n in judged_sizes]
-    freedom = sum(variances_by_cell) ** 2 / sum(
+    df = sum(variances_by_cell) ** 2 / sum(
         variance**2 / (n - 1) for variance, n in zip(variances_by_cell, judged_sizes, strict=True)
     )
-    half = t_quantile(freedom) * math.sqrt(sum(variances_by_cell))
+    half = t_quantile(df) * math.sqrt(sum(variances_by_cell))
     spread = math.sqrt(sum(churn / n for n in judged_sizes)) / cells
     return NormalDist().cdf((margin - half) / spread)
 
@@ -75,7 +75,7 @@ def smallest_excluded(items_per_cell: Sequence[int]) -> float | None:
 def items_to_exclude(margin: float, cells: int, churn: float = CHURN_SHARE) -> int:
     """Items per cell that exclude a mean loss of `margin` over so many cells in `MIN_UNHARMED_PASS_SHARE` of cases."""
     low, high = MIN_ITEMS - 1, MIN_ITEMS
-    while high < MOST_ITEMS_PER_CELL and unharmed_pass_share([high] * cells, margin, churn) < MIN_UNHARMED_PASS_SHARE:
+    while high < MAX_ITEMS_PER_CELL and unharmed_pass_share([high] * cells, margin, churn) < MIN_UNHARMED_PASS_SHARE:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2

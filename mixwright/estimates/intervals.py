@@ -20,7 +20,7 @@ Z = 1.959964
 """97.5 % point of the normal distribution."""
 PRIOR_WEIGHT = 2.0
 """How much evidence, in pseudo-observations, stands for "samples of one item are all alike" until data says otherwise."""
-NORMAL_FROM_FREEDOM = 1e4
+NORMAL_FROM_DF = 1e4
 """Degrees of freedom from which Student's t is taken for the normal distribution."""
 Numbers = NDArray[np.float64] | float
 
@@ -58,9 +58,9 @@ def effective_rollouts(success: float, low: float, high: float) -> float:
     The width w of n rollouts solves z^4 (1 - w^2) u^2 + 2 z^2 (2 p (1 - p) - w^2) u = w^2 with u = 1 / n.
     """
     width = min(max(high - low, 1e-9), 1 - 1e-9)
-    square, line = Z**4 * (1 - width**2), Z**2 * (2 * success * (1 - success) - width**2)
-    root = math.sqrt(line**2 + square * width**2)
-    rollouts = width**2 / (line + root) if line > 0 else (root - line) / square
+    quadratic, linear = Z**4 * (1 - width**2), Z**2 * (2 * success * (1 - success) - width**2)
+    root = math.sqrt(linear**2 + quadratic * width**2)
+    rollouts = width**2 / (linear + root) if linear > 0 else (root - linear) / quadratic
     return min(max(1 / max(rollouts, 1e-300), 1e-3), 1e7)
 
 
@@ -84,11 +84,11 @@ def clustered_share(values: NDArray[np.float64], samples: int) -> Interval:
     if items == 0:
         raise ValueError("no items")
     mean = float(np.clip(values.mean(), 0.0, 1.0))
-    spread = mean * (1 - mean)
+    variance = mean * (1 - mean)
     rho = 1.0
-    if samples > 1 and items > 1 and spread > 0:
-        evidence = 4 * items * spread
-        rho = (evidence * float(values.var(ddof=1)) / spread + PRIOR_WEIGHT) / (evidence + PRIOR_WEIGHT)
+    if samples > 1 and items > 1 and variance > 0:
+        evidence = 4 * items * variance
+        rho = (evidence * float(values.var(ddof=1)) / variance + PRIOR_WEIGHT) / (evidence + PRIOR_WEIGHT)
     rho = min(1.0, max(1.0 / samples, rho))
     low, high = wilson(mean * items / rho, items / rho)
     return Interval(mean, float(low), float(high), n=items * samples)
@@ -165,27 +165,27 @@ def gauss_legendre(nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return np.polynomial.legendre.leggauss(nodes)
 
 
-def t_tail(t: float, freedom: float) -> float:
-    """P(|T| > |t|) of Student's t with `freedom` >= 1 degrees of freedom, whole or not.
+def t_tail(t: float, df: float) -> float:
+    """P(|T| > |t|) of Student's t with `df` >= 1 degrees of freedom, whole or not.
 
-    With t = sqrt(freedom) tan(a) the density is that of cos(a)^(freedom - 1), which is integrated by Gauss and Legendre.
+    With t = sqrt(df) tan(a) the density is that of cos(a)^(df - 1), which is integrated by Gauss and Legendre.
     """
-    if freedom >= NORMAL_FROM_FREEDOM:
+    if df >= NORMAL_FROM_DF:
         return math.erfc(abs(t) / math.sqrt(2))
-    angle = math.atan(abs(t) / math.sqrt(freedom))
+    angle = math.atan(abs(t) / math.sqrt(df))
     points, weights = gauss_legendre(96)
-    inside = angle / 2 * float(weights @ np.cos(angle / 2 * (points + 1)) ** (freedom - 1))
-    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
+    inside = angle / 2 * float(weights @ np.cos(angle / 2 * (points + 1)) ** (df - 1))
+    scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
     return min(max(1 - 2 * math.exp(scale) * inside, 0.0), 1.0)
 
 
 @functools.cache
-def t_quantile(freedom: float, confidence: float = COVERAGE) -> float:
-    """T such that P(|T| <= t) = confidence; `freedom` of at least 1."""
+def t_quantile(df: float, confidence: float = COVERAGE) -> float:
+    """T such that P(|T| <= t) = confidence; `df` of at least 1."""
     low, high = 0.0, 1e4
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if t_tail(middle, freedom) > 1 - confidence else (low, middle)
+        low, high = (middle, high) if t_tail(middle, df) > 1 - confidence else (low, middle)
     return high
 
 

@@ -54,12 +54,12 @@ def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, 
         ]
         return max(estimate.p for estimate in known_estimates) if len(known_estimates) == len(estimates) else 1.0
 
-    estimates = (change.success, change.dependence) if change.outcome in GRADED_OUTCOMES else (change.success,)
+    estimates = (change.estimate, change.dependence) if change.outcome in GRADED_OUTCOMES else (change.estimate,)
     rise = estimates if above is None else (*estimates, above)
     return {
-        "worsens": largest(-1, change.success),
+        "worsens": largest(-1, change.estimate),
         "improves": largest(1, *rise),
-        "commonest": largest(1, change.success, change.swapped),
+        "commonest": largest(1, change.estimate, change.swapped),
         "less dependent": largest(-1, change.dependence),
         "sharper": largest(1, change.sampled, change.sampled_dependence),
     }
@@ -90,7 +90,7 @@ def change_word(change: Change, *, margin: float = NO_CHANGE_MARGIN, times: floa
 
 
 def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> ChangeWord:
-    success = change.success
+    success = change.estimate
     too_few_items = change.outcome not in GRADED_OUTCOMES and success.items < MIN_ITEMS  # one text has no spread at all
     if too_few_items or 1 < success.seeds < MIN_SEEDS:
         return "cannot tell"

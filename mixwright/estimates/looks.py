@@ -84,7 +84,7 @@ class Look:
 
     def with_look_interval(self, estimate: Estimate) -> Estimate:
         """With the interval of this look; intervals of all looks together cover in 95 %."""
-        half = t_quantile(estimate.freedom, self.confidence()) * estimate.error
+        half = t_quantile(estimate.df, self.confidence()) * estimate.error
         return replace(estimate, low=estimate.value - half, high=estimate.value + half)
 
     @property

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.exclusion import MIN_UNHARMED_PASS_SHARE, MOST_ITEMS_PER_CELL
+from mixwright.estimates.exclusion import MAX_ITEMS_PER_CELL, MIN_UNHARMED_PASS_SHARE
 from mixwright.estimates.intervals import Z, t_quantile
 
 EXCLUDED_CELL_LOSS = 0.2
@@ -63,9 +63,9 @@ class SimulatedCheckpoint:
         return np.stack([up, down, 1 - up - down], axis=1)
 
 
-def excludes_cell_loss(change: float, error: float, freedom: float, confidence: float = CELL_INTERVAL_LEVEL) -> bool:
+def excludes_cell_loss(change: float, error: float, df: float, confidence: float = CELL_INTERVAL_LEVEL) -> bool:
     """Whether a loss of `EXCLUDED_CELL_LOSS` is excluded by a cell's change, its standard error and degrees of freedom."""
-    return change - t_quantile(freedom, confidence) * error > -EXCLUDED_CELL_LOSS
+    return change - t_quantile(df, confidence) * error > -EXCLUDED_CELL_LOSS
 
 
 @functools.cache
@@ -85,7 +85,7 @@ def items_excluding_cell_loss(cells: int, churn: float, pass_share: float = MIN_
         half = t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error
         return half + z_all_cells * math.sqrt(churn / items) <= EXCLUDED_CELL_LOSS
 
-    return next(items for items in range(2, MOST_ITEMS_PER_CELL) if is_enough(items))
+    return next(items for items in range(2, MAX_ITEMS_PER_CELL) if is_enough(items))
 
 
 @functools.cache
@@ -146,8 +146,8 @@ def _passes(
     squares = up + down - sizes * change**2
     variances = (squares + Z * Z * sizes / sizes.sum()) / (sizes - 1) / sizes / cells**2
     variance = variances.sum(axis=1)
-    freedom = variance**2 / (variances**2 / (sizes - 1)).sum(axis=1)
-    mean_low = change.mean(axis=1) - _quantiles(freedom) * np.sqrt(variance)
+    df = variance**2 / (variances**2 / (sizes - 1)).sum(axis=1)
+    mean_low = change.mean(axis=1) - _quantiles(df) * np.sqrt(variance)
     cell_error = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
     corrected_quantiles = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
     passed = (mean_low > -margin) & ~(change < -corrected_quantiles * cell_error).any(axis=1)
@@ -159,8 +159,8 @@ def _passes(
     return passed
 
 
-def _quantiles(freedom: NDArray[np.float64]) -> NDArray[np.float64]:
-    """95 % quantiles of t, interpolated in 1 / freedom, in which they are nearly straight."""
+def _quantiles(df: NDArray[np.float64]) -> NDArray[np.float64]:
+    """95 % quantiles of t, interpolated in 1 / df, in which they are nearly straight."""
     tabulated = np.array([1.0, 2, 3, 4, 6, 8, 12, 20, 40, 100, 1e6])
     values = np.array([t_quantile(float(tabulated_value)) for tabulated_value in tabulated])
-    return np.interp(-1 / np.maximum(freedom, 1.0), -1 / tabulated, values)
+    return np.interp(-1 / np.maximum(df, 1.0), -1 / tabulated, values)

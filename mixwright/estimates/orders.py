@@ -25,7 +25,7 @@ TRANSFER_PROBE = "transfer"
 """The probe that the effects are read from."""
 PLACE_MEASUREMENT, GAIN_MEASUREMENT = "place in the best order", "the best order less all tasks together"
 """Its measurements of the best order: of each task; and, where that order was tried anew, over all."""
-MOST_TASKS_EXHAUSTIVE = 8
+MAX_TASKS_EXHAUSTIVE = 8
 """Up to so many tasks every order is tried."""
 DRAWN_MATRICES, DEFAULT_SEED = 400, 11
 """Matrices that are drawn for the test, and for resamples; where no other is given, their seed."""
@@ -126,7 +126,7 @@ def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects
 
 def _orders(count: int) -> NDArray[np.int64] | None:
     """Every order, shape (orders, K); None where they are too many."""
-    return np.array(list(itertools.permutations(range(count)))) if count <= MOST_TASKS_EXHAUSTIVE else None
+    return np.array(list(itertools.permutations(range(count)))) if count <= MAX_TASKS_EXHAUSTIVE else None
 
 
 def _score(advantages: Array, orders: NDArray[np.int64]) -> Array:

@@ -85,10 +85,10 @@ def keep_probe_columns(scores: ItemScores, outcome: Outcome) -> ItemScores:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the outcome and of its parts: success = swapped + dependence."""
+    """A change of the outcome and of its parts: estimate = swapped + dependence."""
 
-    success: Estimate
-    """Of success under the declared decoding, after minus before, -1..1; of another outcome so that above 0 is better."""
+    estimate: Estimate
+    """Of the outcome, after minus before; above 0 is better. Of success under the declared decoding it is -1..1."""
     swapped: Estimate
     """Of S: success of the cell's own answers on other prompts."""
     dependence: Estimate
@@ -116,20 +116,20 @@ def estimate_change(
     before: Sequence[ItemScores],
     after: Sequence[ItemScores],
     *,
-    decoding: Outcome = "greedy",
+    outcome: Outcome = "greedy",
     weigh: Literal["tasks", "items", "cells"] = "tasks",
     included: Callable[[Item], bool] | Collection[Item] | None = None,
-    added: float = Z,
+    pseudo_quantile: float = Z,
 ) -> Change | None:
     """`after` minus `before`, paired by seed (the place in both) and item; None when they share no item.
 
     Args:
         before: one per seed.
         after: one per seed, in the same order.
-        decoding: what success, or another outcome, is read from.
+        outcome: what success, or another outcome, is read from.
         weigh: what counts the same: tasks, items, or cells (task and level).
         included: the items that are meant; None takes all.
-        added: as for `estimate_crossed`.
+        pseudo_quantile: as for `estimate_crossed`.
     """
     items = shared_items(before, after)
     if included is not None:
@@ -137,9 +137,9 @@ def estimate_change(
         items = [item for item in items if chosen(item)]
     if not items:
         return None
-    name, sign = READINGS[decoding].column, READINGS[decoding].sign
+    name, sign = READINGS[outcome].column, READINGS[outcome].sign
     strata, weights = _numbers([item[:2] for item in items]), _weights(items, weigh)
-    counted = READINGS[decoding].unit == "share"
+    counted = READINGS[outcome].unit == "share"
 
     def values(column: str) -> tuple[Array, Array]:
         old, new = (np.array([scores.column(column, items) for scores in side]) for side in (before, after))
@@ -150,7 +150,8 @@ def estimate_change(
         change, swapped = sign * (new - old), new_swapped - old_swapped
         kinds = (change, swapped, change - swapped)  # an item that moves moves the pseudo-values of its whole cell
         success_estimate, swapped_estimate, dependence_estimate = (
-            estimate_crossed(kind, strata, weights, counted=counted, moves=change, added=added) for kind in kinds
+            estimate_crossed(kind, strata, weights, counted=counted, moves=change, pseudo_quantile=pseudo_quantile)
+            for kind in kinds
         )
         return (
             (within_possible(success_estimate, old, new, strata, weights) if counted else success_estimate),
@@ -160,8 +161,8 @@ def estimate_change(
 
     measured, swapped, depends = estimate_parts(name)
     sampled_column = MEASUREMENT_BY_DECODING["sampled"]
-    if decoding != "greedy" or not all(scores.scores.get(sampled_column) for scores in (*before, *after)):
-        return Change(measured, swapped, depends, None, None, tuple(items), decoding)
+    if outcome != "greedy" or not all(scores.scores.get(sampled_column) for scores in (*before, *after)):
+        return Change(measured, swapped, depends, None, None, tuple(items), outcome)
     sampled, _, sampled_depends = estimate_parts(sampled_column)
     return Change(measured, swapped, depends, sampled, sampled_depends, tuple(items))
 

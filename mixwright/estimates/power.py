@@ -25,7 +25,7 @@ from mixwright.records import Power
 EFFECT_SHARE = 0.02
 """Difference that most people would act on, and for which seeds and items are counted."""
 Against = Literal["untrained", "trained"]
-MOST_SEEDS, MOST_TIMES_ITEMS = 1000, 100.0
+MAX_SEEDS, MAX_TIMES_ITEMS = 1000, 100.0
 """Seeds, and how many times the items, beyond which nothing is recommended."""
 TYPICAL_ITEM_SPREAD = 0.15
 """Spread of an item in earlier runs (0.13 to 0.17), where nothing was measured yet; at most 0.5."""
@@ -101,17 +101,17 @@ def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times:
     tasks = np.unique([cell.task for cell in cells], return_inverse=True)[1]
     share = 1 / np.bincount(tasks, counts)[tasks] / len(np.unique(tasks))
     squares, spread = counts * share**2, np.array([cell.spread for cell in cells])
-    freedom = np.maximum(counts - 1, 1)
+    df = np.maximum(counts - 1, 1)
     residual_terms = squares * noise.within_seed * spread / seeds
     moved = float(counts @ spread) * (noise.items + noise.within_seed / seeds)
     unseen = pseudo_squares(moved, float(counts @ np.minimum(2 * spread, 1)))  # an item of spread 0.5 always moves
-    items = squares * (noise.items * spread + unseen * counts / counts.sum() / freedom) + residual_terms
+    items = squares * (noise.items * spread + unseen * counts / counts.sum() / df) + residual_terms
     of_seeds, of_items, of_rest = noise.seeds**2 / seeds + residual_terms.sum(), items.sum(), residual_terms.sum()
     variance = of_seeds + of_items - of_rest
-    of_freedom = of_items**2 / max((items**2 / freedom).sum(), 1e-300)
-    variance_parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
-    total_freedom = variance**2 / max(sum(variance_part**2 / df for variance_part, df in variance_parts), 1e-300)
-    return estimate_of(0.0, float(variance), float(total_freedom), seeds, round(counts.sum()))
+    of_df = of_items**2 / max((items**2 / df).sum(), 1e-300)
+    variance_parts = ((of_seeds, seeds - 1), (of_items, of_df), (of_rest, (seeds - 1) * of_df))
+    total_df = variance**2 / max(sum(part**2 / part_df for part, part_df in variance_parts), 1e-300)
+    return estimate_of(0.0, float(variance), float(total_df), seeds, round(counts.sum()))
 
 
 def power(
@@ -147,8 +147,8 @@ def power(
 
     null_change = expected_null_change(cells, trial_seeds, noise)
     items = sum(cell.items for cell in cells)
-    times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MOST_TIMES_ITEMS))
-    seeds_needed = _least(sees, MIN_SEEDS, MOST_SEEDS)
+    times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
+    seeds_needed = _least(sees, MIN_SEEDS, MAX_SEEDS)
     sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, times)
     return Power(against, *sizes, noise.seeds, basis)
 
@@ -170,11 +170,11 @@ def seeds_for(estimate: Estimate, per_seed: Sequence[float], aim: float) -> int 
     of_items = max(estimate.error**2 - of_seeds, 0.0)
 
     def sees(seed_count: int) -> bool:
-        freedom = estimate.freedom * (seed_count - 1) / (seeds - 1)
-        width = t_quantile(freedom) + t_quantile(freedom, 2 * DETECTION_POWER - 1)
+        df = estimate.df * (seed_count - 1) / (seeds - 1)
+        width = t_quantile(df) + t_quantile(df, 2 * DETECTION_POWER - 1)
         return width * math.sqrt(of_seeds * seeds / seed_count + of_items) <= aim
 
-    return _least(sees, max(seeds + 1, MIN_SEEDS), MOST_SEEDS)
+    return _least(sees, max(seeds + 1, MIN_SEEDS), MAX_SEEDS)
 
 
 def _least(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:
@@ -206,8 +206,8 @@ def noise_of(
         counts = np.bincount(strata)
         centred = table - table.mean(axis=0)
         centred -= np.stack([np.bincount(strata, row) / np.maximum(counts, 1) for row in centred])[:, strata]
-        item_freedom = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
-        residual_variance = float((centred**2).sum()) / item_freedom * float((weights**2).sum())
+        item_df = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
+        residual_variance = float((centred**2).sum()) / item_df * float((weights**2).sum())
         extra = (seeds - 1) / len(differences)
         variance_sum += extra * max(float((table @ weights).var(ddof=1)) - residual_variance, 0.0)
         weight_sum += extra

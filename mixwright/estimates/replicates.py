@@ -89,18 +89,18 @@ def ranking(
         raise ValueError("at least one group of two candidates with two runs each")
     if paired and any(len({len(runs) for runs in group}) > 1 for group in tables):
         raise ValueError("paired runs of unequal number")
-    squares, freedom = 0.0, 0
+    squares, df = 0.0, 0
     for group in tables:
         residuals = [runs - runs.mean() for runs in group]
         if paired:
             residuals = list(np.array(residuals) - np.array(residuals).mean(axis=0))
         squares += float(sum((row**2).sum() for row in residuals))
-        freedom += (len(group) - 1) * (len(group[0]) - 1) if paired else sum(len(runs) - 1 for runs in group)
+        df += (len(group) - 1) * (len(group[0]) - 1) if paired else sum(len(runs) - 1 for runs in group)
     means = [np.array([runs.mean() for runs in group]) for group in tables]
     counts = [len(runs) for group in tables for runs in group]
-    noise = squares / freedom
-    candidate_freedom = sum(len(group) - 1 for group in means)
-    spread = float(sum(((group - group.mean()) ** 2).sum() for group in means)) / candidate_freedom
+    noise = squares / df
+    candidate_df = sum(len(group) - 1 for group in means)
+    spread = float(sum(((group - group.mean()) ** 2).sum() for group in means)) / candidate_df
     runs = len(counts) / math.fsum(1 / count for count in counts)
     of_mean = noise / runs
     if spread <= 0:
@@ -109,8 +109,8 @@ def ranking(
         reliability = Interval(1.0, 1.0, 1.0, len(counts))
     else:
         ratio, tail = spread / of_mean, (1 - COVERAGE) / 2
-        low = 1 - f_quantile(tail, candidate_freedom, freedom) / ratio
-        high = 1 - 1 / (ratio * f_quantile(tail, freedom, candidate_freedom))
+        low = 1 - f_quantile(tail, candidate_df, df) / ratio
+        high = 1 - 1 / (ratio * f_quantile(tail, df, candidate_df))
         reliability = Interval(1 - 1 / ratio, low, high, len(counts))
     runs_needed, low, high = (
         _needed(value, runs, target) for value in (reliability.value, reliability.high, reliability.low)
@@ -142,29 +142,29 @@ def format_ranking(result: Ranking) -> list[str]:
     return [*lines, f"Runs of each for a reliability of {result.target:g}: about {result.needed:,} ({low} to {high})."]
 
 
-def f_tail(ratio: float, above: float, below: float) -> float:
-    """P(F > ratio) of Fisher's F with `above` and `below` degrees of freedom, each at least 1.
+def f_tail(ratio: float, df1: float, df2: float) -> float:
+    """P(F > ratio) of Fisher's F with `df1` and `df2` degrees of freedom, each at least 1.
 
-    With F = (below / above) tan(a)^2 the density is that of sin(a)^(above - 1) cos(a)^(below - 1), which is integrated by
+    With F = (df2 / df1) tan(a)^2 the density is that of sin(a)^(df1 - 1) cos(a)^(df2 - 1), which is integrated by
     Gauss and Legendre.
     """
     if ratio <= 0:
         return 1.0
-    angle = math.atan(math.sqrt(above * ratio / below))
-    scale = math.lgamma((above + below) / 2) - math.lgamma(above / 2) - math.lgamma(below / 2) + math.log(2)
+    angle = math.atan(math.sqrt(df1 * ratio / df2))
+    scale = math.lgamma((df1 + df2) / 2) - math.lgamma(df1 / 2) - math.lgamma(df2 / 2) + math.log(2)
     nodes, weights = gauss_legendre(QUADRATURE_NODES)
     angles = angle / 2 * (nodes + 1)
-    logs = scale + (above - 1) * np.log(np.sin(angles)) + (below - 1) * np.log(np.cos(angles))
+    logs = scale + (df1 - 1) * np.log(np.sin(angles)) + (df2 - 1) * np.log(np.cos(angles))
     return min(max(1 - float(angle / 2 * (weights @ np.exp(logs))), 0.0), 1.0)
 
 
 @functools.cache
-def f_quantile(tail: float, above: float, below: float) -> float:
+def f_quantile(tail: float, df1: float, df2: float) -> float:
     """The ratio that F exceeds with probability `tail`."""
     low, high = 0.0, 1.0
-    while f_tail(high, above, below) > tail and high < 1e12:
+    while f_tail(high, df1, df2) > tail and high < 1e12:
         high *= 4
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if f_tail(middle, above, below) > tail else (low, middle)
+        low, high = (middle, high) if f_tail(middle, df1, df2) > tail else (low, middle)
     return high

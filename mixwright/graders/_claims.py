@@ -26,7 +26,7 @@ _LINKING_WORDS = _word_set("is are was were be becomes became equals called name
 """Words that an answer follows."""
 _PLACE_PREPOSITIONS = _word_set("in on at from by within")
 """The same where the prompt asks for a place, a time or a person."""
-_PLACE_QUESTION_WORDS = _word_set("where which who whom whose when located continent country year in by")
+_WHERE_WHEN_WHO_WORDS = _word_set("where which who whom whose when located continent country year in by")
 _ARTICLES = _word_set("the a an")
 _FUNCTION_WORDS = _LINKING_WORDS | _PLACE_PREPOSITIONS | _ARTICLES
 _FUNCTION_WORDS |= _word_set(
@@ -144,9 +144,9 @@ class Question:
         return _FUNCTION_WORDS.issuperset(self.gold)
 
     @cached_property
-    def asks_for_place(self) -> bool:
+    def asks_where_when_or_who(self) -> bool:
         """Whether the prompt asks for a place, a time or a person."""
-        return not _PLACE_QUESTION_WORDS.isdisjoint(self.prompt)
+        return not _WHERE_WHEN_WHO_WORDS.isdisjoint(self.prompt)
 
     def is_alien_word(self, word: str) -> bool:
         """Neither of the prompt, nor plain, nor of the gold answer."""
@@ -314,7 +314,7 @@ class Sentence:
         """Whether it is all there is: `It is Paris.`, `I think the answer is Paris.`."""
         words_around = [*self.words[:gold_start], *self.words[gold_end:]]
         follows_preposition = gold_start > 0 and self.words[gold_start - 1] in _PREPOSITIONS
-        if follows_preposition and not self.question.asks_for_place:  # `We are in Paris.`
+        if follows_preposition and not self.question.asks_where_when_or_who:  # `We are in Paris.`
             return False
         return (
             len(words_around) <= 8 and len(self.words) - gold_end <= 2 and all(word in _PLAIN_WORDS for word in words_around)
@@ -327,7 +327,7 @@ class Sentence:
             position = self.words.index("not")
         while position > 0 and gold_start - position < 8:
             word_before = self.words[position - 1]
-            is_place_word = question.asks_for_place and word_before in _PLACE_PREPOSITIONS
+            is_place_word = question.asks_where_when_or_who and word_before in _PLACE_PREPOSITIONS
             if self._tells_of_past(position - 1):
                 return False
             if word_before in _LINKING_WORDS or is_place_word or _ANSWER_SIGN.search(self.gaps[position]):

@@ -100,5 +100,6 @@ def _is_claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction
     if unit and stem(unit[0]) in sentence.question.known_stems:
         return True
     return bool(
-        _CLAIM_BEFORE.search(number.before) or (sentence.question.asks_for_place and _IN_BEFORE_YEAR.search(number.before))
+        _CLAIM_BEFORE.search(number.before)
+        or (sentence.question.asks_where_when_or_who and _IN_BEFORE_YEAR.search(number.before))
     )

@@ -1,6 +1,6 @@
 r"""Readings of a stated answer: the one number, the option letter, the plain words that a short text gives.
 
-A reading is None where the text has nothing of the kind, and `UNCLEAR_NUMBER` where it has more than one (`3 or 4`, `(A) and
+A reading is None where the text has nothing of the kind, and `AMBIGUOUS` where it has more than one (`3 or 4`, `(A) and
 (B)`) or says something else about it (`not 4`, `2x`): a text that leaves the choice to its reader is no answer.
 """
 
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 CHARACTERS_READ = 400
 """Characters of a stated answer that are read."""
-UNCLEAR_NUMBER = "unclear"
+AMBIGUOUS = "unclear"
 
 _PLAIN_SIGNS = str.maketrans(
     {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "}
@@ -115,11 +115,11 @@ def number_of(text: str) -> Fraction | str | None:
     if not matches:
         return None
     value = _parse_number(matches[0])
-    return UNCLEAR_NUMBER if len(matches) > 1 or value is None or _is_qualified(text, matches[0]) else value
+    return AMBIGUOUS if len(matches) > 1 or value is None or _is_qualified(text, matches[0]) else value
 
 
 def read_last_number(sentence: str) -> Fraction | str | None:
-    """The number right after the last `=` of a sentence, else its last number; `UNCLEAR_NUMBER` if that is one of a list."""
+    """The number right after the last `=` of a sentence, else its last number; `AMBIGUOUS` if that is one of a list."""
     *texts_before_equals, text = _EQUALS_SIGN.split(_FRACTION.sub(_format_fraction, plain_math(sentence)))
     matches = list(_NUMBER.finditer(text))
     if not matches:
@@ -127,7 +127,7 @@ def read_last_number(sentence: str) -> Fraction | str | None:
     match_index = 0 if texts_before_equals and not text[: matches[0].start()].strip(" ($") else -1
     neighbours = matches[:2] if match_index == 0 else matches[-2:]
     if len(neighbours) > 1 and _LIST_SEPARATOR.fullmatch(text[neighbours[0].end() : neighbours[1].start()]):
-        return UNCLEAR_NUMBER
+        return AMBIGUOUS
     text_of_number = (
         text[: matches[1].start()]
         if match_index == 0 and len(matches) > 1
@@ -136,7 +136,7 @@ def read_last_number(sentence: str) -> Fraction | str | None:
         else text[matches[-1].start() :]
     )
     if match_index == -1 and _QUALIFIER_BEFORE.search(text[: matches[-1].start()]):
-        return UNCLEAR_NUMBER
+        return AMBIGUOUS
     return number_of(text_of_number)
 
 
@@ -231,7 +231,7 @@ def stated_letter(text: str) -> str | None:
     letter = letters.pop()
     text_before, *text_after = re.split(rf"\b{letter}\b", text, maxsplit=1, flags=re.IGNORECASE)
     is_denied = _DENIAL.search(text_before) or _DENIAL_AFTER.match("".join(text_after))
-    return UNCLEAR_NUMBER if letters or is_denied else letter
+    return AMBIGUOUS if letters or is_denied else letter
 
 
 def option_letter(answer: str) -> str | None:

@@ -20,7 +20,7 @@ from mixwright.final_answer import WHOLE_ANSWER_CHARACTERS, Stated, find_stated_
 from mixwright.graders._grader import Grader
 from mixwright.graders._numbers import worked_number
 from mixwright.graders._readings import (
-    UNCLEAR_NUMBER,
+    AMBIGUOUS,
     amount_of,
     is_number,
     label_of_text,
@@ -153,7 +153,7 @@ def _agrees(gold: str, statement: Stated, options: dict[str, str]) -> bool | Non
         return None if stated is None and statement.kind == "marked" else stated == letter
     if (amount := amount_of(gold)) is not None:
         stated = number_of(statement.text)
-        if stated == UNCLEAR_NUMBER and statement.kind == "last":
+        if stated == AMBIGUOUS and statement.kind == "last":
             stated = read_last_number(statement.text)
         return (
             None

@@ -24,7 +24,7 @@ from mixwright.records import Example, plain
 
 COMPLETION_CHARACTERS_READ = 4000
 """Characters of a completion that are read, from its beginning; behind a longer one nothing is known."""
-MOST_ANSWER_WORDS = 12
+MAX_ANSWER_WORDS = 12
 """Words of an answer up to which it is looked for in a sentence; a longer one is compared as a whole."""
 PROMPT_CHARACTERS_READ = 8000
 """Characters of a prompt that are read, from its end."""
@@ -88,7 +88,7 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         text, prompt = _unaccented(text), _unaccented(prompt)
     gold_words = words_in(gold)
     gold_words = gold_words[1:] if len(gold_words) > 1 and gold_words[0] in ("the", "a", "an") else gold_words
-    if not gold_words or len(gold_words) > MOST_ANSWER_WORDS:
+    if not gold_words or len(gold_words) > MAX_ANSWER_WORDS:
         return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
     question = Question(tuple(gold_words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):

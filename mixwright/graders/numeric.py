@@ -15,7 +15,7 @@ from mixwright.errors import InputError
 from mixwright.graders._grader import Grader
 from mixwright.records import Example
 
-MOST_CHARACTERS = 100
+MAX_CHARACTERS = 100
 NUMBER_PATTERN = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?")
 EXACT_CONTEXT = decimal.Context(prec=2500, traps=[])
 
@@ -52,7 +52,7 @@ class Numeric(Grader):
 
 
 def _number(text: str) -> decimal.Decimal | None:
-    is_number = len(text) <= MOST_CHARACTERS and NUMBER_PATTERN.fullmatch(text) and re.search(r"[0-9]", text.split("e")[0])
+    is_number = len(text) <= MAX_CHARACTERS and NUMBER_PATTERN.fullmatch(text) and re.search(r"[0-9]", text.split("e")[0])
     try:
         return decimal.Decimal(text.replace(",", "")) if is_number else None
     except decimal.InvalidOperation:

@@ -23,7 +23,7 @@ from mixwright.records import Example, plain
 NEEDS = ("reasoning_gym",)
 EXTRA = "gym"
 
-MOST_CHARACTERS = 4096
+MAX_CHARACTERS = 4096
 EVALUATING_CALLS = {"eval", "exec", "compile", "parse_expr", "sympify"}
 
 
@@ -43,7 +43,7 @@ class ReasoningGym(Grader):
         scorer = _scorer(origin["task"])
         if completion == example.answer:
             return 1.0
-        if len(completion) > MOST_CHARACTERS:
+        if len(completion) > MAX_CHARACTERS:
             return 0.0
         entry = {"question": plain(example.prompt), "answer": example.answer, "metadata": origin.get("metadata", {})}
         try:

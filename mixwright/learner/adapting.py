@@ -61,7 +61,7 @@ def matrices(model: nn.Module, targets: Sequence[str] | None) -> dict[str, Any]:
     return chosen_matrices
 
 
-def replace(model: nn.Module, name: str, module: nn.Module) -> None:
+def replace_module(model: nn.Module, name: str, module: nn.Module) -> None:
     """Put a module into the place of the one called `name`."""
     parent, _, last_name = name.rpartition(".")
     setattr(model.get_submodule(parent), last_name, module)

@@ -34,7 +34,7 @@ class BaseJob:
     """Which of the bases."""
     config: RunConfig
     """Settings of the run."""
-    base: str = ""
+    relative_to: str = ""
     """Folder that relative paths in it start from."""
 
 
@@ -51,7 +51,7 @@ def build_bases(run: CheckedRun, workers: Workers) -> None:
         return
     bases, folder = bases_of(run.config.model, run.folder), run.folder.path
     missing_indices = [base_index for base_index, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
-    shared = (run.config, str(run.base))
+    shared = (run.config, str(run.relative_to))
     log = folder / "bases" / "log.txt"
     jobs = [
         Job(f"base {base_index}", build_base, BaseJob(str(folder), base_index, *shared), log=log)
@@ -71,7 +71,7 @@ def build_base(job: BaseJob) -> str:
     corpus, seed = Corpus.load(run.corpus), config.seed + job.base_index
     learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
-        rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.base))
+        rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.relative_to))
         warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report_share(step / steps))
     final_folder = Path(bases_of(config.model, run)[job.base_index])
     partial_folder = final_folder.with_name(f".{final_folder.name}.partial")

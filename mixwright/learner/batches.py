@@ -14,17 +14,17 @@ from jaxtyping import Int
 from torch import Tensor
 from transformers.utils import logging
 
-MOST_TOKENS_PER_PASS = 16384
+MAX_TOKENS_PER_PASS = 16384
 """Tokens per forward pass: 256 rows of 64, where small models on a CPU are fastest."""
 
-MOST_LOGITS_PER_PASS = 2**27
+MAX_LOGITS_PER_PASS = 2**27
 """Logits per forward pass: half a gigabyte in float32, for large vocabularies."""
 
 
 def pass_token_limit(model: Any) -> int:
     """Most tokens per forward pass of this model."""
     vocabulary = model.config.get_text_config().vocab_size
-    return max(1, min(MOST_TOKENS_PER_PASS, MOST_LOGITS_PER_PASS // vocabulary))
+    return max(1, min(MAX_TOKENS_PER_PASS, MAX_LOGITS_PER_PASS // vocabulary))
 
 
 def token_batches(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:

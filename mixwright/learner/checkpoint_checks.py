@@ -27,7 +27,7 @@ SETTINGS_FILES = {
 }
 """Files that hold a JSON object, and what they are."""
 REMEDY_SAVE_AGAIN = "Copy or save it again."
-MOST_BY_SETTING = {"num_hidden_layers": 10_000, "num_attention_heads": 100_000, "hidden_size": 10**7, "vocab_size": 10**9}
+MAX_BY_SETTING = {"num_hidden_layers": 10_000, "num_attention_heads": 100_000, "hidden_size": 10**7, "vocab_size": 10**9}
 """Settings of a model that count something, and more than anyone has: what is far above is built for ever."""
 TRIED_TOKENS = 4
 """Tokens of a row by which a loaded model is tried."""
@@ -118,7 +118,7 @@ def check_config(config: Any, model_path: str) -> None:
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
     text_config = config.get_text_config()
-    for name, limit in MOST_BY_SETTING.items():
+    for name, limit in MAX_BY_SETTING.items():
         value = getattr(text_config, name, None)
         is_valid = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= limit
         if isinstance(value, int | float | str) and not is_valid:  # some models have a list, a number for each layer

@@ -223,30 +223,31 @@ class Sweep:
     settings: tuple[Setting, ...]
     """By alpha, small first; alpha 0 is always among them."""
     chosen: float | None
-    """The largest alpha whose loss has an interval that ends within the budget; None where there is none above 0."""
-    budget: float
+    """The largest alpha whose loss has an interval that ends within `max_loss`; None where there is none above 0."""
+    max_loss: float
+    """What was accepted, in the unit of knowledge."""
 
 
 Measure = Callable[[float], Float[np.ndarray, " items"]]
 """Scores of the same items, in the same order, with the dial at alpha; higher is better."""
 
 
-def sweep(alphas: Sequence[float], skill: Measure, knowledge: Measure, *, budget: float) -> Sweep:
-    """Skill and lost knowledge at each alpha, and the largest alpha that loses less than the budget for all we know.
+def sweep(alphas: Sequence[float], skill: Measure, knowledge: Measure, *, max_loss: float) -> Sweep:
+    """Skill and lost knowledge at each alpha, and the largest alpha that loses less than `max_loss` for all we know.
 
     Args:
         alphas: strengths to try, each above 0; 0 is added.
         skill: scores of what was tuned for.
         knowledge: scores of what is to be kept.
-        budget: largest mean loss of knowledge that is accepted, in its unit.
+        max_loss: largest mean loss of knowledge that is accepted, in its unit.
     """
     before = np.asarray(knowledge(0.0), float)
     settings = []
     for alpha in sorted({0.0, *alphas}):
         loss = loss_interval(before, np.asarray(knowledge(alpha), float) if alpha else before)
         settings.append(Setting(alpha, mean_interval(np.asarray(skill(alpha), float), bound=NO_BOUND), loss))
-    strengths_within_budget = [setting.alpha for setting in settings if setting.alpha > 0 and setting.loss.high <= budget]
-    return Sweep(tuple(settings), max(strengths_within_budget, default=None), budget)
+    strengths_within_limit = [setting.alpha for setting in settings if setting.alpha > 0 and setting.loss.high <= max_loss]
+    return Sweep(tuple(settings), max(strengths_within_limit, default=None), max_loss)
 
 
 NO_BOUND = float(np.finfo(np.float64).max)

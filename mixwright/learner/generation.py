@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.learner.batches import MOST_TOKENS_PER_PASS, left_padded, pass_token_limit, row_batches, token_batches
+from mixwright.learner.batches import MAX_TOKENS_PER_PASS, left_padded, pass_token_limit, row_batches, token_batches
 
 TOKENS_PER_BLOCK = 256
 """Entries of the vocabulary whose probabilities are added up before one of them is looked for."""
@@ -128,7 +128,7 @@ def _batches(learner: GeneratingModel, jobs: Sequence[GenerationJob], token_room
     for job_index, job in enumerate(jobs):
         jobs_by_rows.setdefault(job.rows, []).append(job_index)
     last_alone = "logits_to_keep" in learner.forward_arguments  # then logits of a row are those of one position
-    token_limit = MOST_TOKENS_PER_PASS if last_alone else pass_token_limit(learner.model)
+    token_limit = MAX_TOKENS_PER_PASS if last_alone else pass_token_limit(learner.model)
     for rows, job_indices in jobs_by_rows.items():
         sizes = [len(jobs[job_index].prompt) + token_room for job_index in job_indices]
         if learner.batch_size is not None:

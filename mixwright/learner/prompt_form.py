@@ -18,9 +18,9 @@ TINY_TEMPLATE = (
 )
 """Of the tiny models that are built here, so that conversational data work with them. They learn from plain strings as these
 stand, so that it is not taken where nobody asks for it."""
-MOST_TEMPLATE_CHARACTERS = 10_000_000
+MAX_TEMPLATE_CHARACTERS = 10_000_000
 """Characters that a chat template may add to the messages of a conversation."""
-MOST_TEMPLATE_SECONDS = 10.0
+MAX_TEMPLATE_SECONDS = 10.0
 """Seconds that a chat template may take for one conversation."""
 ROLE_BY_COLUMN = {"prompt": "user", "completion": "assistant", "chosen": "assistant", "rejected": "assistant"}
 """Columns of TRL's data sets -> whose message a plain string in them is."""
@@ -130,13 +130,13 @@ def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str
     message_dicts = [dict(message) for message in messages]
     try:
         text = call_with_timeout(
-            MOST_TEMPLATE_SECONDS, lambda: tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)
+            MAX_TEMPLATE_SECONDS, lambda: tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)
         )
     except TooSlow:
-        raise _template_refused(name, message_dicts, f"no end within {MOST_TEMPLATE_SECONDS:g} s") from None
+        raise _template_refused(name, message_dicts, f"no end within {MAX_TEMPLATE_SECONDS:g} s") from None
     except Exception as error:  # a template is code, which fails in any way
         raise _template_refused(name, message_dicts, f"{type(error).__name__}: {error}"[:200]) from error
-    if len(text) > MOST_TEMPLATE_CHARACTERS + sum(len(str(message.get("content"))) for message in message_dicts):
+    if len(text) > MAX_TEMPLATE_CHARACTERS + sum(len(str(message.get("content"))) for message in message_dicts):
         raise _template_refused(name, message_dicts, f"{len(text):,} characters")
     return text
 

@@ -34,9 +34,9 @@ from mixwright.learner.generation import (
 )
 
 ATTENTION_NAME = "mixwright_shared_prompts"
-MOST_CACHE_BYTES = 2**30
+MAX_CACHE_BYTES = 2**30
 """Of keys and values, beside the model."""
-MOST_ROWS = 128
+MAX_ROWS = 128
 """Completions that are written side by side; on two cores more of them gain nothing."""
 LENGTH_RATIO, LENGTH_SLACK = 1.5, 32
 """Prompts enter one batch when the longest has at most so many times the tokens of the shortest, and so many more."""
@@ -291,10 +291,8 @@ class _Batch:
             max(job.length for job in jobs),
             decoding.max_new_tokens - min(len(job.prefix) for job in jobs),
         )
-        most_slots = (
-            MOST_CACHE_BYTES // _bytes_per_token(learner.model) // (longest_prompt + self.width * longest_completion)
-        )
-        row_limit = MOST_ROWS if learner.batch_size is None else learner.batch_size
+        most_slots = MAX_CACHE_BYTES // _bytes_per_token(learner.model) // (longest_prompt + self.width * longest_completion)
+        row_limit = MAX_ROWS if learner.batch_size is None else learner.batch_size
         self.slot_count = max(1, min(len(jobs), row_limit // self.width, most_slots))
         self.cache = SharedCache(self.slot_count, self.width, longest_prompt, longest_completion)
         self.waiting_jobs, self.ended_count = deque(range(len(jobs))), 0

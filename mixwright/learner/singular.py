@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mixwright.errors import InputError, join_some
-from mixwright.learner.adapting import WEIGHTS_FILE, matrices, replace
+from mixwright.learner.adapting import WEIGHTS_FILE, matrices, replace_module
 
 Scales = Mapping[str, Float[Tensor, " values"]]
 """An expert: z by the full name of its matrix."""
@@ -81,7 +81,7 @@ def scaled_matrices(model: nn.Module) -> dict[str, Scaled]:
 def add_scales(model: nn.Module, targets: Sequence[str] | None) -> None:
     """Put scales, all of them 0, on the matrices of these names. Raises InputError as `matrices` does."""
     for name, matrix_module in matrices(model, targets).items():
-        replace(model, name, Scaled(matrix_module))
+        replace_module(model, name, Scaled(matrix_module))
 
 
 def scales(model: nn.Module) -> dict[str, Float[Tensor, " values"]]:

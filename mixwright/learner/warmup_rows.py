@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from mixwright.records import Example
 
 
-def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, base: Path) -> Corpus:
+def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, relative_to: Path) -> Corpus:
     """The training split, or `model.warmup.source` without the prompts of this corpus.
 
     Args:
         warmup: names the source.
         settings: columns and graders, by which a source is read as the corpus was.
         corpus: the run's own.
-        base: folder that a relative path starts from.
+        relative_to: folder that a relative path starts from.
 
     Raises:
         InputError: a source that cannot be read, or that holds nothing new.
@@ -35,7 +35,7 @@ def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, ba
     if (source := warmup.source) is None:
         return corpus.select(split="train")
     used = {prompt_key(example.prompt) for example in corpus}
-    rows = read_source(source, split="train", config=settings, base=base)
+    rows = read_source(source, split="train", config=settings, relative_to=relative_to)
     new_rows = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), settings.graders)
     if not len(new_rows):
         remedy = "Name another source, or leave model.warmup.source out."

@@ -18,7 +18,7 @@ class LoggedAnswer:
     """Id of the item within its task and its log."""
     scores: Mapping[str, float | None]
     """Metric -> its value in the metric's own unit; None where the harness gave none, NaN included."""
-    place: RowLocation
+    location: RowLocation
     """Where it stands."""
     sample: str = ""
     """Which of several answers to the item it is: a sample, an epoch, a seed; empty where there is one."""

@@ -17,9 +17,9 @@ from mixwright.run.folder import check_regular
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 HEAD_BYTES = 2**20
 """Bytes of a file, unpacked, that are looked at."""
-MOST_OBJECT_BYTES = 2**29
+MAX_OBJECT_BYTES = 2**29
 """Size of a JSON object that is read as a whole, bytes unpacked."""
-MOST_DEPTH, MOST_FILES = 4, 20_000
+MAX_DEPTH, MAX_FILES = 4, 20_000
 """Folders below a named one that are looked into, and files that are looked at in them."""
 _MARK = re.compile(r'["{}\[\]]')
 _STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
@@ -65,7 +65,7 @@ def read_log_rows(path: Path) -> Rows:
     """The rows of a table, of a JSON list, or one per line, as the file begins. Raises InputError as `read_rows` does."""
     head = read_head(path)
     is_table = head.startswith(PARQUET_MAGIC) or head.decode("utf-8-sig", "replace").lstrip()[:1] == "["
-    return read_rows(str(path), "eval", base=Path()) if is_table else read_lines(path)
+    return read_rows(str(path), "eval", relative_to=Path()) if is_table else read_lines(path)
 
 
 def find_columns(path: Path) -> frozenset[str]:
@@ -88,10 +88,10 @@ def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
     found, seen = list[Path](), 0
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
-        folders[:] = sorted(name for name in folders if name[:1] != "." and depth < MOST_DEPTH)
+        folders[:] = sorted(name for name in folders if name[:1] != "." and depth < MAX_DEPTH)
         seen += len(names)
-        if seen > MOST_FILES:
-            got = f"more than {MOST_FILES:,} files"
+        if seen > MAX_FILES:
+            got = f"more than {MAX_FILES:,} files"
             raise InputError("a folder of evaluation logs", got, "Name the folder of one evaluation.", file=folder)
         found += [Path(place, name) for name in names if name[:1] != "." and wanted(name)]
     check_regular(*found)
@@ -102,12 +102,12 @@ def read_object_file(path: Path) -> dict[str, Any]:
     """The JSON object that a file holds, which may be packed by gzip.
 
     Raises:
-        InputError: no JSON, no object, broken, or larger than `MOST_OBJECT_BYTES`.
+        InputError: no JSON, no object, broken, or larger than `MAX_OBJECT_BYTES`.
     """
     check_regular(path)
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            data = file.read(MOST_OBJECT_BYTES + 1)
+            data = file.read(MAX_OBJECT_BYTES + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
     except OSError as error:
@@ -117,8 +117,8 @@ def read_object_file(path: Path) -> dict[str, Any]:
 
 def parse_object(data: bytes, place: str) -> dict[str, Any]:
     """The JSON object that some bytes hold; `place` names them. Raises InputError as `read_object_file` does."""
-    if len(data) > MOST_OBJECT_BYTES:
-        got = f"one of more than {MOST_OBJECT_BYTES:,} bytes"
+    if len(data) > MAX_OBJECT_BYTES:
+        got = f"one of more than {MAX_OBJECT_BYTES:,} bytes"
         raise InputError("a JSON object that fits in memory", got, "Split the log.", file=place)
     try:
         found = DECODER.decode(data.decode("utf-8-sig"))

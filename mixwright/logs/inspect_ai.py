@@ -77,7 +77,7 @@ def read_inspect(source: str) -> EvaluationLog:
         file_by_task[task] = one
         models[str(spec.get("model", ""))[:200]] = None
         unread: dict[str, str] = {}
-        found = [_read_sample(task, sample, place, unread) for sample, place in samples]
+        found = [_read_sample(task, sample, location, unread) for sample, location in samples]
         answers += found
         tasks[task] = _make_task(header, spec, found, unread)
     return EvaluationLog(source, FORM, ", ".join(filter(None, models)), tasks, tuple(answers), tuple(map(str, files)))
@@ -99,16 +99,16 @@ def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[Any, RowLocation]]
     return log, ((sample, RowLocation(str(path), row=number)) for number, sample in enumerate(samples, 1))
 
 
-def _read_sample(task: str, value: Any, place: RowLocation, unread: dict[str, str]) -> LoggedAnswer:
-    sample = read_object(value, "a sample", place)
+def _read_sample(task: str, value: Any, location: RowLocation, unread: dict[str, str]) -> LoggedAnswer:
+    sample = read_object(value, "a sample", location)
     attachments = read_mapping(sample.get("attachments"))
     scores: dict[str, float | None] = {}
     readings: dict[str, str] = {}
     given = sample.get("scores")
     if given is None and isinstance(sample.get("score"), dict):  # version 1 of the format
         given = {"score": sample["score"]}
-    for name, score in (read_object(given, "scores", place) if given is not None else {}).items():
-        record = read_object(score, f"score {name!r:.60}", place)
+    for name, score in (read_object(given, "scores", location) if given is not None else {}).items():
+        record = read_object(score, f"score {name!r:.60}", location)
         for metric, grade in _split_score(str(name), record.get("value")):
             number = VALUE_BY_GRADE.get(grade, read_score(grade)) if isinstance(grade, str) else read_score(grade)
             if isinstance(number, str):
@@ -124,11 +124,11 @@ def _read_sample(task: str, value: Any, place: RowLocation, unread: dict[str, st
     prompt = sample.get("input")
     return LoggedAnswer(
         task,
-        read_name(sample.get("id"), "id", place),
+        read_name(sample.get("id"), "id", location),
         scores,
-        place,
-        sample=f"epoch {read_name(sample.get('epoch', 1), 'epoch', place)}",
-        prompt=None if prompt is None else _resolve(join_messages(prompt, "input", place), attachments),
+        location,
+        sample=f"epoch {read_name(sample.get('epoch', 1), 'epoch', location)}",
+        prompt=None if prompt is None else _resolve(join_messages(prompt, "input", location), attachments),
         gold=_read_target(sample.get("target")),
         completion=None if completion is None else _resolve(completion, attachments),
         readings=readings,

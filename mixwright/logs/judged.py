@@ -14,7 +14,7 @@ from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.metrics import choose_metric
 from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, pair_logs
 
-MOST_LOST_SHARE = 0.02
+MAX_LOST_SHARE = 0.02
 """Share of BEFORE's items that AFTER may lack or leave unscored: of more, the missing ones may be those that were lost, and
 the gate has to exclude a mean loss of 5 points."""
 
@@ -58,7 +58,7 @@ class JudgedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SetApart:
+class Exclusion:
     """What of a task is not compared, in words."""
 
     task: str
@@ -67,7 +67,7 @@ class SetApart:
     """Items that it is about."""
     message: str
     """What was seen; one sentence without its point."""
-    blocks: bool
+    prevents_pass: bool
     """Whether nothing may be said to be safe because of it: what BEFORE could do here may be lost."""
 
 
@@ -77,7 +77,7 @@ class Comparison:
 
     judged: tuple[JudgedTask, ...]
     """What can be compared."""
-    apart: tuple[SetApart, ...]
+    apart: tuple[Exclusion, ...]
     """What cannot, or only in part."""
     unmatched: tuple[JudgedTask, ...]
     """Tasks of BEFORE that have no partner at all, with its own scores alone, where it can be told what they are."""
@@ -103,19 +103,19 @@ def judge_logs(before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str
         if found is not None:
             binned, notes = _bin_levels(found)
             judged.append(binned)
-            apart += [SetApart(name, len(found.items), note, blocks=False) for note in notes]
+            apart += [Exclusion(name, len(found.items), note, prevents_pass=False) for note in notes]
     judged_names = {task.name for task in judged}
     for name in sorted(before.tasks.keys() - judged_names):
         answers = [answer for answer in before.answers if answer.task == name]
         if name not in paired:
             count = len({answer.item for answer in answers})
-            apart.append(SetApart(name, count, "only BEFORE has this task", blocks=True))
+            apart.append(Exclusion(name, count, "only BEFORE has this task", prevents_pass=True))
         alone = judge_one(name, before.tasks[name], answers, metrics.get(name))
         if isinstance(alone, JudgedTask):
             unmatched.append(alone)
     for name in sorted(after.tasks.keys() - paired.keys()):
         count = len({answer.item for answer in after.answers if answer.task == name})
-        apart.append(SetApart(name, count, "only AFTER has this task", blocks=False))
+        apart.append(Exclusion(name, count, "only AFTER has this task", prevents_pass=False))
     return Comparison(tuple(judged), tuple(apart), tuple(unmatched), is_sampled((before, after), judged))
 
 
@@ -155,11 +155,13 @@ def is_sampled(logs: Sequence[EvaluationLog], judged: Sequence[JudgedTask]) -> b
 
 def _judge_task(
     task: PairedTask, logged: tuple[LoggedTask, LoggedTask], wanted: str | None
-) -> tuple[JudgedTask | None, list[SetApart]]:
+) -> tuple[JudgedTask | None, list[Exclusion]]:
     """The task as far as it can be judged, and what is set apart."""
     count = len(task.pairs) + len(task.before_alone)
     if task.differences:
-        return None, [SetApart(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", blocks=True)]
+        return None, [
+            Exclusion(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", prevents_pass=True)
+        ]
     apart = _list_unpaired(task)
     if not task.pairs:
         return None, apart
@@ -169,20 +171,20 @@ def _judge_task(
     ]
     choice = choose_metric(logged, sides, wanted)
     if choice.metric is None:
-        return None, [*apart, SetApart(task.name, count, f"cannot be judged: {choice.why_none}", blocks=True)]
+        return None, [*apart, Exclusion(task.name, count, f"cannot be judged: {choice.why_none}", prevents_pass=True)]
     items = [_make_item(task.name, pair.id, [pair.before, pair.after], choice.metric) for pair in task.pairs]
     scored = tuple(item for item in items if all(item.answers))
     apart += _list_unscored(task, items, choice.metric)
     if task.by_id:
         message = f"items that were paired by id alone, since a log has no prompts: {task.by_id:,}"
-        apart.append(SetApart(task.name, task.by_id, message, blocks=False))
+        apart.append(Exclusion(task.name, task.by_id, message, prevents_pass=False))
     if unknown := find_unknown_settings(*logged):
         message = f"only one of the logs says of it: {join_some(unknown)}; these were not compared"
-        apart.append(SetApart(task.name, len(scored), message, blocks=False))
+        apart.append(Exclusion(task.name, len(scored), message, prevents_pass=False))
     lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
-    if not scored or lost > MOST_LOST_SHARE * count:
+    if not scored or lost > MAX_LOST_SHARE * count:
         message = f"items of BEFORE that could not be compared: {lost:,} of {count:,}, which may hide a loss"
-        apart.append(SetApart(task.name, lost, message, blocks=True))
+        apart.append(Exclusion(task.name, lost, message, prevents_pass=True))
     return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), apart
 
 
@@ -197,7 +199,7 @@ def _texts(items: Sequence[Item]) -> tuple[list[str | None], list[str | None]]:
     return [item.prompt for item in items], [item.gold for item in items]
 
 
-def _list_unpaired(task: PairedTask) -> list[SetApart]:
+def _list_unpaired(task: PairedTask) -> list[Exclusion]:
     """Items without a partner, by reason; where none has a partner, nothing says what became of the task."""
     apart = []
     for side, alone in (("BEFORE", task.before_alone), ("AFTER", task.after_alone)):
@@ -210,16 +212,16 @@ def _list_unpaired(task: PairedTask) -> list[SetApart]:
                 message = f"items with {reason} in AFTER: {count:,} ({names})"
             else:
                 continue  # the same items, told once
-            apart.append(SetApart(task.name, count, message, blocks=not task.pairs and side == "BEFORE"))
+            apart.append(Exclusion(task.name, count, message, prevents_pass=not task.pairs and side == "BEFORE"))
     return apart
 
 
-def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[SetApart]:
+def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[Exclusion]:
     """Items that one side did not score, such as those whose run ended in an error."""
     apart = []
     for side, when in enumerate(("before", "after")):
         names = [item.id for item in items if not item.answers[side]]
         if names:
             message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
-            apart.append(SetApart(task.name, len(names), message, blocks=False))
+            apart.append(Exclusion(task.name, len(names), message, prevents_pass=False))
     return apart

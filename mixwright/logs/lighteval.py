@@ -73,7 +73,7 @@ def read_lighteval(source: str) -> EvaluationLog:
         results_path = _find_results(one, named["date"]) if named else None
         results = read_object_file(results_path) if results_path is not None else {}
         seen = _Seen()
-        answers += [_read_row(task, row, place, seen) for row, place in _read_details(one)]
+        answers += [_read_row(task, row, location, seen) for row, location in _read_details(one)]
         general = _part(results, "config_general")
         models |= {str(general["model_name"])[:200]: None} if general.get("model_name") else {}
         settings = _find_settings(general, _part(results, "versions").get(full_name), seen)
@@ -124,79 +124,81 @@ def _read_details(path: Path) -> Iterator[tuple[dict[str, Any], RowLocation]]:
         raise InputError("a Parquet file", str(error)[:120], "Write it again.", file=path) from None
 
 
-def _read_row(task: str, row: Mapping[str, Any], place: RowLocation, seen: _Seen) -> LoggedAnswer:
+def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _Seen) -> LoggedAnswer:
     is_new = "metric" in row
-    metrics = _read_struct(row.get("metric" if is_new else "metrics"), "the metrics", place)
+    metrics = _read_struct(row.get("metric" if is_new else "metrics"), "the metrics", location)
     scores: dict[str, float | None] = {}
     for name, value in metrics.items():
-        number = read_score(value)
+        score = read_score(value)
         seen.metrics[str(name)] = None
-        if isinstance(number, str):
-            seen.unread.setdefault(str(name), number)
-        scores[str(name)] = None if isinstance(number, str) else number
-    return (_read_new if is_new else _read_old)(task, row, scores, place, seen)
+        if isinstance(score, str):
+            seen.unread.setdefault(str(name), score)
+        scores[str(name)] = None if isinstance(score, str) else score
+    return (_read_new if is_new else _read_old)(task, row, scores, location, seen)
 
 
-def _read_struct(value: Any, what: str, place: RowLocation) -> dict[str, Any]:
+def _read_struct(value: Any, what: str, location: RowLocation) -> dict[str, Any]:
     """A struct; lighteval writes texts instead where values of a column have no common type."""
     if isinstance(value, str):
         remedy = "Evaluate again with a newer lighteval, or write JSONL with task, id and score."
-        raise place.error(f"{what} as a struct", f"the text {value[:30]!r}", remedy)
-    return read_object(value, what, place)
+        raise location.error(f"{what} as a struct", f"the text {value[:30]!r}", remedy)
+    return read_object(value, what, location)
 
 
 def _read_new(
-    task: str, row: Mapping[str, Any], scores: Mapping[str, float | None], place: RowLocation, seen: _Seen
+    task: str, row: Mapping[str, Any], scores: Mapping[str, float | None], location: RowLocation, seen: _Seen
 ) -> LoggedAnswer:
-    doc = _read_struct(row.get("doc"), "doc", place)
-    response = _read_struct(row.get("model_response"), "model_response", place)
+    doc = _read_struct(row.get("doc"), "doc", location)
+    response = _read_struct(row.get("model_response"), "model_response", location)
     texts, logprobs = _as_list(response.get("text")), _as_list(response.get("logprobs"))
     several = doc.get("num_samples")
-    _note_drawing(seen, writes=bool(texts), several=isinstance(several, int) and several > 1)
+    _note_sampling(seen, writes=bool(texts), several=isinstance(several, int) and several > 1)
     if doc.get("generation_size") is not None and texts:
         seen.lengths.add(str(doc["generation_size"]))
     given = response.get("input")
     query = [text for text in (doc.get("instruction"), doc.get("query")) if isinstance(text, str)]
-    prompt = join_messages(given, "input", place) if given else "\n".join(query) or None
+    prompt = join_messages(given, "input", location) if given else "\n".join(query) or None
     name = doc.get("id")
-    judged = next((text for text in _as_list(response.get("text_post_processed")) if isinstance(text, str)), None)
+    post_processed_text = next(
+        (text for text in _as_list(response.get("text_post_processed")) if isinstance(text, str)), None
+    )
     return _make_answer(
         task,
-        read_name(name, "doc.id", place) if name not in (None, "") else str(place.row),
+        read_name(name, "doc.id", location) if name not in (None, "") else str(location.row),
         scores,
-        place,
+        location,
         prompt=prompt,
         choices=_as_list(doc.get("choices")),
         gold_index=doc.get("gold_index"),
         texts=texts,
         logprobs=logprobs,
-        judged=judged,
+        post_processed_text=post_processed_text,
     )
 
 
 def _read_old(
-    task: str, row: Mapping[str, Any], scores: Mapping[str, float | None], place: RowLocation, seen: _Seen
+    task: str, row: Mapping[str, Any], scores: Mapping[str, float | None], location: RowLocation, seen: _Seen
 ) -> LoggedAnswer:
     predictions = _as_list(row.get("predictions"))
     firsts = [value[0] if isinstance(value, list) and value else value for value in predictions]
     texts = [value for value in firsts if isinstance(value, str)]
     logprobs = [value for value in firsts if isinstance(value, float)]
-    _note_drawing(seen, writes=bool(texts), several=False)
+    _note_sampling(seen, writes=bool(texts), several=False)
     gold = row.get("gold")
     choices, golds = _as_list(row.get("choices")), [gold] if isinstance(gold, str) else _as_list(gold)
     gold_index = row.get("gold_index") if choices else 0 if len(golds) == 1 else None  # one of several golds says little
     prompt = row.get("full_prompt")
     return _make_answer(
         task,
-        str(place.row),
+        str(location.row),
         scores,
-        place,
-        prompt=join_messages(prompt, "full_prompt", place) if prompt else None,
+        location,
+        prompt=join_messages(prompt, "full_prompt", location) if prompt else None,
         choices=choices or golds,
         gold_index=gold_index,
         texts=texts,
         logprobs=logprobs,
-        judged=None,
+        post_processed_text=None,
     )
 
 
@@ -204,14 +206,14 @@ def _make_answer(
     task: str,
     item: str,
     scores: Mapping[str, float | None],
-    place: RowLocation,
+    location: RowLocation,
     *,
     prompt: str | None,
     choices: Sequence[Any],
     gold_index: Any,
     texts: Sequence[Any],
     logprobs: Sequence[Any],
-    judged: str | None,
+    post_processed_text: str | None,
 ) -> LoggedAnswer:
     golds = _as_list(gold_index) if isinstance(gold_index, list) else [gold_index]
     gold_place = golds[0] if len(golds) == 1 and isinstance(golds[0], int) and 0 <= golds[0] < len(choices) else None
@@ -219,18 +221,20 @@ def _make_answer(
     options = tuple(str(choice).strip() for choice in choices)
     if texts or len(logprobs) != len(options) or len(set(options)) < len(options) or len(options) < 2:
         text = next((text for text in texts if isinstance(text, str)), None)
-        readings = dict.fromkeys(scores, judged) if judged is not None else {}
+        readings = dict.fromkeys(scores, post_processed_text) if post_processed_text is not None else {}
         known = {name: reading for name, reading in readings.items() if reading is not None}
-        return LoggedAnswer(task, item, scores, place, prompt=prompt, gold=gold, completion=text, readings=known)
+        return LoggedAnswer(task, item, scores, location, prompt=prompt, gold=gold, completion=text, readings=known)
     numbers = [value if isinstance(value, int | float) else float("nan") for value in logprobs]
     if any(not value <= 1e-4 for value in numbers):  # NaN, too
-        raise place.error("log-probabilities of the options", json.dumps(list(logprobs), default=str)[:80], "Log it again.")
+        raise location.error(
+            "log-probabilities of the options", json.dumps(list(logprobs), default=str)[:80], "Log it again."
+        )
     likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
     return LoggedAnswer(
         task,
         item,
         scores,
-        place,
+        location,
         prompt=prompt,
         gold=gold,
         readings=dict.fromkeys(scores, likeliest),
@@ -239,7 +243,7 @@ def _make_answer(
     )
 
 
-def _note_drawing(seen: _Seen, *, writes: bool, several: bool) -> None:
+def _note_sampling(seen: _Seen, *, writes: bool, several: bool) -> None:
     """Probabilities that are read are not drawn; several samples are."""
     if several:
         seen.sampled = True

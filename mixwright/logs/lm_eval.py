@@ -69,8 +69,8 @@ def read_lm_eval(source: str) -> EvaluationLog:
     results_files: dict[Path, dict[str, Any]] = {}
     for task, path in files.items():
         seen, found = _Seen(), defaultdict[str, dict[str, LoggedAnswer]](dict)
-        for value, place in read_log_rows(path):
-            _add_row(task, read_object(value, "a line of --log_samples", place), place, seen, found)
+        for value, location in read_log_rows(path):
+            _add_row(task, read_object(value, "a line of --log_samples", location), location, seen, found)
         answers += [_merge(list(by_filter.values())) for by_filter in found.values()]
         results_path = _find_results(path)
         if results_path is not None and results_path not in results_files:
@@ -122,24 +122,26 @@ def _find_results(path: Path) -> Path | None:
 def _add_row(
     task: str,
     row: dict[str, Any],
-    place: RowLocation,
+    location: RowLocation,
     seen: _Seen,
     found: dict[str, dict[str, LoggedAnswer]],
 ) -> None:
     """Take in one line: a document judged under one filter."""
     if missing := sorted(SAMPLE_KEYS - row.keys()):
-        raise place.error(f"the key {missing[0]!r} in every line", f"keys {', '.join(list(row)[:8])}"[:120], "Log it again.")
-    item = read_name(row["doc_id"], "doc_id", place)
+        raise location.error(
+            f"the key {missing[0]!r} in every line", f"keys {', '.join(list(row)[:8])}"[:120], "Log it again."
+        )
+    item = read_name(row["doc_id"], "doc_id", location)
     if "filter" in row:
-        filter_name = read_name(row["filter"], "filter", place)
+        filter_name = read_name(row["filter"], "filter", location)
     else:  # before 0.4.3 a document had a line for each filter, without its name
         filter_name = f"filter {len(found[item]) + 1}" if found[item] else NO_FILTER
     names = row.get("metrics", sorted(row.keys() - NO_METRICS))
     if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
-        raise place.error("metrics: a list of keys of the line", repr(names)[:80], "Log it again.")
+        raise location.error("metrics: a list of keys of the line", repr(names)[:80], "Log it again.")
     if filter_name in found[item]:
-        got = f"doc_id {item} twice under filter {filter_name!r}, first at {found[item][filter_name].place}"
-        raise place.error("each document once under each filter", got, "Remove one of the lines.")
+        got = f"doc_id {item} twice under filter {filter_name!r}, first at {found[item][filter_name].location}"
+        raise location.error("each document once under each filter", got, "Remove one of the lines.")
     scores: dict[str, float | None] = {}
     for name in names:
         metric, value = f"{name},{filter_name}", read_score(row[name])
@@ -147,27 +149,27 @@ def _add_row(
         if isinstance(value, str):
             seen.unread.setdefault(metric, value)
         scores[metric] = None if isinstance(value, str) else value
-    requests = _read_requests(row.get("arguments"), place)
+    requests = _read_requests(row.get("arguments"), location)
     _note_settings(requests, seen)
     target = row.get("target")
     gold = None if target is None else str(target)
-    answer = LoggedAnswer(task, item, scores, place, prompt=_join_prompts(requests), gold=gold)
+    answer = LoggedAnswer(task, item, scores, location, prompt=_join_prompts(requests), gold=gold)
     generates = bool(requests) and len(requests[0]) > 1 and isinstance(requests[0][1], dict)
     found[item][filter_name] = (
-        _with_text(answer, row) if generates or not requests else _with_options(answer, row, requests, place)
+        _with_text(answer, row) if generates or not requests else _with_options(answer, row, requests, location)
     )
 
 
-def _read_requests(value: Any, place: RowLocation) -> list[list[Any]]:
+def _read_requests(value: Any, location: RowLocation) -> list[list[Any]]:
     """Arguments of each request: prompt, and continuation or settings; `gen_args_0: {arg_0: ...}`, in old logs lists."""
     if value is None:
         return []
     groups = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(groups, list):
-        raise place.error("arguments: an object or a list", type(value).__name__, "Log it again.")
+        raise location.error("arguments: an object or a list", type(value).__name__, "Log it again.")
     requests = [list(group.values()) if isinstance(group, dict) else group for group in groups if group is not None]
     if not all(isinstance(request, list) and request for request in requests):
-        raise place.error("arguments of each request", repr(value)[:80], "Log it again.")
+        raise location.error("arguments of each request", repr(value)[:80], "Log it again.")
     return requests
 
 
@@ -209,14 +211,14 @@ def _first_text(value: Any) -> str | None:
 
 
 def _with_options(
-    answer: LoggedAnswer, row: Mapping[str, Any], requests: Sequence[Sequence[Any]], place: RowLocation
+    answer: LoggedAnswer, row: Mapping[str, Any], requests: Sequence[Sequence[Any]], location: RowLocation
 ) -> LoggedAnswer:
     """The option that was likeliest, where the requests are the options of one question."""
     options = tuple(str(request[1]).strip() if len(request) > 1 else "" for request in requests)
     pairs = row["filtered_resps"]
     if len(options) < 2 or len(set(options)) < len(options) or not isinstance(pairs, list) or len(pairs) != len(options):
         return answer
-    values = [_read_likelihood(pair, place) for pair in pairs]
+    values = [_read_likelihood(pair, location) for pair in pairs]
     gold = _gold_option(answer.gold, options)
     readings = {}
     for metric in answer.scores:
@@ -227,7 +229,7 @@ def _with_options(
     return replace(answer, options=options, gold=gold, readings=readings, gold_logprob=logprob)
 
 
-def _read_likelihood(pair: Any, place: RowLocation) -> float:
+def _read_likelihood(pair: Any, location: RowLocation) -> float:
     """The log-probability of a pair with whether it is the likeliest text; numbers stand as texts in most logs."""
     value: Any = pair[0] if isinstance(pair, list) and pair else pair
     try:
@@ -235,7 +237,7 @@ def _read_likelihood(pair: Any, place: RowLocation) -> float:
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not number <= 1e-4:  # NaN, too
-        raise place.error("log-probabilities in filtered_resps", repr(value)[:60], "Log it again.")
+        raise location.error("log-probabilities in filtered_resps", repr(value)[:60], "Log it again.")
     return number
 
 
@@ -245,8 +247,8 @@ def _gold_option(target: str | None, options: Sequence[str]) -> str | None:
         return None
     if target.strip() in options:
         return target.strip()
-    place = int(target) if target.isascii() and target.isdecimal() and len(target) < 6 else len(options)
-    return options[place] if place < len(options) else None
+    option_index = int(target) if target.isascii() and target.isdecimal() and len(target) < 6 else len(options)
+    return options[option_index] if option_index < len(options) else None
 
 
 def _merge(answers: Sequence[LoggedAnswer]) -> LoggedAnswer:

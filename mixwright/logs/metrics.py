@@ -39,9 +39,9 @@ def choose_metric(
     """
     first, *rest = logged
     shared = [name for name in first.metrics if all(name in other.metrics for other in rest)]
-    lonely = sorted({name for one in logged for name in one.metrics} - set(shared))
+    unshared = sorted({name for one in logged for name in one.metrics} - set(shared))
     if not shared:
-        return MetricChoice(None, f"the logs share no metric ({', '.join(lonely) or 'there is none'})")
+        return MetricChoice(None, f"the logs share no metric ({', '.join(unshared) or 'there is none'})")
     if wanted is not None and wanted not in shared:
         return MetricChoice(None, f"no metric {wanted!r} in both logs; there are {', '.join(shared)}")
     problems = {name: find_problem(name, logged, answers) for name in shared}
@@ -50,7 +50,7 @@ def choose_metric(
         names = [wanted] if wanted is not None else shared
         return MetricChoice(None, "; ".join(f"{name} {problems[name]}" for name in names[:4]))
     others = [name for name in shared if name != judged[0] and problems[name] is None]
-    return MetricChoice(judged[0], others=(*others, *lonely))
+    return MetricChoice(judged[0], others=(*others, *unshared))
 
 
 def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequence[LoggedAnswer]]) -> str | None:

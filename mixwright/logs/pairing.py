@@ -78,9 +78,9 @@ def collect_items(answers: Iterable[LoggedAnswer]) -> dict[str, Item]:
         samples = answers_by_item[answer.item]
         if answer.sample in samples:
             name = f" ({answer.sample})" if answer.sample else ""
-            got = f"item {answer.item!r} of task {answer.task!r}{name} twice, first at {samples[answer.sample].place}"
+            got = f"item {answer.item!r} of task {answer.task!r}{name} twice, first at {samples[answer.sample].location}"
             remedy = "Remove one of them, or tell samples apart by `sample` or `seed`."
-            raise answer.place.error("each answer once", got[:300], remedy)
+            raise answer.location.error("each answer once", got[:300], remedy)
         samples[answer.sample] = answer
     return {name: _make_item(name, answers_by_item[name].values()) for name in sorted(answers_by_item)}
 
@@ -92,7 +92,9 @@ def _make_item(name: str, answers: Iterable[LoggedAnswer]) -> Item:
         if len(values) > 1:
             last = list(values.values())[-1]
             got = f"more than one of item {name!r} of task {last.task!r}"
-            raise last.place.error(f"one {field} for all answers to an item", got[:200], "Give the items ids of their own.")
+            raise last.location.error(
+                f"one {field} for all answers to an item", got[:200], "Give the items ids of their own."
+            )
     return Item(name, ordered, ordered[0].prompt, ordered[0].gold, ordered[0].level)
 
 

@@ -17,7 +17,7 @@ from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.files import read_log_rows
 from mixwright.logs.values import (
-    MOST_LEVEL,
+    MAX_LEVEL,
     join_messages,
     read_count,
     read_logprob,
@@ -41,46 +41,46 @@ def read_plain(source: str) -> EvaluationLog:
 
 
 def _read_rows(rows: Iterable[tuple[Any, RowLocation]]) -> Iterable[LoggedAnswer]:
-    for value, place in rows:
-        row = read_object(value, f"a row with {', '.join(NEEDED_KEYS)}", place)
+    for value, location in rows:
+        row = read_object(value, f"a row with {', '.join(NEEDED_KEYS)}", location)
         missing = [key for key in NEEDED_KEYS if key not in row]
         if missing:
             got = f"keys {', '.join(map(repr, list(row)[:8]))}"[:160]
-            raise place.error(f"the key {missing[0]!r} in every row", got, "Add it; null is a score that nobody gave.")
-        yield _read_row(row, place)
+            raise location.error(f"the key {missing[0]!r} in every row", got, "Add it; null is a score that nobody gave.")
+        yield _read_row(row, location)
 
 
-def _read_row(row: dict[str, Any], place: RowLocation) -> LoggedAnswer:
+def _read_row(row: dict[str, Any], location: RowLocation) -> LoggedAnswer:
     given = {key: value for key, value in row.items() if value is not None}
     score = read_score(row[METRIC])
     if isinstance(score, str):
-        raise place.error("a number, true, false or null in score", score, "Write one score per answer.")
+        raise location.error("a number, true, false or null in score", score, "Write one score per answer.")
     if "cut" in given and not isinstance(given["cut"], bool):
-        raise place.error("true or false in cut", repr(given["cut"])[:40], "Correct it.")
-    level = read_number(given["level"], "level", place) if "level" in given else None
-    if level is not None and abs(level) > MOST_LEVEL:
-        raise place.error("a level of at most 2^53", f"{level:g}", "Correct it.")
+        raise location.error("true or false in cut", repr(given["cut"])[:40], "Correct it.")
+    level = read_number(given["level"], "level", location) if "level" in given else None
+    if level is not None and abs(level) > MAX_LEVEL:
+        raise location.error("a level of at most 2^53", f"{level:g}", "Correct it.")
     answer = given.get("answer")
     return LoggedAnswer(
-        read_name(row["task"], "task", place),
-        read_name(row["id"], "id", place),
+        read_name(row["task"], "task", location),
+        read_name(row["id"], "id", location),
         {METRIC: score},
-        place,
-        sample=" ".join(f"{key} {read_name(given[key], key, place)}" for key in ("sample", "seed") if key in given),
-        prompt=join_messages(given["prompt"], "prompt", place) if "prompt" in given else None,
-        gold=None if answer is None else _read_answer(answer, place),
-        completion=read_text(given["completion"], "completion", place) if "completion" in given else None,
+        location,
+        sample=" ".join(f"{key} {read_name(given[key], key, location)}" for key in ("sample", "seed") if key in given),
+        prompt=join_messages(given["prompt"], "prompt", location) if "prompt" in given else None,
+        gold=None if answer is None else _read_answer(answer, location),
+        completion=read_text(given["completion"], "completion", location) if "completion" in given else None,
         level=level,
-        tokens=read_count(given["tokens"], "tokens", place) if "tokens" in given else None,
-        gold_logprob=read_logprob(given["gold_logprob"], "gold_logprob", place) if "gold_logprob" in given else None,
+        tokens=read_count(given["tokens"], "tokens", location) if "tokens" in given else None,
+        gold_logprob=read_logprob(given["gold_logprob"], "gold_logprob", location) if "gold_logprob" in given else None,
         cut=bool(given.get("cut", False)),
     )
 
 
-def _read_answer(value: Any, place: RowLocation) -> str:
+def _read_answer(value: Any, location: RowLocation) -> str:
     """The gold answer; numbers are written as JSON has them."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return f"{value}" if isinstance(value, int) else f"{read_number(value, 'answer', place)}"
-    return read_text(value, "answer", place)
+        return f"{value}" if isinstance(value, int) else f"{read_number(value, 'answer', location)}"
+    return read_text(value, "answer", location)

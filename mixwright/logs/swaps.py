@@ -31,7 +31,7 @@ from mixwright.records import Example
 
 MIN_AGREEMENT, MIN_KIND_AGREEMENT = 0.98, 0.95
 """Share of a log's scores that a grader has to repeat, and share of those that are right, and of those that are wrong."""
-MOST_ANSWERS_TRIED = 2000
+MAX_ANSWERS_TRIED = 2000
 """Answers of a task in each log that graders are tried on, evenly spread."""
 PLAIN_GRADERS, OTHER_GRADERS = ("exact", "numeric"), ("final_answer", "includes")
 """Graders that are tried before and after the one that the right answers look like: those that read least come first."""
@@ -152,12 +152,12 @@ def _find_agreement(task: JudgedTask, corpus: Corpus, basis: str) -> float:
             for item, example, own in zip(task.items, examples, texts, strict=True)
             for text, score in zip(own, task.scores(item, side), strict=True)
         ]
-        rows = rows[:: max(1, -(-len(rows) // MOST_ANSWERS_TRIED))]
+        rows = rows[:: max(1, -(-len(rows) // MAX_ANSWERS_TRIED))]
         agreed = [(right, (grades.grade(example, text) >= RIGHT_FROM_SCORE) == right) for example, text, right in rows]
         shares.append(float(np.mean([same for _, same in agreed])))
         for right, same in agreed:
             hits[right].append(same)
-    golds = examples[:: max(1, -(-len(examples) // MOST_ANSWERS_TRIED))]
+    golds = examples[:: max(1, -(-len(examples) // MAX_ANSWERS_TRIED))]
     kinds = [[grades.grade(example, example.answer or "") >= RIGHT_FROM_SCORE for example in golds], *hits.values()]
     if any(kind and np.mean(kind) < MIN_KIND_AGREEMENT for kind in kinds):
         return 0.0

@@ -13,15 +13,15 @@ from mixwright.corpus.reading import RowLocation
 
 LONGEST_NAME = 500
 """Characters of the name of a task, an item or a metric."""
-MOST_LEVEL = 2**53
+MAX_LEVEL = 2**53
 REMEDY_ROW = "Correct that row or remove it."
 REMEDY_LOG = "Write the log again, or remove that row from it."
 
 
-def read_object(value: Any, what: str, place: RowLocation) -> dict[str, Any]:
+def read_object(value: Any, what: str, location: RowLocation) -> dict[str, Any]:
     """The object. Raises InputError for anything else."""
     if not isinstance(value, dict):
-        raise place.error(f"an object: {what}", f"{type(value).__name__} {str(value)[:40]!r}", REMEDY_LOG)
+        raise location.error(f"an object: {what}", f"{type(value).__name__} {str(value)[:40]!r}", REMEDY_LOG)
     return value
 
 
@@ -30,54 +30,54 @@ def read_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_name(value: Any, key: str, place: RowLocation) -> str:
+def read_name(value: Any, key: str, location: RowLocation) -> str:
     """A text or a whole number as a name. Raises InputError for anything else, an empty text, or a very long one."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not (isinstance(value, int) or value.strip()):
-        raise place.error(f"a name in {key}", _shown(value), REMEDY_ROW)
-    name = str(value) if isinstance(value, str) or abs(value) < MOST_LEVEL else ""
+        raise location.error(f"a name in {key}", _shown(value), REMEDY_ROW)
+    name = str(value) if isinstance(value, str) or abs(value) < MAX_LEVEL else ""
     if not name or len(name) > LONGEST_NAME:
         got = f"one of {len(name):,} characters" if name else "a very large number"
-        raise place.error(f"a name of at most {LONGEST_NAME} characters in {key}", got, REMEDY_ROW)
-    return read_text(name, key, place)
+        raise location.error(f"a name of at most {LONGEST_NAME} characters in {key}", got, REMEDY_ROW)
+    return read_text(name, key, location)
 
 
-def read_text(value: Any, key: str, place: RowLocation) -> str:
+def read_text(value: Any, key: str, location: RowLocation) -> str:
     """A text. Raises InputError for anything else, and for halves of characters, which no file can hold."""
     if not isinstance(value, str):
-        raise place.error(f"a text in {key}", _shown(value), REMEDY_ROW)
+        raise location.error(f"a text in {key}", _shown(value), REMEDY_ROW)
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise place.error(f"Unicode text in {key}", "half of a surrogate pair", "Repair the text.") from None
+        raise location.error(f"Unicode text in {key}", "half of a surrogate pair", "Repair the text.") from None
     return value
 
 
-def read_number(value: Any, key: str, place: RowLocation) -> float:
+def read_number(value: Any, key: str, location: RowLocation) -> float:
     """A finite number. Raises InputError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.error(f"a number in {key}", _shown(value), REMEDY_ROW)
+        raise location.error(f"a number in {key}", _shown(value), REMEDY_ROW)
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise place.error(f"a finite number in {key}", f"{value}"[:40], REMEDY_ROW)
+        raise location.error(f"a finite number in {key}", f"{value}"[:40], REMEDY_ROW)
     return number
 
 
-def read_count(value: Any, key: str, place: RowLocation) -> int:
+def read_count(value: Any, key: str, location: RowLocation) -> int:
     """A whole number from 0. Raises InputError for anything else."""
-    number = read_number(value, key, place)
+    number = read_number(value, key, location)
     if number < 0 or number != int(number):
-        raise place.error(f"a whole number from 0 in {key}", f"{number:g}", REMEDY_ROW)
+        raise location.error(f"a whole number from 0 in {key}", f"{number:g}", REMEDY_ROW)
     return int(number)
 
 
-def read_logprob(value: Any, key: str, place: RowLocation) -> float:
+def read_logprob(value: Any, key: str, location: RowLocation) -> float:
     """A log-probability in nats, at most 0 up to rounding. Raises InputError for anything else."""
-    number = read_number(value, key, place)
+    number = read_number(value, key, location)
     if number > 1e-4:
-        raise place.error(f"a log-probability of at most 0 in {key}", f"{number:g}", REMEDY_ROW)
+        raise location.error(f"a log-probability of at most 0 in {key}", f"{number:g}", REMEDY_ROW)
     return min(number, 0.0)
 
 
@@ -100,20 +100,20 @@ def read_score(value: Any) -> float | str | None:
     return "an object" if isinstance(value, Mapping) else type(value).__name__
 
 
-def join_messages(value: Any, key: str, place: RowLocation) -> str:
+def join_messages(value: Any, key: str, location: RowLocation) -> str:
     """Chat messages, or a text, as one text in which roles stay apart. Raises InputError for anything else."""
     if isinstance(value, str):
-        return read_text(value, key, place)
+        return read_text(value, key, location)
     if not isinstance(value, list) or not value:
-        raise place.error(f"a text or chat messages in {key}", _shown(value), REMEDY_ROW)
+        raise location.error(f"a text or chat messages in {key}", _shown(value), REMEDY_ROW)
     lines = []
     for message in value:
         content = message.get("content") if isinstance(message, dict) else None
         role = message.get("role") if isinstance(message, dict) else None
         if not isinstance(role, str):
-            raise place.error(f"messages with role and content in {key}", _shown(message), REMEDY_ROW)
+            raise location.error(f"messages with role and content in {key}", _shown(message), REMEDY_ROW)
         lines.append(f"{role}: {_text_of_parts(content)}")
-    return read_text("\n".join(lines), key, place)
+    return read_text("\n".join(lines), key, location)
 
 
 def _text_of_parts(content: Any) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError, system_error
-from mixwright.logs.files import MOST_OBJECT_BYTES, parse_object
+from mixwright.logs.files import MAX_OBJECT_BYTES, parse_object
 
 ZSTD = 93
 """Number of the method in a zip file, which Python reads from 3.14 on; Arrow reads it everywhere."""
-MOST_BYTES = 2**32
+MAX_BYTES = 2**32
 """Bytes of all members together, unpacked."""
 LOCAL_HEADER_BYTES = 30
 REMEDY = "Fetch the log again."
@@ -33,7 +33,7 @@ def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
     """(Name, object) of every member with a wanted name, in the order of the file; of a name that is there twice the last.
 
     Raises:
-        InputError: no zip file, a broken one, one that is encrypted or larger than `MOST_BYTES`.
+        InputError: no zip file, a broken one, one that is encrypted or larger than `MAX_BYTES`.
     """
     unpacked = 0
     try:
@@ -42,8 +42,8 @@ def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
             for name, info in members.items():
                 data = _read_zstd(path, info) if info.compress_type == ZSTD else _read_plain(archive, info)
                 unpacked += len(data)
-                if unpacked > MOST_BYTES:
-                    got = f"one of more than {MOST_BYTES:,} bytes"
+                if unpacked > MAX_BYTES:
+                    got = f"one of more than {MAX_BYTES:,} bytes"
                     raise InputError("a log that can be unpacked", got, "Split the log.", file=path)
                 yield name, parse_object(data, f"{path}, {name}")
     except OSError as error:
@@ -54,7 +54,7 @@ def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
 
 def _read_plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     with archive.open(info) as file:
-        return file.read(MOST_OBJECT_BYTES + 1)
+        return file.read(MAX_OBJECT_BYTES + 1)
 
 
 def _read_zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
@@ -68,9 +68,9 @@ def _read_zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
         packed = file.read(info.compress_size)
     try:
         with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-            data = stream.read(MOST_OBJECT_BYTES + 1)
+            data = stream.read(MAX_OBJECT_BYTES + 1)
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{info.filename}: {error}") from None
-    if len(data) <= MOST_OBJECT_BYTES and zlib.crc32(data) != info.CRC:
+    if len(data) <= MAX_OBJECT_BYTES and zlib.crc32(data) != info.CRC:
         raise ValueError(f"Bad CRC-32 for file {info.filename!r}")
     return data

@@ -27,7 +27,7 @@ Losses = Callable[[nn.Module, np.ndarray], Float[Tensor, " rows"]]
 
 WARMUP_STEPS = 5
 """Steps over which each branch's learning rate rises: Adam's first steps are as long as its later ones."""
-MOST_TIMES_WATCHED = 10.0
+MAX_TIMES_WATCHED = 10.0
 """A half-life longer than this many times the steps watched is reported as that."""
 
 
@@ -107,9 +107,9 @@ def watch_bursts(
 def half_life(curve: np.ndarray, times: Sequence[int]) -> float:
     """Steps in which half of a gain is lost: least squares of curve[0] 2 ** -(t / h).
 
-    h lies between 0.5 and `MOST_TIMES_WATCHED` times the last of `times`.
+    h lies between 0.5 and `MAX_TIMES_WATCHED` times the last of `times`.
     """
-    candidates = np.geomspace(0.5, MOST_TIMES_WATCHED * times[-1], 1000)
+    candidates = np.geomspace(0.5, MAX_TIMES_WATCHED * times[-1], 1000)
     expected = curve[0] * 2.0 ** -(np.asarray(times) / candidates[:, None])
     return float(candidates[((expected - curve) ** 2).sum(1).argmin()])
 
@@ -127,7 +127,7 @@ def _estimate_burst(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burs
         measurements.append(
             _as_measurement(task, f"retained@{time}", retained, "share of the gain", 1.0, "nothing forgotten")
         )
-    most_steps = MOST_TIMES_WATCHED * times[-1]
+    most_steps = MAX_TIMES_WATCHED * times[-1]
     half_life_steps = jackknife(gains, lambda total: half_life(total, times))
     if half_life_steps is not None:
         half_life_steps = Interval(

@@ -22,7 +22,7 @@ from mixwright.run.folder import RunFolder
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-MOST_ANSWERS_PER_TASK = 100
+MAX_ANSWERS_PER_TASK = 100
 """Answers of a task that are read at most."""
 Rows = Sequence[Mapping[str, Any]]
 """Completions as a measuring writes them, with their tokens and the log-probability of these."""
@@ -54,12 +54,12 @@ def former_file(run: RunFolder) -> Path:
 
 
 def rows_to_read(before: Rows) -> list[Mapping[str, Any]]:
-    """Former answers whose tokens are known, `MOST_ANSWERS_PER_TASK` of a task, in an order that no result decides."""
+    """Former answers whose tokens are known, `MAX_ANSWERS_PER_TASK` of a task, in an order that no result decides."""
     tasks: dict[str, list[tuple[bytes, Mapping[str, Any]]]] = defaultdict(list)
     for row in before:
         if row.get("tokens") and row.get("logprob") is not None:
             tasks[row["task"]].append((hashlib.sha256(f"former {row['example']}".encode()).digest(), row))
-    ranked = (sorted(tasks[task], key=lambda pair: pair[0])[:MOST_ANSWERS_PER_TASK] for task in sorted(tasks))
+    ranked = (sorted(tasks[task], key=lambda pair: pair[0])[:MAX_ANSWERS_PER_TASK] for task in sorted(tasks))
     return [row for of_task in ranked for _, row in of_task]
 
 

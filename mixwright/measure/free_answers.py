@@ -19,10 +19,10 @@ from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, interleave
 from mixwright.measure.room import (
     HEADROOM_FACTOR,
-    LEAST_TOKENS,
-    MOST_TOKENS,
+    MAX_TOKENS,
+    MIN_TOKENS,
     PROMPTS_COUNTED,
-    Room,
+    CompletionLimit,
     longest_answer,
     room_for,
 )
@@ -132,7 +132,7 @@ def time_options(
 def complete_freely(
     learner: Learner,
     items: Sequence[Example],
-    most_tokens: int = MOST_TOKENS,
+    most_tokens: int = MAX_TOKENS,
     seconds: float = MAX_SECONDS,
     clock: Callable[[], float] = monotonic,
 ) -> FreeAnswers:
@@ -182,7 +182,7 @@ def find_room(
     *,
     trained: bool = False,
     seconds: float = MAX_SECONDS,
-) -> tuple[Room, int, list[FreeAnswers]]:
+) -> tuple[CompletionLimit, int, list[FreeAnswers]]:
     """The room for measuring these models, to how many tokens longer completions are continued, and what it rests on.
 
     Args:
@@ -207,7 +207,7 @@ def find_room(
     ]
     limit = max(1, min(tokens_left)) if tokens_left else None
     say(f"room for answers: {len(items):,} items are completed freely by each model")
-    most_tokens = MOST_TOKENS if limit is None else min(MOST_TOKENS, limit)
+    most_tokens = MAX_TOKENS if limit is None else min(MAX_TOKENS, limit)
     answers = [_kept_or_completed(learner, items, most_tokens, seconds) for learner in learners]
     gold = longest_answer(learners, corpus, config)[0]
     return *choose_room(answers, default_room, gold, limit), answers
@@ -243,8 +243,8 @@ def _kept_or_completed(learner: Learner, items: Sequence[Example], most_tokens: 
 
 
 def choose_room(
-    answers_by_model: Sequence[FreeAnswers], default_room: Room, gold: int, limit: int | None = None
-) -> tuple[Room, int]:
+    answers_by_model: Sequence[FreeAnswers], default_room: CompletionLimit, gold: int, limit: int | None = None
+) -> tuple[CompletionLimit, int]:
     """The room that answers need, and to how many tokens those that reach it are continued (0: they are not).
 
     Args:
@@ -257,9 +257,9 @@ def choose_room(
     if not needed_tokens:
         longest_written = max((max(answers.lengths, default=0) for answers in answers_by_model), default=0)
         tokens = max(min(default_room.tokens, longest_written), min(default_room.tokens, gold + 1))
-        return Room(tokens, f"most answers do not end by themselves; {default_room.why}"), 0
+        return CompletionLimit(tokens, f"most answers do not end by themselves; {default_room.why}"), 0
     longest = max(needed_tokens)
-    tokens = max(LEAST_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
+    tokens = max(MIN_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
     items = max(len(answers.lengths) for answers in answers_by_model)
     why = f"of {items:,} items that were completed freely the longest answer has {longest:,} tokens"
     if gold + 1 > 8 * math.ceil(HEADROOM_FACTOR * longest / 8):
@@ -267,7 +267,7 @@ def choose_room(
     if limit is not None and tokens > limit:
         tokens, why = limit, f"the context leaves room for no more; {why}"
     continued = CONTINUED_FACTOR * tokens if limit is None else min(CONTINUED_FACTOR * tokens, limit)
-    return Room(tokens, why), continued if continued > tokens else 0
+    return CompletionLimit(tokens, why), continued if continued > tokens else 0
 
 
 def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConfig) -> float:

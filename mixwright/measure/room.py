@@ -18,7 +18,7 @@ from mixwright.records import Example, plain
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-LEAST_TOKENS, MOST_TOKENS = 16, 2048
+MIN_TOKENS, MAX_TOKENS = 16, 2048
 """Fewest and most tokens that are taken without being asked for."""
 SOLUTION_TOKENS = 512
 """Tokens for a worked solution, where a grader reads a final answer out of it; GSM8K's own take at most 350 or so."""
@@ -29,7 +29,7 @@ HEADROOM_FACTOR = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class CompletionLimit:
     """How long completions may be."""
 
     tokens: int
@@ -43,7 +43,7 @@ def keep_fitting_corpus(
 ) -> tuple[Corpus, list[str]]:
     """The corpus without the rows to measure whose prompts leave no room for an answer, and a line that counts them.
 
-    An answer needs as much as the longest one and its end, `LEAST_TOKENS` tokens at least; a quarter of the context at most.
+    An answer needs as much as the longest one and its end, `MIN_TOKENS` tokens at least; a quarter of the context at most.
 
     Args:
         learners: as for `room_for`.
@@ -58,9 +58,7 @@ def keep_fitting_corpus(
     if not contexts:
         return corpus, []
     limit = min(contexts)
-    needed_tokens = asked_tokens or min(
-        max(LEAST_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4)
-    )
+    needed_tokens = asked_tokens or min(max(MIN_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
     rows = corpus.measured()
     long_rows = [
         (row, tokens)
@@ -88,7 +86,9 @@ def keep_fitting_corpus(
     return fitting_corpus, [note + (f"; nothing is left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
 
 
-def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False) -> Room:
+def room_for(
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False
+) -> CompletionLimit:
     """Longest completion that the items which are measured need.
 
     A grader that reads an answer out of a text (`final_answer`, `includes`, a function of the user's) gets room for a
@@ -104,13 +104,13 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
         InputError: nothing to grade, or chat prompts without a chat template.
     """
     longest, items = longest_answer(learners, corpus, config)
-    tokens = max(LEAST_TOKENS, 8 * math.ceil((HEADROOM_FACTOR * longest + 1) / 8))
+    tokens = max(MIN_TOKENS, 8 * math.ceil((HEADROOM_FACTOR * longest + 1) / 8))
     why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
     reading = sorted(filter(_finds_answer_in_text, {corpus.tasks[item.task].grader for item in items}))
     if reading and tokens < SOLUTION_TOKENS:
         tokens, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
-    if tokens > MOST_TOKENS:
-        tokens, why = MOST_TOKENS, f"{why}, and no more than {MOST_TOKENS:,} is taken unasked"
+    if tokens > MAX_TOKENS:
+        tokens, why = MAX_TOKENS, f"{why}, and no more than {MAX_TOKENS:,} is taken unasked"
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if for_training else items, key=lambda row: len(plain(row.prompt)))
     contexts = [
         (learner.context, max(len(learner.encode(row.prompt)) for row in rows), learner)
@@ -123,7 +123,7 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
         short = ", less than the longest answer and its end" if tokens < longest + 1 else ""
         room = f"a context of {context:,} tokens, of which the longest prompt takes {prompt_tokens:,}{short}"
         why = f"{tightest.name} has {room}; {why}"
-    return Room(tokens, why)
+    return CompletionLimit(tokens, why)
 
 
 def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-MIN_PROPOSED_TOKENS, MOST_PROPOSED_TOKENS = 8, 256
+MIN_PROPOSED_TOKENS, MAX_PROPOSED_TOKENS = 8, 256
 """Least and most completion length that is proposed, tokens."""
 
 
@@ -52,7 +52,7 @@ def settings_after(config: MeasureConfig) -> MeasureConfig:
 def longest_answer(corpus: Corpus) -> int:
     """Completion length, tokens, that leaves room for the longest answer (one token per character at worst) and an end."""
     lengths = (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000))
-    return max(MIN_PROPOSED_TOKENS, min(max(lengths, default=0) + 1, MOST_PROPOSED_TOKENS))
+    return max(MIN_PROPOSED_TOKENS, min(max(lengths, default=0) + 1, MAX_PROPOSED_TOKENS))
 
 
 def measure_learner(
@@ -88,10 +88,13 @@ def measure_learner(
         measurements += _count_late_answers(passes)
     if not passes.generated:
         return MeasureResult(tuple(measurements), (), 0)
-    best = {item.id: passes.rollouts[item.id] for item in passes.items}
-    rows = [completion_row(item, best[item.id].greedy, item.answer, best[item.id].greedy_score) for item in passes.items]
-    short = frozenset(row["example"] for row in rows if row["cut"])
-    return MeasureResult(tuple(measurements), tuple(rows), len(rows) * (1 + config.samples), passes.cut, short)
+    rollouts_by_item = {item.id: passes.rollouts[item.id] for item in passes.items}
+    rows = [
+        completion_row(item, rollouts_by_item[item.id].greedy, item.answer, rollouts_by_item[item.id].greedy_score)
+        for item in passes.items
+    ]
+    truncated_ids = frozenset(row["example"] for row in rows if row["cut"])
+    return MeasureResult(tuple(measurements), tuple(rows), len(rows) * (1 + config.samples), passes.cut, truncated_ids)
 
 
 def _count_late_answers(passes: Passes) -> list[Measurement]:

@@ -15,7 +15,7 @@ from mixwright.graders.choice import option_index, option_texts
 from mixwright.measure.passes import Group, Passes
 from mixwright.records import Example
 
-MOST_ITEMS_ALL_PAIRS = 100
+MAX_ITEMS_ALL_PAIRS = 100
 """Items of a cell up to which every answer is graded on every other item; of more, each on `OTHER_ITEMS_PER_ITEM` others."""
 OTHER_ITEMS_PER_ITEM = 64
 
@@ -71,7 +71,7 @@ def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.nda
     Answers to rows with options are taken by their place among the options, so that a habit of one place is no skill.
     """
     count, shifts = len(items), list(range(len(items)))
-    if count > MOST_ITEMS_ALL_PAIRS:
+    if count > MAX_ITEMS_ALL_PAIRS:
         shifts = [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
     table = np.full((count, count), np.nan)
     known_grades: dict[tuple[int, str, bool], bool] = {}

@@ -24,7 +24,7 @@ def keep_fitting_items(learner: Learner, items: Iterable[Example], tokens: Calla
 def exact_answer_tasks(corpus: Corpus) -> set[str]:
     """Tasks whose answers are graded by a grader that accepts the gold answer alone."""
     graded = [name for name, task in corpus.tasks.items() if task.kind == "verifiable"]
-    return {name for name in graded if corpus.grader(name).one_string}
+    return {name for name in graded if corpus.grader(name).accepts_gold_only}
 
 
 def cell_measurements(

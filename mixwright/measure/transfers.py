@@ -55,7 +55,7 @@ class RunSizes:
     """Times `steps` that each task of the best order gets where that is tried anew, where orders are shown to differ."""
 
 
-def watch_transfer(
+def measure_transfer(
     model: nn.Module,
     losses: Losses,
     read: ReadModel,

@@ -92,7 +92,7 @@ class RewriteTrials:
         questions, protected = (np.exp(-nats) for nats in losses)
         return questions, protected
 
-    def surprise(self, candidate: int) -> float:
+    def mean_nll(self, candidate: int) -> float:
         """Nats per target token of a candidate's rows under the model as it is."""
         rows = self.candidates[candidate]
         nats = read_losses(self.learner.model, self.losses, rows, self.sizes.batch)
@@ -143,7 +143,7 @@ def describe_edits(halved: Halved, names: Sequence[str], trial: RewriteTrials) -
         line = (
             f"{names[candidate]!r}: {gain:+.3g} over {len(halved.choosing_scores[candidate])} runs, "
             f"{1000 * gain / int(trial.lengths[rows].sum()):+.3g} per 1,000 target tokens of its {len(rows)} rows; "
-            f"{trial.surprise(candidate):.3g} nats per token under the model as it is"
+            f"{trial.mean_nll(candidate):.3g} nats per token under the model as it is"
         )
         lines.append(
             line

@@ -46,14 +46,14 @@ def export_rows(table: Path, corpus: Corpus, folder: Path, form: PromptForm | No
 
 
 def _make_records(table: Path, corpus: Corpus, form: PromptForm) -> Iterator[dict[str, Any]]:
-    from mixwright.corpus import Corpus as Rows
+    from mixwright.corpus import Corpus
 
     mined_table = pq.read_table(table)
     has_new_rows = "prompt" in mined_table.column_names
     weights = (
         {} if has_new_rows else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
     )
-    for example in Rows(mined_table) if has_new_rows else corpus.select(ids=list(weights)):
+    for example in Corpus(mined_table) if has_new_rows else corpus.select(ids=list(weights)):
         yield make_record(form.example(example), weights.get(example.id, 1.0))
 
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from mixwright.corpus.timed_grades import TimedGrades
     from mixwright.learner.learner import Completion, Learner
 
-MOST_COMPARED_CHARACTERS = 400
+MAX_COMPARED_CHARACTERS = 400
 """Characters up to which texts are compared by characters; longer ones by as many words at most."""
 PIECE_PATTERN = re.compile(r"\w+|[^\w\s]")
 CHARACTERS_READ = 20_000
 """Characters of a text that is looked at."""
 
-MOST_NULL_ANSWERS_TRIED = 16
+MAX_NULL_ANSWERS_TRIED = 16
 """Answers to other prompts that are tried for the null of a pair."""
 
 
@@ -61,8 +61,8 @@ class Candidate:
 def closeness(first: str, second: str) -> float:
     """1 - Levenshtein distance / longer length, by characters, or by words where a text is long; 1 for two empty texts."""
     starts = first[:CHARACTERS_READ], second[:CHARACTERS_READ]
-    by_words = max(map(len, starts)) > MOST_COMPARED_CHARACTERS
-    pieces = [PIECE_PATTERN.findall(text)[:MOST_COMPARED_CHARACTERS] if by_words else list(text) for text in starts]
+    by_words = max(map(len, starts)) > MAX_COMPARED_CHARACTERS
+    pieces = [PIECE_PATTERN.findall(text)[:MAX_COMPARED_CHARACTERS] if by_words else list(text) for text in starts]
     size = max(map(len, pieces))
     return 1.0 if not size else 1 - distance(*pieces) / size
 
@@ -174,7 +174,7 @@ def judge_answers(row: Example, completions: Sequence[Completion], grades: Timed
 
 
 def measure_margins(learner: Learner, rows: Sequence[Example], pairs: Sequence[Candidate]) -> np.ndarray:
-    """Log-probability of the rejected answer minus that of the chosen one, nats, shape (pairs,)."""
+    """Log-probability of the chosen answer minus that of the rejected one, nats, shape (pairs,)."""
     from mixwright.learner.warmup import completion_tokens
 
     prompts = [rows[pair.prompt_index].prompt for pair in pairs]
@@ -187,7 +187,7 @@ def measure_margins(learner: Learner, rows: Sequence[Example], pairs: Sequence[C
             ]
         )
 
-    return total([pair.rejected for pair in pairs]) - total([pair.chosen for pair in pairs])
+    return total([pair.chosen for pair in pairs]) - total([pair.rejected for pair in pairs])
 
 
 def _as_completion(prompt: Text, text: str) -> Text:
@@ -226,7 +226,7 @@ def make_null_pairs(
     null_rows = []
     for example, pair in zip(pair_rows, pairs, strict=True):
         pool = [text for prompt_index, text in pools[example.task] if prompt_index != pair.prompt_index]
-        order = (pool[answer_index] for answer_index in rng.permutation(len(pool)).tolist()[:MOST_NULL_ANSWERS_TRIED])
+        order = (pool[answer_index] for answer_index in rng.permutation(len(pool)).tolist()[:MAX_NULL_ANSWERS_TRIED])
         null_answer = next(
             (
                 answer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.config import MOST_LEARNING_RATE
+from mixwright.config import MAX_LEARNING_RATE
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.bursts import read_losses, train_on
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from mixwright.mine.crossover import TrainOnRows
     from mixwright.records import Example
 
-HELD_BACK_SHARE, LEAST_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
+HELD_BACK_SHARE, MIN_HELD_BACK, MAX_HELD_BACK = 0.2, 16, 256
 """Share of the training rows that no proxy sees and all are read on, and how many that is at least and at most."""
-LEAST_TRAINING_ROWS = 4 * LEAST_HELD_BACK
+MIN_TRAINING_ROWS = 4 * MIN_HELD_BACK
 """Training rows below which none are held back."""
 
 SHORT_TRAINING_LIMITS = {
     "steps": (1, 1e6),
     "runs": (2, 100),
     "batch": (1, 1e5),
-    "learning_rate": (1e-12, MOST_LEARNING_RATE),
+    "learning_rate": (1e-12, MAX_LEARNING_RATE),
 }
 """What a miner's options of short trainings may be."""
 
@@ -147,8 +147,8 @@ def choose_held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArr
     Raises:
         InputError: too few rows to hold any back.
     """
-    size = min(max(round(HELD_BACK_SHARE * len(tasks)), LEAST_HELD_BACK), MOST_HELD_BACK)
-    check_row_count(len(tasks), LEAST_TRAINING_ROWS)
+    size = min(max(round(HELD_BACK_SHARE * len(tasks)), MIN_HELD_BACK), MAX_HELD_BACK)
+    check_row_count(len(tasks), MIN_TRAINING_ROWS)
     chosen = np.zeros(len(tasks), dtype=bool)
     for task in np.unique(tasks):
         task_rows = rng.permutation(np.flatnonzero(tasks == task))

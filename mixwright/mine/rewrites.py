@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 AS_IS_WAY = "as they stand"
 OWN_WAY = "written by the model"
-MOST_ASKED_SHARE = 0.5
+MAX_ASKED_SHARE = 0.5
 """Share of a way's rows that may ask what is asked already; one with more asks the questions themselves and is not tried."""
 Ways = dict[str, list[Example]]
 """Name of a way -> its rows."""
@@ -87,7 +87,7 @@ def without_questions(ways: Ways, question_rows: Sequence[Example]) -> tuple[Way
     for way, rows in ways.items():
         rows_without_questions = [row for row in rows if not row.prompt or prompt_key(row.prompt) not in keys]
         lost_count = len(rows) - len(rows_without_questions)
-        if way == AS_IS_WAY or lost_count <= MOST_ASKED_SHARE * len(rows):
+        if way == AS_IS_WAY or lost_count <= MAX_ASKED_SHARE * len(rows):
             remaining[way] = rows if way == AS_IS_WAY else rows_without_questions
         if lost_count and way != AS_IS_WAY:
             consequence_text = "they were left out" if way in remaining else "the way was left out"

@@ -15,11 +15,11 @@ from mixwright.records import Example, plain
 ARROW = " => "
 SLOT_PATTERN = re.compile(r"\{(\w+)\}")
 PIECE_PATTERN = re.compile(r"\{\w+\}|=>|\w+|[^\w\s]")
-CHARACTERS_READ, MOST_SLOT_CHARACTERS, MOST_FOUND_SLOT_WORDS = 20_000, 80, 3
+CHARACTERS_READ, MAX_SLOT_CHARACTERS, MAX_FOUND_SLOT_WORDS = 20_000, 80, 3
 """Characters of a text that are read, characters of a slot, and words of one that is found."""
 SLOT_CHARACTER = r"(?:[^\n.:;!?|]|[.:](?=\w))"
 """A character of a slot; marks that end a clause are none."""
-MOST_ROWS_SEARCHED, MOST_SLOT_VALUES = 2_000, 500
+MAX_ROWS_SEARCHED, MAX_SLOT_VALUES = 2_000, 500
 """Rows that forms are looked for in, and values of a slot that are recognised."""
 MIN_FORM_FACTS = 3
 """Different things that a form is said of, so that it is one."""
@@ -75,7 +75,7 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
     literals_and_slots = SLOT_PATTERN.split(pattern)
     literals = [re.sub(r"(?:\\ |\s)+", r"\\s+", re.escape(text)) for text in literals_and_slots[::2]]
     body = "".join(
-        rf"{before}(?P<{name}>\w{SLOT_CHARACTER}{{0,{MOST_SLOT_CHARACTERS}}}?)"
+        rf"{before}(?P<{name}>\w{SLOT_CHARACTER}{{0,{MAX_SLOT_CHARACTERS}}}?)"
         for before, name in zip(literals[:-1], literals_and_slots[1::2], strict=True)
     )
     return re.compile(body + (literals[-1] or r"(?=\s*(?:$|[\n;!?|]|\.(?!\w)))"))
@@ -95,7 +95,7 @@ def find_forms(rows: Iterable[Example], facts: Sequence[Slots], limit: int) -> l
     names = sorted({name for fact in facts for name in fact})
     value_patterns = _slot_value_patterns(names, facts)
     rows_by_form: dict[str, dict[str, set[int]]] = {}
-    for number, row in zip(range(MOST_ROWS_SEARCHED), rows, strict=False):
+    for number, row in zip(range(MAX_ROWS_SEARCHED), rows, strict=False):
         for form, filler in _possible_forms(_mark_known_values(row, value_patterns), names):
             rows_by_form.setdefault(form, {}).setdefault(filler, set()).add(number)
     found_forms: list[tuple[str, int]] = []
@@ -122,7 +122,7 @@ def _slot_value_patterns(names: Sequence[str], facts: Sequence[Slots]) -> dict[s
         name: values[name] - set().union(*(values[other_name] for other_name in names if other_name != name))
         for name in names
     }
-    order = {name: sorted(sorted(own_values[name])[:MOST_SLOT_VALUES], key=len, reverse=True) for name in names}
+    order = {name: sorted(sorted(own_values[name])[:MAX_SLOT_VALUES], key=len, reverse=True) for name in names}
     return {
         name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, order[name]))})(?!\w)") for name in names if own_values[name]
     }
@@ -131,7 +131,7 @@ def _slot_value_patterns(names: Sequence[str], facts: Sequence[Slots]) -> dict[s
 def _mark_known_values(row: Example, value_patterns: Mapping[str, re.Pattern[str]]) -> str:
     """A row with its known values as slots."""
     prompt, target = plain(row.prompt), plain(row.target)
-    text = (f"{prompt}{ARROW}{target}" if prompt else target)[: 8 * MOST_SLOT_CHARACTERS]
+    text = (f"{prompt}{ARROW}{target}" if prompt else target)[: 8 * MAX_SLOT_CHARACTERS]
     if SLOT_PATTERN.search(text):
         return ""
     for name, pattern in value_patterns.items():
@@ -150,7 +150,7 @@ def _possible_forms(text: str, names: Sequence[str]) -> Iterable[tuple[str, str]
         return
     pieces = list(PIECE_PATTERN.finditer(text))
     for begin_piece in range(len(pieces)):
-        for end_piece in range(begin_piece, min(begin_piece + MOST_FOUND_SLOT_WORDS, len(pieces))):
+        for end_piece in range(begin_piece, min(begin_piece + MAX_FOUND_SLOT_WORDS, len(pieces))):
             if pieces[end_piece].group().startswith(("{", "=>")):
                 break
             begin, end = pieces[begin_piece].start(), pieces[end_piece].end()

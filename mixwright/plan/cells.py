@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import MIN_ITEMS, classify
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, SWAPPED_SUFFIX
-from mixwright.records import Cell, CellPlan, Measurement
+from mixwright.records import Cell, CellAssessment, Measurement
 
 SUCCESS_MEASUREMENT = "pass@1"
 """The measurement that states and forecasts are about."""
@@ -18,7 +18,9 @@ def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | N
     return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT and row.example is None}
 
 
-def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]) -> tuple[CellPlan, ...]:
+def plan_cells(
+    cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]
+) -> tuple[CellAssessment, ...]:
     """The state of each cell of the training data, sorted by key; a cell that was not measured is unknown.
 
     A cell measured on fewer than `MIN_ITEMS` prompts has the success of its whole task; its dependence was measured
@@ -41,7 +43,7 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
 
 def _cell_plan(
     cell: Cell, row_by_name: Mapping[tuple[str, str, float | None], Measurement], band: tuple[float, float]
-) -> CellPlan:
+) -> CellAssessment:
     """One cell from its own success (or its task's where it is small) and what was measured beside it."""
 
     def row_of(name: str) -> Measurement | None:
@@ -52,14 +54,14 @@ def _cell_plan(
 
     success_row, chance_row = row_of(SUCCESS_MEASUREMENT), row_of(CHANCE_MEASUREMENT)
     if success_row is None:
-        return CellPlan(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count)
+        return CellAssessment(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count)
     if chance_row is not None and chance_row.n < MIN_ITEMS:
         success_row = row_by_name.get((SUCCESS_MEASUREMENT, cell.task, None), success_row)
     kappa = row_of(f"{SUCCESS_MEASUREMENT}.kappa")
     p = value(f"{SUCCESS_MEASUREMENT}.permutation")
     learnability = value("learnability")
     kappa_high = kappa.high if kappa else None
-    return CellPlan(
+    return CellAssessment(
         cell.task,
         cell.level,
         classify(success_row.value, success_row.low, success_row.high, success_row.n, band, kappa_high=kappa_high, p=p),
@@ -86,7 +88,7 @@ MEANING_BY_STATE = {
 }
 
 
-def reason_of(cell: CellPlan) -> str:
+def reason_of(cell: CellAssessment) -> str:
     """Why a cell has its state, with the numbers."""
     if cell.success is None:
         return "not measured"

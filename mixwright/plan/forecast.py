@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.cell_states import room_to_learn as room_of
 from mixwright.plan.cells import SUCCESS_MEASUREMENT, success_rows
-from mixwright.records import CellPlan, Forecast, Measurement
+from mixwright.records import CellAssessment, Forecast, Measurement
 
 STEPS_TO_63_PERCENT = 40.0
 """Steps spent wholly on one cell that make 63 % of its possible gain."""
@@ -23,7 +23,7 @@ UNTRAINED_MOVE_SHARE = 0.02
 """Success by which a task may move without being trained on, beyond sampling error."""
 
 
-def attainable_gain(cell: CellPlan) -> float:
+def attainable_gain(cell: CellAssessment) -> float:
     """k(1 - k) of a reachable or unknown cell's kappa, 0..0.25, times the share of variance within a prompt; 0 for others.
 
     A cell that was not measured counts as half right.
@@ -38,7 +38,7 @@ def attainable_gain(cell: CellPlan) -> float:
 
 
 def forecast(
-    cells: Sequence[CellPlan], competence: Sequence[Measurement], weights: Mapping[str, float], steps: int
+    cells: Sequence[CellAssessment], competence: Sequence[Measurement], weights: Mapping[str, float], steps: int
 ) -> tuple[Forecast, ...]:
     """One statement per task all of whose cells were measured, about the mean pass@1 over its cells, each the same.
 

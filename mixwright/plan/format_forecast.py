@@ -212,12 +212,12 @@ def _warn_of_unused_forms(rows: Sequence[Measurement]) -> list[str]:
     task_rows = [row for row in rows if row.null is not None and row.example is None]
     accuracy_by_task = {row.task: row.null or 0.0 for row in task_rows if row.name.startswith(FORM_ACCURACY_NAME_PREFIX)}
     greedy = [row for row in task_rows if (row.probe, row.name) == ("competence", "greedy")]
-    solved = {task for task, share in accuracy_by_task.items() if share >= LOW_ACCURACY}
-    solved |= {row.task for row in greedy if row.value >= LOW_ACCURACY}
+    tasks_in_reach = {task for task, share in accuracy_by_task.items() if share >= LOW_ACCURACY}
+    tasks_in_reach |= {row.task for row in greedy if row.value >= LOW_ACCURACY}
     warnings = []
     for row in task_rows:
         form = row.name.removeprefix(FORM_SHARE_NAME_PREFIX)
-        if form in (row.name, OTHER_FORMS) or row.task in solved:
+        if form in (row.name, OTHER_FORMS) or row.task in tasks_in_reach:
             continue
         if (row.null or 0.0) >= 0.5 and row.value < IN_USE_SHARE:
             accuracy = accuracy_by_task.get(row.task, 0.0)

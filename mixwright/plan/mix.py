@@ -61,11 +61,11 @@ class Mix:
     """Optimiser steps of the plan."""
     notes: tuple[str, ...]
     """What the mix is, and what of the plan no fixed weights can hold; a sentence each."""
-    group: int | None = None
+    num_generations: int | None = None
     """Completions per prompt in GRPO; None where nobody says, and for other objectives."""
     max_completion_tokens: int | None = None
     """Longest completion of a rollout in GRPO, tokens; None where nobody says, and for other objectives."""
-    marks: tuple[str, str] | None = None
+    bos_eos_text: tuple[str, str] | None = None
     """What stands around plain text in training, as text: what the tokenizer puts before it, and its end token; None where
     the tokenizer is not known."""
 

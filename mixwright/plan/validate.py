@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright import catalog
-from mixwright.config import MOST_LEARNING_RATE, MOST_STEPS
+from mixwright.config import MAX_LEARNING_RATE, MAX_STEPS
 from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, EngineOptions, Plan, Stage, cell_key, from_data
 
@@ -60,9 +60,9 @@ def _validate_numbers(stage: Stage) -> None:
         (f"a band of {name}{owner} with 0 <= low < high <= 1", band, 0 <= band[0] < band[1] <= 1)
         for owner, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items()
     ]
-    rate, max_rate, steps = stage.learning_rate, MOST_LEARNING_RATE, stage.steps
+    rate, max_rate, steps = stage.learning_rate, MAX_LEARNING_RATE, stage.steps
     checks += [
-        (f"at least 1 step and at most {MOST_STEPS:,} in {name}", steps, 1 <= steps <= MOST_STEPS),
+        (f"at least 1 step and at most {MAX_STEPS:,} in {name}", steps, 1 <= steps <= MAX_STEPS),
         (f"a learning_rate above 0 and at most {max_rate:g} of {name}", rate, rate is None or 0 < rate <= max_rate),
         (f"an earlier_share from 0 to 0.5 of {name}", stage.earlier_share, 0 <= stage.earlier_share <= 0.5),
     ]

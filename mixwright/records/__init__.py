@@ -23,7 +23,7 @@ from mixwright.records.finding import Plot as Plot
 from mixwright.records.finding import Term as Term
 from mixwright.records.finding import difference as difference
 from mixwright.records.plan import TRAINING_ONLY_FIELDS as TRAINING_ONLY_FIELDS
-from mixwright.records.plan import CellPlan as CellPlan
+from mixwright.records.plan import CellAssessment as CellAssessment
 from mixwright.records.plan import CellState as CellState
 from mixwright.records.plan import EngineOptions as EngineOptions
 from mixwright.records.plan import Forecast as Forecast
@@ -40,8 +40,8 @@ from mixwright.records.steering import Alarm as Alarm
 from mixwright.records.steering import CanaryOutcome as CanaryOutcome
 from mixwright.records.steering import Decision as Decision
 from mixwright.records.steering import GroupOutcome as GroupOutcome
-from mixwright.records.steering import Outcome as Outcome
 from mixwright.records.steering import PairOutcome as PairOutcome
+from mixwright.records.steering import SFTOutcome as SFTOutcome
 from mixwright.records.steering import Signals as Signals
 from mixwright.records.verdict import ChangeWord as ChangeWord
 from mixwright.records.verdict import Claim as Claim

@@ -79,7 +79,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class CellPlan:
+class CellAssessment:
     """What the plan thinks of one cell: success, and how much of it depends on the prompt."""
 
     task: str
@@ -248,7 +248,7 @@ class Plan:
     """Name of the planner."""
     stages: tuple[Stage, ...]
     """In order."""
-    cells: tuple[CellPlan, ...] = ()
+    cells: tuple[CellAssessment, ...] = ()
     """State of each cell when the plan was made."""
     forecast: tuple[Forecast, ...] = ()
     """One per task that the plan makes a statement about."""

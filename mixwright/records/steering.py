@@ -9,7 +9,7 @@ ActionKind = Literal["refuse", "coefficient", "lr_factor", "skip_step", "stop", 
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ExampleOutcome:
     """What a run showed of one example; its children say what."""
 
     example: str
@@ -23,7 +23,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Shown):
+class SFTOutcome(ExampleOutcome):
     """What SFT showed of one example."""
 
     loss: float
@@ -35,7 +35,7 @@ class Outcome(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupOutcome(Shown):
+class GroupOutcome(ExampleOutcome):
     """What GRPO showed of one prompt: its whole group of completions."""
 
     rewards: tuple[float, ...]
@@ -57,7 +57,7 @@ class GroupOutcome(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class PairOutcome(Shown):
+class PairOutcome(ExampleOutcome):
     """What DPO showed of one preference pair."""
 
     loss: float | None
@@ -90,7 +90,7 @@ class PairOutcome(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class CanaryOutcome(Shown):
+class CanaryOutcome(ExampleOutcome):
     """What the model made of one fixed item that it could do before the run."""
 
     success: float

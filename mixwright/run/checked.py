@@ -20,7 +20,7 @@ class CheckedRun:
     """The run folder."""
     corpus: Corpus
     """Rows of all splits; those to rehearse as they were read, or as they are trained on once they were made."""
-    base: Path = Path()
+    relative_to: Path = Path()
     """Folder that relative paths in the settings start from."""
     holds_rows: bool = True
     """Whether the folder holds these rows already."""

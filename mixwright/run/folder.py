@@ -29,7 +29,7 @@ T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
 REMEDY_BROKEN = "Correct the file or re-run the stage that writes it."
-MOST_ALIASED_VALUES = 10_000
+MAX_ALIASED_VALUES = 10_000
 """Values that aliases may add to a YAML file."""
 FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
 """Folders of a run folder."""
@@ -235,7 +235,7 @@ def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
 
 def _check_nodes(root: Any, path: Path) -> None:
     """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than
-    `MOST_ALIASED_VALUES`.
+    `MAX_ALIASED_VALUES`.
     """
     sizes: dict[int, float] = {}
 
@@ -254,10 +254,10 @@ def _check_nodes(root: Any, path: Path) -> None:
         return sizes[id(node)]
 
     total = size(root)
-    if total > len(sizes) + MOST_ALIASED_VALUES:
+    if total > len(sizes) + MAX_ALIASED_VALUES:
         got = f"aliases that make {'no end of them' if total == math.inf else f'{total:,} of {len(sizes):,}'}"
         remedy = "Write out what the aliases (*name) stand for."
-        raise InputError(f"YAML of at most {MOST_ALIASED_VALUES:,} values more than it writes down", got, remedy, file=path)
+        raise InputError(f"YAML of at most {MAX_ALIASED_VALUES:,} values more than it writes down", got, remedy, file=path)
 
 
 def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:

@@ -40,13 +40,13 @@ def settings_file(folder: RunFolder) -> Path:
     return folder.path / "run.yaml"
 
 
-def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> frozenset[str]:
+def check_changed_sections(config: RunConfig, folder: RunFolder, relative_to: Path) -> frozenset[str]:
     """Sections that differ from those the folder was begun with, where nothing that was finished rests on them.
 
     Args:
         config: the settings now; `trial` may always differ, because finished branches are taken over.
         folder: the run folder.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
 
     Returns:
         `corpus` among them also when the data changed since; empty for a new folder.
@@ -64,7 +64,7 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> 
         if section != "trial" and old[section] != new[section]
     }
     noted_digests = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
-    for source, digest in file_digests(config.corpus, base).items() if "corpus" not in difference_by_section else ():
+    for source, digest in file_digests(config.corpus, relative_to).items() if "corpus" not in difference_by_section else ():
         if noted_digests.get(source, digest) != digest:
             difference_by_section["corpus"] = f"in the file of {source}, which changed since"
     for section, field_names in difference_by_section.items():
@@ -100,7 +100,7 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
     return next((str(path.relative_to(folder.path)) for path in (*plan_outputs, *resting_paths)), "")
 
 
-def file_digests(data: CorpusConfig, base: Path) -> dict[str, str]:
+def file_digests(data: CorpusConfig, relative_to: Path) -> dict[str, str]:
     """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
     from mixwright.corpus import GENERATED_PREFIX
     from mixwright.corpus.reading import files_of
@@ -109,9 +109,9 @@ def file_digests(data: CorpusConfig, base: Path) -> dict[str, str]:
     for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
         if source is None or source.startswith(GENERATED_PREFIX):
             continue
-        if (base / source).is_file():
-            digests[name] = file_digest(base / source)
-        elif files := files_of(source, base):
+        if (relative_to / source).is_file():
+            digests[name] = file_digest(relative_to / source)
+        elif files := files_of(source, relative_to):
             names_and_digests = "".join(f"{path.name} {file_digest(path)}\n" for path in files)
             digests[name] = hashlib.sha256(names_and_digests.encode()).hexdigest()
     for grader in {data.grader, *data.graders.values()}:
@@ -163,7 +163,7 @@ def write_manifest(
     data: CorpusConfig,
     model: str,
     *,
-    base: Path = Path(),
+    relative_to: Path = Path(),
     settings: Mapping[str, Any],
     seeds: Mapping[str, int],
 ) -> None:
@@ -174,11 +174,11 @@ def write_manifest(
         corpus: hashed.
         data: where it was read from.
         model: where the model is.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
         settings: those that something was done by, and no others.
         seeds: the same.
     """
-    inputs = {"corpus": corpus.digest(), **file_digests(data, base)}
+    inputs = {"corpus": corpus.digest(), **file_digests(data, relative_to)}
     note_run(folder, inputs, model, settings=settings, seeds=seeds)
 
 

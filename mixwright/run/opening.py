@@ -25,7 +25,7 @@ def open_run_folder(
     config: RunConfig,
     folder: RunFolder,
     *,
-    base: Path = Path(),
+    relative_to: Path = Path(),
     workers: Workers | None = None,
     for_trial: bool = False,
     for_training: bool = False,
@@ -38,7 +38,7 @@ def open_run_folder(
     Args:
         config: the settings.
         folder: the run folder.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
         workers: running ones, which try the settings of training on the trainer, once; None leaves that to the stages.
         for_trial: refuse what no trial could come of, too.
         for_training: refuse rows that lack what the objective needs, too.
@@ -50,7 +50,7 @@ def open_run_folder(
     if required_file is not None and not required_file.exists():
         remedy = "Run `mixwright plan` first." if required_file == folder.plan else "Run `mixwright measure` first."
         raise InputError("a file of an earlier stage", "nothing", remedy, file=required_file)
-    run = validate_run(config, folder, base=base, for_trial=for_trial, for_training=for_training)
+    run = validate_run(config, folder, relative_to=relative_to, for_trial=for_trial, for_training=for_training)
     is_up_to_date = run.holds_rows and not run.changed_sections
     resolved = {} if is_up_to_date or workers is None else resolve_training_settings(run, workers)
     with folder.lock():
@@ -60,31 +60,31 @@ def open_run_folder(
             seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
             settings = settings_for_reader(config.train, config.planner, resolved)
             model = config.model.path
-            write_manifest(folder, run.corpus, config.corpus, model, base=base, settings=settings, seeds=seeds)
+            write_manifest(folder, run.corpus, config.corpus, model, relative_to=relative_to, settings=settings, seeds=seeds)
         write_settings(config, folder)
         yield run
 
 
 def validate_run(
-    config: RunConfig, folder: RunFolder, *, base: Path = Path(), for_trial: bool = False, for_training: bool = False
+    config: RunConfig, folder: RunFolder, *, relative_to: Path = Path(), for_trial: bool = False, for_training: bool = False
 ) -> CheckedRun:
     """The one check of settings and data; nothing is written. Arguments and errors as of `open_run_folder`.
 
     The corpus is the one that the folder holds, or that it would hold.
     """
-    changed_sections = check_changed_sections(config, folder, base)
+    changed_sections = check_changed_sections(config, folder, relative_to)
     holds_rows = folder.manifest.exists() and "corpus" not in changed_sections
-    corpus = Corpus.load(folder.corpus) if holds_rows else read_corpus(config.corpus, base=base)
+    corpus = Corpus.load(folder.corpus) if holds_rows else read_corpus(config.corpus, relative_to=relative_to)
     check_settings(config, corpus)
     if not holds_rows or changed_sections:  # else it was checked when the run began, and a source may be long
-        check_warmup(config.model, config.corpus, corpus, base)
+        check_warmup(config.model, config.corpus, corpus, relative_to)
     if for_trial:
         check_trial(config, corpus)
         check_rows(config, corpus)
     elif for_training:
         check_training(config.train.objective, corpus)
     checked = from_data(RunConfig, to_data(config))  # made in code, or changed by an option: in the bounds of run.yaml, too
-    return CheckedRun(checked, folder, corpus, base, holds_rows, changed_sections)
+    return CheckedRun(checked, folder, corpus, relative_to, holds_rows, changed_sections)
 
 
 def resolve_training_settings(run: CheckedRun, workers: Workers) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def start_workers(settings: TrialConfig) -> Workers:
 
 @contextlib.contextmanager
 def open_with_workers(
-    config: RunConfig, folder: RunFolder, *, base: Path = Path(), for_trial: bool = False, needs_plan: bool = False
+    config: RunConfig, folder: RunFolder, *, relative_to: Path = Path(), for_trial: bool = False, needs_plan: bool = False
 ) -> Iterator[tuple[Workers, CheckedRun]]:
     """Running workers, and the run as `open_run_folder` yields it; with `needs_plan` the plan has to be there.
 
@@ -110,6 +110,6 @@ def open_with_workers(
     """
     required_file = folder.plan if needs_plan else None
     with start_workers(config.trial) as workers:
-        options = {"base": base, "workers": workers, "for_trial": for_trial, "required_file": required_file}
+        options = {"relative_to": relative_to, "workers": workers, "for_trial": for_trial, "required_file": required_file}
         with open_run_folder(config, folder, **options) as run:
             yield workers, run

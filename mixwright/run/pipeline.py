@@ -31,7 +31,7 @@ def run(
     config: RunConfig,
     folder: RunFolder,
     *,
-    base: Path = Path(),
+    relative_to: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
     deadline: Deadline | None = None,
 ) -> Path:
@@ -40,7 +40,7 @@ def run(
     Args:
         config: the settings.
         folder: where everything is written; a stage whose output is there and up to date is not done again.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
         say: called with what is being done.
         deadline: of the run; None begins one where the settings have a budget.
 
@@ -48,7 +48,7 @@ def run(
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
     deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
-    with open_with_workers(config, folder, base=base, for_trial=True) as (workers, checked):
+    with open_with_workers(config, folder, relative_to=relative_to, for_trial=True) as (workers, checked):
         before, result = folder.measurements("before"), folder.result
         audit_and_measure(checked, workers, say=say, deadline=deadline)
         rehearse_run(checked, workers, say=say)
@@ -60,7 +60,7 @@ def run(
                 say(f"  formats: {line}")
             if "stages" in new_plan.why:
                 say(f"  plan: {new_plan.why['stages']}")
-        table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
+        table = [] if config.trial.data is None else [data_path(config.trial.data, folder, relative_to)]
         if is_stale(result, folder.plan, settings_file(folder), *table):
             trial = checked_trial(checked)
             say(f"trial: {', '.join(trial.arms.always_run)} on {config.trial.seeds} seeds; nulls only if a lever helps")

@@ -191,8 +191,8 @@ def check_model(model: ModelConfig) -> None:
         raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")
 
 
-def check_warmup(model: ModelConfig, settings: CorpusConfig, corpus: Corpus, base: Path) -> None:
-    """Whether a tiny model can be warmed up as asked; reads `model.warmup.source`, from `base`. Raises InputError."""
+def check_warmup(model: ModelConfig, settings: CorpusConfig, corpus: Corpus, relative_to: Path) -> None:
+    """Whether a tiny model can be warmed up as asked; reads `model.warmup.source`, from `relative_to`. Raises InputError."""
     warmup = model.warmup
     if warmup is not None and model.path == TINY_PREFIX and (warmup.source is not None or warmup.cells):
-        warmup_shares(list(warmup_rows(warmup, settings, corpus, base)), warmup.cells)
+        warmup_shares(list(warmup_rows(warmup, settings, corpus, relative_to)), warmup.cells)

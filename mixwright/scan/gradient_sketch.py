@@ -92,7 +92,7 @@ class GradientSketch:
     Args:
         model: a causal language model; where some weights are frozen (PEFT), only the others are sketched.
         factors: by the name of the matrix; one without is kept as it is.
-        kept_numbers: which numbers of all matrices together make the sketch, int64; None keeps all.
+        kept_indices: which numbers of all matrices together make the sketch, int64; None keeps all.
 
     Raises:
         InputError: no weight matrix, or factors of another model.
@@ -103,9 +103,9 @@ class GradientSketch:
         model: Any,
         *,
         factors: Mapping[str, Factors] | None = None,
-        kept_numbers: Int[Tensor, " dims"] | None = None,
+        kept_indices: Int[Tensor, " dims"] | None = None,
     ) -> None:
-        self.model, self.matrices, self.kept_numbers = model, find_matrices(model), kept_numbers
+        self.model, self.matrices, self.kept_indices = model, find_matrices(model), kept_indices
         device = next(model.parameters()).device
         self._factors = []
         for matrix in self.matrices:
@@ -118,7 +118,7 @@ class GradientSketch:
         Parameters, their gradients and the model's mode are left as they were.
         """
         sketches = torch.cat([product.flatten(1) for product in self.products(learner, rows)], 1)
-        return sketches if self.kept_numbers is None else sketches[:, self.kept_numbers.to(sketches.device)]
+        return sketches if self.kept_indices is None else sketches[:, self.kept_indices.to(sketches.device)]
 
     def products(self, learner: Learner, rows: Sequence[ScanRow]) -> list[Float[Tensor, "rows outputs inputs"]]:
         """The projected gradient of each matrix, in the order of `find_matrices`."""

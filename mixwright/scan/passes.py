@@ -113,7 +113,7 @@ class ScanPasses:
             raise ValueError("gradients need a calibration")
         sketch = self.calibration.sketch(self.learner)
         rows_with_target = [i for i, row in enumerate(self.rows) if row.target]
-        sketches = np.full((len(self.rows), len(self.calibration.kept_numbers)), np.nan, dtype=np.float32)
+        sketches = np.full((len(self.rows), len(self.calibration.kept_indices)), np.nan, dtype=np.float32)
         sizes = [len(self.rows[i].prompt) + len(self.rows[i].target) for i in rows_with_target]
         for batch in token_batches(sizes, self._limit):
             members = [rows_with_target[batch_index] for batch_index in batch]

@@ -30,8 +30,8 @@ from mixwright.scan.gradient_sketch import Factors, GradientSketch, find_matrice
 from mixwright.scan.rows import ScanRow
 
 CALIBRATION_ROWS = 256
-"""Rows that directions are found from; fewer where they would not fit into `MOST_NUMBERS_HELD`."""
-MOST_NUMBERS_HELD = 2**28
+"""Rows that directions are found from; fewer where they would not fit into `MAX_NUMBERS_HELD`."""
+MAX_NUMBERS_HELD = 2**28
 """Numbers of projected gradients that are held at a time."""
 INPUT_PROBES = 16
 """Random directions that stand for the inputs while those of the outputs are found."""
@@ -55,12 +55,12 @@ class Calibration:
 
     factors: Mapping[str, Factors]
     """By the name of the matrix."""
-    kept_numbers: Tensor
+    kept_indices: Tensor
     """Which numbers make a sketch, int64."""
 
     def sketch(self, learner: Learner) -> GradientSketch:
         """Hooks on a model."""
-        return GradientSketch(learner.model, factors=self.factors, kept_numbers=self.kept_numbers)
+        return GradientSketch(learner.model, factors=self.factors, kept_indices=self.kept_indices)
 
 
 def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
@@ -87,7 +87,7 @@ def calibrate(learner: Learner, rows: Sequence[ScanRow], settings: SketchSetting
         sum(matrix.outputs for matrix in weight_matrices) * INPUT_PROBES,
         sum(matrix.inputs for matrix in weight_matrices) * settings.side,
     )
-    rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
+    rows, side = rows[: max(8, MAX_NUMBERS_HELD // width)], settings.side
     probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
     products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes))
     outputs = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]
@@ -96,9 +96,9 @@ def calibrate(learner: Learner, rows: Sequence[ScanRow], settings: SketchSetting
     inputs = [_find_directions(product.permute(2, 0, 1).flatten(1), side) for product in products]
     energy = [(product @ directions).square().mean(0) for product, directions in zip(products, inputs, strict=True)]
     factor_pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
-    factors, kept_numbers = _trim(factor_pairs, energy, settings.dims)
+    factors, kept_indices = _trim(factor_pairs, energy, settings.dims)
     factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}
-    return Calibration(factors_by_name, kept_numbers)
+    return Calibration(factors_by_name, kept_indices)
 
 
 def _trim(
@@ -108,7 +108,7 @@ def _trim(
     all_energy = torch.cat([matrix_energy.flatten() for matrix_energy in energy])
     chosen = torch.zeros(len(all_energy), dtype=torch.bool)
     chosen[all_energy.argsort(descending=True, stable=True)[:dims]] = True
-    factors, kept_numbers, first_number, kept_count = [], [], 0, 0
+    factors, kept_indices, first_number, kept_count = [], [], 0, 0
     for pair, matrix_energy in zip(pairs, energy, strict=True):
         chosen_mask = chosen[first_number : first_number + matrix_energy.numel()].view_as(matrix_energy)
         first_number += matrix_energy.numel()
@@ -116,14 +116,14 @@ def _trim(
         sides = [torch.eye(len(used_mask)) if side is None else side for side, used_mask in zip(pair, used, strict=True)]
         factors.append(Factors(*(side[:, used_mask].contiguous() for side, used_mask in zip(sides, used, strict=True))))
         kept_mask = chosen_mask[used[0]][:, used[1]].flatten()
-        kept_numbers.append(kept_mask.nonzero()[:, 0] + kept_count)
+        kept_indices.append(kept_mask.nonzero()[:, 0] + kept_count)
         kept_count += len(kept_mask)
-    return factors, torch.cat(kept_numbers)
+    return factors, torch.cat(kept_indices)
 
 
 def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
     """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
-    tensors = {"kept": calibration.kept_numbers, **_flatten_factors(calibration.factors)}
+    tensors = {"kept": calibration.kept_indices, **_flatten_factors(calibration.factors)}
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
 

@@ -217,7 +217,7 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
     }
     path = _directions_file(job)
     if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
-        rows = _first_rows(learner, corpus, row_indices, _tokenising_options(key))
+        rows = _calibration_rows(learner, corpus, row_indices, _tokenising_options(key))
         calibration = calibrate(learner, rows, SketchSettings())
         save_calibration(path, calibration, key)
     return key
@@ -243,7 +243,7 @@ def scan_shards(job: ScanJob) -> ScannedShards:
 
         passes = ScanPasses(learner, rows, passes_needed, corpus, config.measure, seed, calibration, report_shard_share)
         values_by_column = {
-            name: values for group in missing_column_groups.values() for name, values in group.read(rows, passes).items()
+            name: values for group in missing_column_groups.values() for name, values in group.compute(rows, passes).items()
         }
         example_columns = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
         write_shard(shard_file(folder, number), job.key, example_columns, values_by_column)
@@ -280,10 +280,10 @@ def weights_digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _first_rows(
+def _calibration_rows(
     learner: Learner, corpus: Corpus, row_indices: np.ndarray, tokenising_options: Mapping[str, Any]
 ) -> list[ScanRow]:
-    """`ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
+    """`CALIBRATION_ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
     order = sorted(row_indices.tolist(), key=lambda row_index: hashlib.sha256(corpus[row_index].id.encode()).digest())
     targets = (example for example in map(corpus.__getitem__, order) if target_of(example) is not None)
     return list(

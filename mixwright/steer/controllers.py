@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from mixwright.contracts import Controller
 from mixwright.errors import InputError
 from mixwright.records import Action, Signals
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 
 
 @dataclass(kw_only=True, eq=False)
-class Drift(Kept, Controller):
+class Drift(Checkpointable, Controller):
     """Controller that keeps the model near its start: it moves beta, or the learning rate, when the KL leaves a dead band.
 
     The KL (nats per token, from the trainer when beta > 0, else from the canaries) is smoothed. Above `target` x `dead_band`
@@ -42,7 +42,7 @@ class Drift(Kept, Controller):
         min_lr_factor: the learning-rate factor is never lowered under this.
     """
 
-    KEPT = ("_kl", "_moved", "_first_beta", "_read")
+    STATE_FIELDS = ("_kl", "_moved", "_first_beta", "_read")
 
     target: float = 0.1
     dead_band: float = 1.5

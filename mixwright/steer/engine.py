@@ -30,15 +30,15 @@ from mixwright.records import (
     Decision,
     EngineOptions,
     GroupOutcome,
-    Outcome,
     PairOutcome,
     Plan,
+    SFTOutcome,
     Signals,
     from_data,
     to_data,
 )
 from mixwright.steer.canaries import select_canaries
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
 from mixwright.steer.pool import Pool
@@ -46,7 +46,7 @@ from mixwright.steer.scene import Scene
 
 STATE_VERSION = 8
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-MOST_LATE_STEPS = 2
+MAX_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 TIE_TOLERANCE = 1e-9
 """More than rounding can make of half a draw, so that ties are broken alike however many draws are asked for."""
@@ -58,7 +58,7 @@ UNKNOWN_SIDE = -1
 """Stands for the side of the band of a cell that nothing is known of yet."""
 
 
-class TaskOrder(Kept):
+class TaskOrder(Checkpointable):
     """The next tasks, given weights that may change between calls: low-discrepancy, so that none waits longer than it must.
 
     Draws go down a Huffman tree of the tasks' weights. A node sends each arrival left or right so that its left count stays
@@ -72,7 +72,7 @@ class TaskOrder(Kept):
         tasks: number of tasks.
     """
 
-    KEPT = ("credit",)
+    STATE_FIELDS = ("credit",)
 
     def __init__(self, tasks: int) -> None:
         self.credit = np.zeros(tasks)
@@ -121,7 +121,7 @@ def _huffman_tree(weights: np.ndarray) -> tuple[int, list[tuple[int, int, float]
     return heap[0][2], nodes
 
 
-class Staleness(Kept):
+class Staleness(Checkpointable):
     """Compares the band now with the band at the start.
 
     `moved` is 1 - overlap / union, in examples, of the cells inside the band when they were first known and of those inside
@@ -133,7 +133,7 @@ class Staleness(Kept):
         scene: of the run; its ledger knows what was measured before.
     """
 
-    KEPT = ("_began", "_now", "since", "_mixed", "_drawn")
+    STATE_FIELDS = ("_began", "_now", "since", "_mixed", "_drawn")
 
     def __init__(self, scene: Scene) -> None:
         self._ledger, (self._low, self._high) = scene.ledger, scene.band_edges
@@ -275,7 +275,7 @@ class Engine:
         self._ledger.mark_drawn(drawn_rows)
         return drawn_rows.tolist()
 
-    def observe(self, groups: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
+    def observe(self, groups: Sequence[GroupOutcome | SFTOutcome | PairOutcome], signals: Signals) -> list[Action]:
         """Take in the outcomes of one generation batch, refused groups too, and say what to do about them.
 
         Args:
@@ -447,7 +447,7 @@ class Engine:
 
     def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
-        if signals.step < self._last - MOST_LATE_STEPS:
+        if signals.step < self._last - MAX_LATE_STEPS:
             self._behind += self._last + 1 - signals.step
         self._last = signals.step
         return replace(signals, step=signals.step + self._behind)

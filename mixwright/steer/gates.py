@@ -10,11 +10,11 @@ from mixwright.contracts import Admission, Gate, Scene
 from mixwright.errors import check_range
 from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_STATE
 from mixwright.records import GroupOutcome, cell_key
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 
 
 @dataclass(kw_only=True, eq=False)
-class TooHard(Kept, Gate):
+class TooHard(Checkpointable, Gate):
     """Gate that refuses groups of cells hardly ever right, and most of cells whose answers do not depend on the prompt.
 
     A cell is refused when the upper end of the one-sided 95 % Wilson interval of its success lies under `floor` (default:
@@ -47,7 +47,7 @@ class TooHard(Kept, Gate):
         lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 admits every lucky cell.
     """
 
-    KEPT = ("_credit",)
+    STATE_FIELDS = ("_credit",)
 
     floor: float | None = None
     z: float = Z_STATE

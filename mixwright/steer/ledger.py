@@ -23,7 +23,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.dependence import Dependence, dependence_of_margins, kappa
 from mixwright.estimates.intervals import PRIOR_WEIGHT, Z, wilson
 from mixwright.records import GroupOutcome
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.pool import Pool, answer_key
 
 START_GROUP_ROLLOUTS = 8.0
@@ -49,15 +49,15 @@ PRIOR_GROUPS, UNMEASURED_PRIOR_GROUPS = 16.0, 4.0
 for as long as the cell has fewer than `JUDGED_GROUPS` groups of its own."""
 UNEARNED_S = 0.05
 """S under which a cell is never lucky: answers that earn nothing anywhere are too hard, until the first are right."""
-MOST_ANSWERS_PER_GROUP = 16
+MAX_ANSWERS_PER_GROUP = 16
 """Answers of a group that are kept."""
-MOST_REWARD_DIFFERENCE = 0.05
+MAX_REWARD_DIFFERENCE = 0.05
 """Mean difference between reward and being equal to the gold answer above which answers say nothing."""
 Group = tuple[int, float, tuple[int, ...]]
 """Gold answer, success, answers; answers as `answer_key`."""
 
 
-class CellEvidence(Kept):
+class CellEvidence(Checkpointable):
     """Discounted success per cell: each new rollout shrinks the weight of all older ones by exp(-1 / memory).
 
     Args:
@@ -66,7 +66,7 @@ class CellEvidence(Kept):
         half_life: steps without a new rollout after which the posterior counts the evidence half; None: it never fades.
     """
 
-    KEPT = ("wins", "tries", "groups", "squares", "seen")
+    STATE_FIELDS = ("wins", "tries", "groups", "squares", "seen")
 
     def __init__(self, count: int, memory: float, half_life: float | None = None) -> None:
         self.memory, self.half_life, self.step = memory, half_life, 0
@@ -208,7 +208,7 @@ class AnswerEvidence:
             if not gold or len(group.answers) != len(group.rewards):
                 continue
             groups_of_cell.pop(example, None)  # of a prompt that comes again its last group stands
-            groups_of_cell[example] = (gold, mean_success, tuple(map(answer_key, group.answers[:MOST_ANSWERS_PER_GROUP])))
+            groups_of_cell[example] = (gold, mean_success, tuple(map(answer_key, group.answers[:MAX_ANSWERS_PER_GROUP])))
             if len(groups_of_cell) > WINDOW_GROUPS:
                 del groups_of_cell[next(iter(groups_of_cell))]
             self._stale.add(cell)
@@ -427,7 +427,7 @@ def _measure_dependence(groups: Sequence[Group]) -> Dependence | None:
         np.add.reduceat(all_answers[:, None] == golds[None, :], np.cumsum(counts) - counts, axis=0) / counts[:, None]
     )
     own_success, mean_success = np.diagonal(equal_share), np.array([success for _, success, _ in groups])
-    if np.abs(own_success - mean_success).mean() > MOST_REWARD_DIFFERENCE:
+    if np.abs(own_success - mean_success).mean() > MAX_REWARD_DIFFERENCE:
         return None
     other_count = len(groups) - 1
     given_elsewhere, taken_from_others = ((equal_share.sum(axis=axis) - own_success) / other_count for axis in (1, 0))

@@ -8,7 +8,7 @@ follows from few informative groups and from alarms:
   under `min_informative_share`, the learning rate is multiplied by their ratio until the next batch; without any the step
   is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
-- **Alarm.** Each inspection with an alarm tightens once, at most `MOST_TIGHTENINGS` times: beta doubles where there is one,
+- **Alarm.** Each inspection with an alarm tightens once, at most `MAX_TIGHTENINGS` times: beta doubles where there is one,
   else the learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user
   asked for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries,
   `QUIET_STEPS` steps without an alarm undo one.
@@ -24,15 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mixwright.contracts import Controller, Gate, Monitor
 from mixwright.records import Action, Alarm, Decision, EngineOptions, GroupOutcome, Signals
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 
-MOST_TIGHTENINGS = 4
+MAX_TIGHTENINGS = 4
 """Tightenings at most: a factor of 16."""
 QUIET_STEPS = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
@@ -42,7 +42,24 @@ Note = Callable[..., None]
 """Writes a decision down: (step, what, old, new, because[, cause])."""
 
 
-class GateRunner(Kept):
+class LowInformationStretch(NamedTuple):
+    """Batches in a row with few informative groups, which are one line of the log."""
+
+    first_step: int
+    """Step of the first of them."""
+    last_step: int
+    """Step of the last one."""
+    batches: int
+    """How many they are."""
+    skipped: int
+    """How many of their steps were skipped."""
+    lowest_factor: float
+    """Lowest learning-rate factor of the others."""
+    highest_factor: float
+    """Highest one."""
+
+
+class GateRunner(Checkpointable):
     """Asks the gates about each group; all must admit.
 
     Args:
@@ -52,7 +69,7 @@ class GateRunner(Kept):
         note: writes a decision down.
     """
 
-    KEPT = ("_verdicts",)
+    STATE_FIELDS = ("_verdicts",)
 
     def __init__(self, gates: Sequence[Gate], keys: Sequence[str], states: Mapping[str, str], note: Note) -> None:
         self._gates, self._keys, self._states, self._note = gates, keys, states, note
@@ -114,9 +131,8 @@ class Policy:
         """Learning-rate factor that the trainer last got."""
         self.logged_asked_lr_factor = 1.0
         """The `asked_lr_factor` that was last written to the log."""
-        self.stretch: list[float] = []
-        """Batches with few informative groups: first step, last step, how many, how many skipped, lowest and highest factor
-        of the others; empty where none is open."""
+        self.stretch: LowInformationStretch | None = None
+        """Of the batches up to now; None where none is open."""
         self.calm = 0
         """Batches in a row with enough informative groups, up to now."""
         self.last_change_step = 0
@@ -155,10 +171,12 @@ class Policy:
             f"{informative} of {groups} groups are informative, under {min_share:.0%}",
             informative / groups / min_share,
         )
-        first_step, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
+        stretch = self.stretch or LowInformationStretch(step, step, 0, 0, 1.0, 0.0)
+        lowest, highest = stretch.lowest_factor, stretch.highest_factor
         if informative:
             lowest, highest = min(lowest, factor), max(highest, factor)
-        self.stretch = [first_step, step, count + 1, skipped + (not informative), lowest, highest]
+        skipped = stretch.skipped + (not informative)
+        self.stretch = LowInformationStretch(stretch.first_step, step, stretch.batches + 1, skipped, lowest, highest)
         if not informative:
             return "", Action("skip_step", "step", None, f"{reason}: momentum alone would move the weights")
         self.batch_lr_factor = factor
@@ -166,10 +184,10 @@ class Policy:
 
     def close_log_stretch(self) -> Decision | None:
         """The batches with few informative groups as one line, and none is open any more; None where none was."""
-        if not self.stretch:
+        if self.stretch is None:
             return None
-        (first_step, last_step, count, skipped), (lowest, highest) = map(int, self.stretch[:4]), self.stretch[4:]
-        self.stretch = []
+        first_step, last_step, count, skipped, lowest, highest = self.stretch
+        self.stretch = None
         batches_text = f"{count} batch" + ("es" if count > 1 else "")
         min_share = self._options.min_informative_share
         reason = f"under {min_share:.0%} of the groups are informative in {batches_text}, steps {first_step} to {last_step}"
@@ -208,7 +226,7 @@ class Policy:
             why = f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}"
             stops, restores = Action("stop", "run", None, why), Action("restore", "last checkpoint without alarm", None, why)
             final_action = stops if self._options.then == "stop" else restores
-        if self.lr_halvings + self.beta_doublings >= MOST_TIGHTENINGS:
+        if self.lr_halvings + self.beta_doublings >= MAX_TIGHTENINGS:
             return beta, "", final_action
         self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
         return beta * 2, reason, final_action
@@ -227,12 +245,14 @@ class Policy:
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        values = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return values | {"stretch": list(self.stretch or ())}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         for name in self.state():
             setattr(self, name, state[name])
+        self.stretch = LowInformationStretch(*state["stretch"]) if state["stretch"] else None
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""

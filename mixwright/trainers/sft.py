@@ -15,7 +15,7 @@ from typing import Any
 
 from trl.trainer.sft_trainer import SFTTrainer
 
-from mixwright.records import Outcome
+from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
@@ -97,7 +97,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         for row_index, nats, tokens in zip(row_indices, *columns, strict=True):
             cell, loss = run.pool.cells[run.pool.cell_of[row_index]], nats / max(1.0, tokens)
             drop = run.losses.record_and_fall(row_index, loss)
-            outcomes.append(Outcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens), drop))
+            outcomes.append(SFTOutcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens), drop))
         finite_outcomes = keep_finite(outcomes)
         run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from mixwright.errors import InputError, unknown_name
-from mixwright.plan.overrides import STEERING_KINDS as LEVERS
+from mixwright.plan.overrides import STEERING_KINDS
 from mixwright.plan.validate import check_options
 from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
-from mixwright.steer.beside.replay import read_tape
+from mixwright.steer.beside.replay import read_recorded_run
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
 
@@ -218,8 +218,10 @@ def _read_json(name: str, text: str) -> Any:
 def _check_options(value: Any) -> None:
     """Raises InputError unless each lever exists and takes the keyword arguments that are asked for."""
     for lever, arguments in value.items():
-        if lever != "engine" and str(lever).partition(".")[0] not in LEVERS:
-            raise unknown_name("lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in LEVERS)])
+        if lever != "engine" and str(lever).partition(".")[0] not in STEERING_KINDS:
+            raise unknown_name(
+                "lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
+            )
         if not isinstance(arguments, Mapping):
             expected = f"steering.options: a mapping of keyword arguments under {lever}"
             raise InputError(expected, repr(arguments)[:80], "Write it as {'kind.name': {'argument': value}}.")
@@ -443,7 +445,7 @@ def make_run(
     engine = Engine(plan, pool, seed=seed, stage=stage_index)
     files = SteeringFiles(folder, write=is_main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
-    run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
+    run.max_unscored_batches, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:
-        run.replay_tape(read_tape(Path(steering.replay), pool))
+        run.replay_recorded_run(read_recorded_run(Path(steering.replay), pool))
     return run

@@ -60,20 +60,22 @@ class Arms:
         return (*self.references, *self.levers, *self.ablations)
 
 
-def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, base: Path = Path()) -> Arms:
+def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, relative_to: Path = Path()) -> Arms:
     """The arms by role for this corpus.
 
     Args:
         config: of the run.
         corpus: of the run.
         run: tells whether a miner left a simple rule beside the table that `trial.data` names; None takes none.
-        base: folder that relative paths in the settings start from.
+        relative_to: folder that relative paths in the settings start from.
 
     Raises:
         InputError: as `assign_roles`, and for a table that is not there.
     """
     table_name = config.trial.data
-    has_simple_rule = table_name is not None and run is not None and rule_path(data_path(table_name, run, base)) is not None
+    has_simple_rule = (
+        table_name is not None and run is not None and rule_path(data_path(table_name, run, relative_to)) is not None
+    )
     return assign_roles(
         config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), has_simple_rule=has_simple_rule
     )

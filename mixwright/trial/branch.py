@@ -48,7 +48,7 @@ class BranchJob:
     """Name of the arm."""
     branch: Branch
     """How it trains."""
-    planned: bool
+    uses_prior_measurement: bool
     """Whether it rests on the measuring before the run."""
     seed: int
     """Trial seed: data order, sampling and training noise. The same in every arm."""
@@ -167,7 +167,7 @@ def train_branch(job: BranchJob) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainedMarker:
     """Mark of a branch with nothing left to train that is not yet measured: what was stopped goes on there."""
 
     digest: str
@@ -177,7 +177,7 @@ class Trained:
 def is_trained(folder: Path, digest: str | None = None) -> bool:
     """Whether the folder of a branch under way holds its trained model; of this very branch, where a digest is given."""
     try:
-        mark = read_json(folder / TRAINED_FILE, Trained)
+        mark = read_json(folder / TRAINED_FILE, TrainedMarker)
     except InputError:
         return False
     return digest is None or mark.digest == digest
@@ -203,10 +203,10 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
             learner = _train_stages(job, corpus, folder)
         elif branch.trains:
             _train(job, branch, corpus, learner, folder)
-        write_json(folder / TRAINED_FILE, Trained(job.digest))
+        write_json(folder / TRAINED_FILE, TrainedMarker(job.digest))
     _measure(job, learner, corpus, run, folder)
     objective = [stage.objective for stage in branch.plan.stages][-1]
-    info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
+    info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.uses_prior_measurement, branch.trains, job.digest)
     write_json(folder / "branch.json", info)
 
 

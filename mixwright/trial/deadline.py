@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SPENT_FILE = "spent.json"
 """File of a run folder: seconds that earlier calls spent on what is not finished."""
-MOST_TIMES_SEEDS = 2.0
+MAX_TIMES_SEEDS = 2.0
 """Times the seeds of the settings that are trained at most, where time is left."""
 LATE_SHARE, LATE_SHARE_OF_MIN_SEEDS = 0.05, 0.2
 """Shares of the budget by which seeds that were asked for may end late, and the fewest seeds that allow any word."""
@@ -90,7 +90,7 @@ def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int
         arms: that are trained.
         workers: processes.
     """
-    further = planned - finished if finished < planned else int(MOST_TIMES_SEEDS * planned) - finished
+    further = planned - finished if finished < planned else int(MAX_TIMES_SEEDS * planned) - finished
     for seeds in range(min(workers, further), 0, -1):
         seconds_needed = estimate_seconds(deadline, seeds * arms, arms=arms, workers=workers)
         late_share = (

@@ -45,7 +45,7 @@ class DryRunJob:
 
     config: RunConfig
     """Settings of the run."""
-    base: str
+    relative_to: str
     """Folder that relative paths in it start from."""
 
 
@@ -94,7 +94,7 @@ def time_dry_run(job: DryRunJob) -> Timing:
     began = perf_counter()
     config = job.config
     importlib.import_module(f"mixwright.trainers.{config.train.objective}")
-    corpus = read_corpus(config.corpus, base=Path(job.base))
+    corpus = read_corpus(config.corpus, relative_to=Path(job.relative_to))
     loading_began = perf_counter()
     report_share(0.1)
     with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:

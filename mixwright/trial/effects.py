@@ -36,22 +36,22 @@ class Findings:
     """Numbers of all branches."""
     watched_rollouts: Mapping[tuple[str, str], Sequence[int]]
     """(arm, one of `TO_TARGET_NAMES`) -> up to which count of it each run was watched; empty where none was."""
-    decoding: Outcome
-    """Declared; another outcome where nothing is graded."""
+    outcome: Outcome
+    """The primary one: success under the declared decoding, or another where nothing is graded."""
     margin: float
     """Change that does not matter."""
     protected: frozenset[Item] = frozenset()
     """Items that retention is read from."""
 
     def changes(
-        self, arm: str, against: str, *, decoding: Outcome, by_items: bool = False, only: Collection[Item] | None = None
+        self, arm: str, against: str, *, outcome: Outcome, by_items: bool = False, only: Collection[Item] | None = None
     ) -> Change | None:
         """`arm` minus `against` over the seeds that both ran; None when they share no seed or item.
 
         Args:
             arm: after.
             against: before.
-            decoding: the outcome; of one that stands beside the primary one all items that it was read from.
+            outcome: what is compared; of one that stands beside the primary one all items that it was read from.
             by_items: whether items count the same, not tasks.
             only: the items that are meant, of which cells count the same; None takes all.
         """
@@ -59,10 +59,10 @@ class Findings:
         if not seeds:
             return None
         sides = [[self.scores[name][seed] for seed in seeds] for name in (against, arm)]
-        if decoding not in GRADED_OUTCOMES:
-            sides = [[keep_probe_columns(scores, decoding) for scores in side] for side in sides]
+        if outcome not in GRADED_OUTCOMES:
+            sides = [[keep_probe_columns(scores, outcome) for scores in side] for side in sides]
         weighing = "items" if by_items else "tasks" if only is None else "cells"
-        return estimate_change(*sides, decoding=decoding, weigh=weighing, included=only)
+        return estimate_change(*sides, outcome=outcome, weigh=weighing, included=only)
 
     def column(self, arm: str, name: str) -> dict[int, float | None]:
         """Seed -> value of a number; empty when the arm does not have it."""
@@ -92,7 +92,7 @@ class Contrast:
 
     def effect(self, *, helps: bool) -> Effect:
         """As a record; a lever that helps beat every reference, each at its own 5 %, and its words say so."""
-        word, p = (self.uncorrected_word, self.change.success.p) if helps else (self.word, self.adjusted_p)
+        word, p = (self.uncorrected_word, self.change.estimate.p) if helps else (self.word, self.adjusted_p)
         name = READINGS[self.change.outcome].name
         return _effect(self.arm, self.against, name, self.change, word, p, 1 if helps else self.family_size)
 
@@ -101,15 +101,15 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
     """These pairs on the primary outcome, one family for Holm; pairs without a common item are left out."""
     changes_by_pair = []
     for pair in pairs:
-        change = findings.changes(*pair, decoding=findings.decoding)
+        change = findings.changes(*pair, outcome=findings.outcome)
         if change is not None:
             changes_by_pair.append((pair, change))
     margin, changes = findings.margin, [change for _, change in changes_by_pair]
-    words, adjusted = change_words(changes, margin=margin), holm([change.success.p for change in changes])
+    words, adjusted = change_words(changes, margin=margin), holm([change.estimate.p for change in changes])
     contrasts_made = []
     for (pair, change), word, p in zip(changes_by_pair, words, adjusted, strict=True):
         uncorrected = change_word(change, margin=margin, times=levers)
-        if change.success.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
+        if change.estimate.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
             word = uncorrected = "cannot tell"
         contrasts_made.append(Contrast(pair[0], pair[1], change, margin, word, uncorrected, p, len(changes_by_pair)))
     return contrasts_made
@@ -118,23 +118,23 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
     """Every effect of a pair: the primary outcome, what stands beside it, and rollouts to the target."""
     arm, against, effects = contrast.arm, contrast.against, [contrast.effect(helps=helps)]
-    numbers: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS_SUFFIX, findings.decoding, True)]
-    if findings.decoding == "greedy":
+    numbers: list[tuple[str, Outcome, bool]] = [(READINGS[findings.outcome].name + ITEMS_SUFFIX, findings.outcome, True)]
+    if findings.outcome == "greedy":
         numbers.insert(0, (SAMPLED_SUCCESS, "sampled", False))
-    elif findings.decoding == "preference":
+    elif findings.outcome == "preference":
         numbers.insert(0, (READINGS["margin"].name, "margin", False))
     other_outcomes: tuple[Outcome, ...] = ("preference", "margin", "loss")
-    known_names = {name for name, _, _ in numbers} | {READINGS[findings.decoding].name}
+    known_names = {name for name, _, _ in numbers} | {READINGS[findings.outcome].name}
     for outcome in other_outcomes:
         if READINGS[outcome].name not in known_names:
             numbers.append((READINGS[outcome].name, outcome, False))
-    for name, decoding, by_items in numbers:
-        change = findings.changes(arm, against, decoding=decoding, by_items=by_items)
-        if change is not None and math.isfinite(change.success.value):  # nothing is sampled where measure.samples is 0
-            effects.append(_effect(arm, against, name, change, None, change.success.p, 1))
-    retention = findings.changes(arm, against, decoding=findings.decoding, only=findings.protected)
+    for name, outcome, by_items in numbers:
+        change = findings.changes(arm, against, outcome=outcome, by_items=by_items)
+        if change is not None and math.isfinite(change.estimate.value):  # nothing is sampled where measure.samples is 0
+            effects.append(_effect(arm, against, name, change, None, change.estimate.p, 1))
+    retention = findings.changes(arm, against, outcome=findings.outcome, only=findings.protected)
     if retention is not None:  # None where nothing is protected
-        effects.append(_effect(arm, against, RETENTION_OUTCOME, retention, None, retention.success.p, 1))
+        effects.append(_effect(arm, against, RETENTION_OUTCOME, retention, None, retention.estimate.p, 1))
     target_effects = [compare_rollouts_to_target(findings, contrast, name) for name in TO_TARGET_NAMES]
     return [*effects, *(effect for effect in target_effects if effect is not None)]
 
@@ -143,15 +143,15 @@ def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
     """A pair in each task, on the primary outcome and on the losses or preferences beside it; empty for a single task."""
     arm, against, effects = contrast.arm, contrast.against, []
     further_outcomes: tuple[Outcome, ...] = ("preference", "loss")
-    for decoding in dict.fromkeys((findings.decoding, *further_outcomes)):
-        change_of_all = findings.changes(arm, against, decoding=decoding)
+    for outcome in dict.fromkeys((findings.outcome, *further_outcomes)):
+        change_of_all = findings.changes(arm, against, outcome=outcome)
         items = () if change_of_all is None else change_of_all.items
         tasks = sorted({item[0] for item in items})
         for task in tasks if len(tasks) > 1 else ():
             task_items = [item for item in items if item[0] == task]
-            change = findings.changes(arm, against, decoding=decoding, only=task_items) if task_items else None
+            change = findings.changes(arm, against, outcome=outcome, only=task_items) if task_items else None
             if change is not None:
-                effect = _effect(arm, against, READINGS[decoding].name, change, None, change.success.p, 1)
+                effect = _effect(arm, against, READINGS[outcome].name, change, None, change.estimate.p, 1)
                 effects.append(replace(effect, task=task))
     return effects
 
@@ -181,11 +181,11 @@ def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord 
         arm,
         against,
         name,
-        as_measured(change.success, change.outcome),
+        as_measured(change.estimate, change.outcome),
         word,
         p,
         len(change.items),
-        change.success.detectable(family),
+        change.estimate.detectable(family),
         _to_interval(change.swapped),
         _to_interval(change.dependence),
         _to_interval(change.sampled) if name != SAMPLED_SUCCESS else None,

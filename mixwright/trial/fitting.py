@@ -27,7 +27,7 @@ USED_SHARE = 0.92
 """Share of a budget that is planned; the rest is for audit, plan and page, and for what was timed too short."""
 TRAINING_SHARE = 0.6
 """Share of it up to which steps are raised on the fewest seeds and items; the rest is left for more of those."""
-MOST_SEEDS = 20
+MAX_SEEDS = 20
 MIN_ITEMS_IN_ALL = 40
 """Held-out items over all cells, where there are so many, with fewer of which nothing would be seen."""
 MIN_SAMPLES = {"grpo": 4}
@@ -113,7 +113,7 @@ def _fit_adapter(config: RunConfig, timing: Timing, data: HeldOutCounts, limit_s
     possible_configs = [
         config_with_sizes
         for seeds, items in itertools.product(
-            range(MIN_SEEDS, MOST_SEEDS + 1), _items_to_try(data.counts, smallest_config.measure.items)
+            range(MIN_SEEDS, MAX_SEEDS + 1), _items_to_try(data.counts, smallest_config.measure.items)
         )
         if _run_seconds(
             config_with_sizes := with_sizes(smallest_config, steps=steps, seeds=seeds, items=items), timing, data

@@ -66,8 +66,8 @@ class Trial:
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
         branches = {arm: make_branch(arm, self.plan, self.corpus) for arm in arms}
-        planned = {arm: is_data_arm(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
-        return self._make_jobs([(arm, branch, planned[arm], "") for arm, branch in branches.items()])
+        uses_prior_measurement = {arm: is_data_arm(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
+        return self._make_jobs([(arm, branch, uses_prior_measurement[arm], "") for arm, branch in branches.items()])
 
     def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replanner | None) -> list[BranchJob]:
         """The jobs of a lever's nulls, made from its own plan."""
@@ -114,7 +114,9 @@ class Trial:
                     f"{job.arm}, seed {job.seed}",
                     train_branch,
                     job,
-                    cost=steps * (1 + canary_share * job.planned) if job.branch.trains else CANARY_TIME_SHARE * steps,
+                    cost=steps * (1 + canary_share * job.uses_prior_measurement)
+                    if job.branch.trains
+                    else CANARY_TIME_SHARE * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
                 for job in self.unfinished(jobs)
@@ -130,7 +132,7 @@ class Trial:
         for seed in range(self.config.trial.seeds):
             base_index = seed % base_count
             inputs = {"corpus": corpus_digest, "base": digests[base_index], "seed": seed}
-            for arm, branch, planned, lever in arm_branches:
+            for arm, branch, uses_prior_measurement, lever in arm_branches:
                 source, digest = "", ""
                 if lever:
                     source = str(self.run.branch(lever, next_seed_of_base(seed, self.config.trial.seeds, base_count)))
@@ -140,7 +142,7 @@ class Trial:
                 data_digest = "" if table is None else table.digest_of_rows(branch.rows)
                 digest = branch_digest(branch, self.config, arm=arm, source=digest, data=data_digest, **inputs)
                 base, path = self.bases[base_index], "" if table is None else str(table.path)
-                identity = (str(self.run.path), arm, branch, planned, seed, base, base_name(base))
+                identity = (str(self.run.path), arm, branch, uses_prior_measurement, seed, base, base_name(base))
                 jobs.append(BranchJob(*identity, self.config, digest, source, path))
         return jobs
 

@@ -42,10 +42,10 @@ def judge_lever(
     unbeaten_references = [contrast for contrast in reference_contrasts if contrast.uncorrected_word != "improves"]
     word: LeverWord = "cannot tell"
     deciding_contrast = min(
-        unbeaten_references or reference_contrasts, key=lambda contrast: contrast.change.success.low, default=None
+        unbeaten_references or reference_contrasts, key=lambda contrast: contrast.change.estimate.low, default=None
     )
     if harming:
-        word, deciding_contrast = "harms", min(harming, key=lambda contrast: contrast.change.success.high)
+        word, deciding_contrast = "harms", min(harming, key=lambda contrast: contrast.change.estimate.high)
     elif not missing_references and not unbeaten_references:
         word = "helps"
     elif not missing_references and all(contrast.word in ("no change", "sharper") for contrast in reference_contrasts):
@@ -77,7 +77,7 @@ def proof_of(null_contrasts: Sequence[Contrast]) -> Proof:
 
 def contrast_sentence(contrast: Contrast, word: str) -> str:
     """A contrast with its numbers, success in points."""
-    success, dependence, outcome = contrast.change.success, contrast.change.dependence, contrast.change.outcome
+    success, dependence, outcome = contrast.change.estimate, contrast.change.dependence, contrast.change.outcome
     reading = READINGS[outcome]
     change_texts = [f"{reading.title} {format_change(success, outcome)}"]
     if math.isfinite(dependence.value):

@@ -253,7 +253,7 @@ def _group_numbers(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:
     groups = sum(line.get("groups", 0) for line in branch.steps)
     if not groups or branch.info.objective != "grpo":
         return {}
-    silent, refused = (sum(line.get(name, 0) for line in branch.steps) for name in ("zero_signal", "refused"))
-    teaching = sum(sum(line.get("mixed", {}).values()) for line in branch.steps)
-    shares = {"zero_signal_share": silent, "refused_share": refused, "teaching_share": teaching}
+    zero_signal, refused = (sum(line.get(name, 0) for line in branch.steps) for name in ("zero_signal", "refused"))
+    informative = sum(sum(line.get("mixed", {}).values()) for line in branch.steps)
+    shares = {"zero_signal_share": zero_signal, "refused_share": refused, "teaching_share": informative}
     return {name: (count / groups, "share") for name, count in shares.items()}

@@ -49,7 +49,7 @@ def advise(
         "keep all rows": f"Keep all rows, not {name} ({rows_described})",
         "not recommended": f"Not recommended: {name} ({rows_described})",
     }.get(advice, f"Cannot tell whether {name} ({rows_described}) is worth it")
-    gain_over_random = None if against_random is None else against_random.change.success
+    gain_over_random = None if against_random is None else against_random.change.estimate
     return Selection(
         name=name,
         advice=advice,
@@ -72,7 +72,7 @@ def _decide(
     )
     if against_random is None or against_untrained is None or (against_all is None and against_right_answers is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
-    change, outcome = against_random.change.success, against_random.change.outcome
+    change, outcome = against_random.change.estimate, against_random.change.outcome
     better = READINGS[outcome].title
     gain = f"{better} {format_change(change, outcome)} against {'random' if new_rows else 'as many random'} rows"
     if change.seeds < MIN_SEEDS:
@@ -89,7 +89,7 @@ def _decide(
     if against_random.uncorrected_word != "improves":
         return "not recommended", f"{gain}, but answers are not shown to depend more on their prompts"
     if against_untrained.uncorrected_word != "improves":
-        change_from_untrained = format_change(against_untrained.change.success, outcome)
+        change_from_untrained = format_change(against_untrained.change.estimate, outcome)
         return "not recommended", f"{gain}, but training on it is not shown to beat not training ({change_from_untrained})"
     reference_described = {RIGHT_ANSWERS_ARM: "SFT on the right answers alone", SIMPLE_RULE_ARM: rule or "the simple rule"}
     reason_by_reference = {
@@ -98,7 +98,7 @@ def _decide(
     }
     for arm in (RIGHT_ANSWERS_ARM, SIMPLE_RULE_ARM):
         if (contrast := contrast_by_reference.get(arm)) is not None:
-            comparison = f"{format_change(contrast.change.success, outcome)} against {reference_described[arm]}"
+            comparison = f"{format_change(contrast.change.estimate, outcome)} against {reference_described[arm]}"
             if contrast.uncorrected_word != "improves":
                 return "not recommended", f"{gain}, but {comparison}: {reason_by_reference[arm]}"
             gain = f"{gain}, {comparison}"
@@ -107,12 +107,12 @@ def _decide(
 
 def _beside_all(against_all: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
     """The advice on rows that passed all else, by the contrast with all rows."""
-    comparison = f"{format_change(against_all.change.success, against_all.change.outcome)} against all rows"
+    comparison = f"{format_change(against_all.change.estimate, against_all.change.outcome)} against all rows"
     if against_all.uncorrected_word == "improves":
         return "train on it", f"{gain}, {comparison}"
     if against_all.uncorrected_word in ("no change", "sharper"):
         return "fewer rows do", f"{gain}, {comparison}, which is within the margin"
-    if against_all.change.success.high < 0:
+    if against_all.change.estimate.high < 0:
         return "keep all rows", f"{gain}, but {comparison}"
     return "keep all rows", f"{gain}, but {comparison}: it is not shown that all rows are worse, or that they are no better"
 

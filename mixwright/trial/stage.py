@@ -73,7 +73,7 @@ def checked_trial(run: CheckedRun) -> Trial:
     plan, corpus = checked_plan(run)
     config, data = run.config, None
     if config.trial.data is not None:
-        path = data_path(config.trial.data, run.folder, run.base)
+        path = data_path(config.trial.data, run.folder, run.relative_to)
         config = replace(config, trial=replace(config.trial, data=str(path)))
         data = read_data(path, corpus)
         for arm in choose_arms(config, corpus, run.folder).always_run:

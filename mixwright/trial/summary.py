@@ -101,7 +101,7 @@ def summarise(
         judgements=tuple(judgements),
         rollouts=rollouts,
         target=_list_targets(branches, config.trial.target),
-        decoding=findings.decoding,
+        decoding=findings.outcome,
         margin=config.trial.margin,
         notes=(*_notes(config.trial, findings, bases, effects), *notes),
         selection=advice,
@@ -132,11 +132,11 @@ def _advise_on_rows(
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
     price += f"; mining: {data.price}" if data.price else ""
     rows: dict[str, Any] = {"rows": data.rows, "training_rows": data.training_rows, "new_rows": data.new_rows}
-    column = READINGS[findings.decoding].column
+    column = READINGS[findings.outcome].column
     all_scores = [
         scores.scores.get(column, {}) for scores_by_seed in findings.scores.values() for scores in scores_by_seed.values()
     ]
-    any_right = findings.decoding not in GRADED_OUTCOMES or any(
+    any_right = findings.outcome not in GRADED_OUTCOMES or any(
         value > 0 for scores in all_scores for value in scores.values()
     )
     return advise(data.name, mined_contrasts, **rows, costs=costs, price=price, rule=data.rule, any_right=any_right)
@@ -225,7 +225,7 @@ def _notes(trial: TrialConfig, findings: Findings, bases: Sequence[str], effects
     """What a reader has to know before believing the table."""
     seeds, rows = trial.seeds, findings.rows
     notes = [
-        f"{PRIMARY_SENTENCES[findings.decoding]}, all held-out items, mean over tasks. Intervals: 95 %, over seeds and "
+        f"{PRIMARY_SENTENCES[findings.outcome]}, all held-out items, mean over tasks. Intervals: 95 %, over seeds and "
         "items; words of several comparisons are corrected by Holm, except those that must hold against every reference.",
         "All seeds start from one model: nothing is known of other starting models."
         if len(bases) == 1

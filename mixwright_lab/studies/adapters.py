@@ -111,7 +111,7 @@ def dial(learner: Learner, tuned: Learner, given: task.Tasks, *, quick: bool) ->
         return np.array([float(text == answer) for text, (_, answer) in zip(told, pairs, strict=True)])
 
     alphas = ALPHAS[4::2] if quick else ALPHAS
-    read = sweep(alphas, lambda a: answered(given.new, a), lambda a: answered(given.facts, a), budget=LOSS_BUDGET_SHARE)
+    read = sweep(alphas, lambda a: answered(given.new, a), lambda a: answered(given.facts, a), max_loss=LOSS_BUDGET_SHARE)
     ids = task.encoded(learner, given.new)
     with torch.no_grad():
         base, after = task.answer_logits(learner.model, ids), task.answer_logits(tuned.model, ids)

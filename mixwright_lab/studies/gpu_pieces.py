@@ -35,7 +35,7 @@ from mixwright.learner.load import load_learner
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 from mixwright.scan.rows import scan_rows
 from mixwright.steer.canaries import ITEMS_PER_TASK
 from mixwright_lab.demo.tables import OLD_TASKS, questions
@@ -147,7 +147,7 @@ def steering(objective: Any, rows: int, steps: int, *, canaries: bool) -> Steeri
     """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them."""
     levers: dict[str, Any] = LEVERS[objective] | {"controllers": ()}  # the KL penalty is 0, as in TRL
     stage = Stage(objective, objective, steps, dict.fromkeys(OLD_TASKS, 1 / len(OLD_TASKS)), **levers)
-    known = [CellPlan(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
+    known = [CellAssessment(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
     every = canary_interval(objective, rows * (GROUP if objective == "grpo" else 1), ITEMS_PER_TASK * len(known))
     return SteeringConfig(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=every if canaries else 0)
 

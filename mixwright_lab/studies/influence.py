@@ -39,7 +39,7 @@ def scraped(seed: int) -> tuple[Corpus, np.ndarray]:
     """Training rows of the case, and whether each follows the convention of the trusted ones."""
     with tempfile.TemporaryDirectory() as folder:
         write_digits(Path(folder), seed)
-        corpus = read_corpus(CorpusConfig("train.jsonl", eval="held.jsonl", grader="exact"), base=Path(folder))
+        corpus = read_corpus(CorpusConfig("train.jsonl", eval="held.jsonl", grader="exact"), relative_to=Path(folder))
     corpus = corpus.select(split="train")
     return corpus, np.array([str(row.prompt)[LAST] == row.target for row in corpus])
 
@@ -66,7 +66,7 @@ def features(corpus: Corpus, width: int, seed: int) -> tuple[dict[str, np.ndarra
     for name, group in groups.items():
         asked: Any = frozenset(group.PASSES)
         begun = time.process_time()
-        read = group.read(rows, ScanPasses(learner, rows, asked, calibration=calibration))
+        read = group.compute(rows, ScanPasses(learner, rows, asked, calibration=calibration))
         seconds[name] = time.process_time() - begun
         found |= {column: np.array(values) for column, values in read.items() if column in ("sketch", "hidden")}
     begun = time.process_time()

@@ -102,7 +102,7 @@ def warm() -> None:
     for name in ("datasets", "trl.trainer.sft_trainer", "trl.trainer.grpo_trainer", "pyarrow.parquet"):
         importlib.import_module(name)
     workers._start = _forked_worker
-    shared_generation.MOST_ROWS = FEW_ROWS
+    shared_generation.MAX_ROWS = FEW_ROWS
     ready.monotonic = lambda: 0.0  # seconds per item stand in the manifest and on the page: a clock gives them, no result
 
 

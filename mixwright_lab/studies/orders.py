@@ -43,7 +43,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.bursts import train_on
 from mixwright.measure.row_losses import RowLosses, rows_by_task
-from mixwright.measure.transfers import RunSizes, watch_transfer
+from mixwright.measure.transfers import RunSizes, measure_transfer
 from mixwright.records import Example, Interval, TrainingSetup, to_data
 from mixwright_lab.studies.jobs import load_or_make, run_in_processes
 from mixwright_lab.studies.report import Goal, Result, interval, run
@@ -209,7 +209,9 @@ def _planned(bench: Bench, sizes: RunSizes) -> dict[str, Any]:
         reads += 1
         return {"success": bench.success(model)}
 
-    measured = watch_transfer(bench.learner.model, bench.losses, read, bench.train, sizes, np.random.default_rng([SEEDS, 1]))
+    measured = measure_transfer(
+        bench.learner.model, bench.losses, read, bench.train, sizes, np.random.default_rng([SEEDS, 1])
+    )
     spent = time.process_time() - begin
     cells = bench.corpus.select(split="train").cells()
     planner = catalog.create("planners", "transfer_order")

@@ -102,10 +102,10 @@ def differences(
 
 def format_outcome(moved: Change) -> dict[str, Any]:
     """A change as figures, as shares."""
-    parts = {"success": moved.success, "S": moved.swapped, "D": moved.dependence, "sampled": moved.sampled}
+    parts = {"success": moved.estimate, "S": moved.swapped, "D": moved.dependence, "sampled": moved.sampled}
     shown: dict[str, Any] = {name: _figure(part) for name, part in parts.items() if part is not None}
-    word = change_word(moved) if moved.success.seeds >= MIN_SEEDS else "cannot tell"
-    return shown | {"word": word, "p": moved.success.p, "seeds": moved.success.seeds, "items": moved.success.items}
+    word = change_word(moved) if moved.estimate.seeds >= MIN_SEEDS else "cannot tell"
+    return shown | {"word": word, "p": moved.estimate.p, "seeds": moved.estimate.seeds, "items": moved.estimate.items}
 
 
 def interval_of(shown: Mapping[str, Any]) -> Interval:

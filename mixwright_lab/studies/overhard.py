@@ -37,7 +37,7 @@ import numpy as np
 from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import BAND
 from mixwright.estimates.intervals import clustered_share
-from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
+from mixwright.records import Cell, CellAssessment, Example, Plan, Stage, to_data
 from mixwright_lab.studies import outcome
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.peers.coin import Coin
@@ -220,7 +220,7 @@ def chances(examples: Sequence[Example]) -> dict[float | None, float]:
     return {level: max(1 / MODULUS, share) for level, share in common.items()}
 
 
-def probe(arena: Arena, known: Mapping[float | None, float], group: int) -> tuple[CellPlan, ...]:
+def probe(arena: Arena, known: Mapping[float | None, float], group: int) -> tuple[CellAssessment, ...]:
     """What the model can do per level, from a few groups each; charged."""
     cells, rng = [], np.random.default_rng(arena.settings.group)
     for level, chance in known.items():
@@ -232,7 +232,7 @@ def probe(arena: Arena, known: Mapping[float | None, float], group: int) -> tupl
     return tuple(cells)
 
 
-def plan_of(guards: Guards, pool: Pool, cells: tuple[CellPlan, ...] = (), *, equal: bool = False) -> Plan:
+def plan_of(guards: Guards, pool: Pool, cells: tuple[CellAssessment, ...] = (), *, equal: bool = False) -> Plan:
     """The plan of an arm; tasks weigh by their rows, or the same."""
     counts = np.bincount(pool.task_of) / len(pool.task_of)
     weights = {task: 1 / len(counts) if equal else float(counts[number]) for number, task in enumerate(pool.tasks)}

@@ -37,7 +37,7 @@ from mixwright.config import ModelConfig
 from mixwright.estimates.intervals import share_interval
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 from mixwright_lab.studies import report
 from mixwright_lab.studies.trainer_runs import checksum, rows
 
@@ -84,7 +84,7 @@ def plan(objective: str) -> Plan:
         }
     stage = Stage(objective, objective, STEPS, weights, options=nervous, **levers)  # type: ignore[arg-type]
     cells = [
-        CellPlan(task, float(level), state, (0.95, 0.4, 0.03)[level], 0.0, 64, PER_CELL)  # type: ignore[arg-type]
+        CellAssessment(task, float(level), state, (0.95, 0.4, 0.03)[level], 0.0, 64, PER_CELL)  # type: ignore[arg-type]
         for task in TASKS
         for level, state in enumerate(STATES)
     ]

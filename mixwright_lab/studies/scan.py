@@ -92,7 +92,7 @@ def scanned(learner: Learner, rows: Sequence[Any], names: Sequence[str], calibra
     asked: Any = frozenset(name for group in groups.values() for name in group.PASSES)
     passes = ScanPasses(learner, rows, asked, calibration=calibration)
     for group in groups.values():
-        group.read(rows, passes)
+        group.compute(rows, passes)
 
 
 def costs(size: str, learner: Learner, rows: Sequence[Any], calibration: Any, rounds: int) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, 
 from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import CellAssessment, Plan, Stage
 from mixwright.steer.canaries import ITEMS_PER_TASK
 from mixwright.trainers.canaries.generated import BUDGET_SHARE, MIN_STEPS_BETWEEN, ROLLOUT_COST_CANARIES
 from mixwright.trainers.canaries.held_out import TRAINING_COST_READINGS
@@ -122,7 +122,7 @@ def steering(case: Case, *, canaries: bool) -> SteeringConfig:
         canaries: at their default interval, or not at all.
     """
     stage: Any = Stage(case.objective, "grpo", case.steps, dict.fromkeys(TASKS, 1 / len(TASKS)), **LEVERS[case.objective])
-    mastered = [CellPlan(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
+    mastered = [CellAssessment(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
     plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered) if case.labelled else ())
     rows = case.prompts * (GROUP if case.objective == "grpo" else 1)
     every = canary_interval(case.objective, rows, ITEMS_PER_TASK * len(mastered)) if canaries else 0

@@ -12,7 +12,7 @@ import numpy as np
 from mixwright import Engine, Pool, make_pool
 from mixwright.estimates.cell_states import classify
 from mixwright.estimates.dependence import dependence, permutation_p
-from mixwright.records import Action, CanaryOutcome, Cell, CellPlan, Decision, Example, Interval, Plan, Signals
+from mixwright.records import Action, CanaryOutcome, Cell, CellAssessment, Decision, Example, Interval, Plan, Signals
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts
 
 CANARY_EVERY = 20
@@ -144,7 +144,7 @@ def pool_of(examples: Sequence[Example], chance: Callable[[Example], float]) -> 
     return make_pool(*columns, golds, cells=list(cells.values()))
 
 
-def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[float, float]) -> CellPlan:
+def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[float, float]) -> CellAssessment:
     """What rollouts of different problems of a cell say of it.
 
     Args:
@@ -163,7 +163,7 @@ def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[flo
     n, high = rollouts.rewards.size, found.kappa.high
     state = classify(success.value, success.low, success.high, n, band, kappa_high=high, p=p)
     shown = (cell.task, cell.level, state, success.value, cell.chance, n, cell.count, success.low, success.high)
-    return CellPlan(*shown, swapped=found.swapped.value, kappa=found.kappa.value, kappa_high=high, p=p)
+    return CellAssessment(*shown, swapped=found.swapped.value, kappa=found.kappa.value, kappa_high=high, p=p)
 
 
 def unique_examples(examples: Sequence[Example]) -> list[Example]:

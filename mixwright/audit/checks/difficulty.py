@@ -13,12 +13,12 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from mixwright.audit.leaks import find_leaks
-from mixwright.audit.rows import EXCERPT_CHARACTERS, MOST_NAMES_SHOWN
+from mixwright.audit.rows import EXCERPT_CHARACTERS, MAX_NAMES_SHOWN
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation, cell_key
 
-MOST_ANSWERS_COUNTED = 256
+MAX_ANSWERS_COUNTED = 256
 """Different answers counted per cell; answers that first come later are not considered for the majority."""
 LUCKY_CHANCE, MIN_ROWS = 0.25, 20
 """Chance level from which on a cell is warned about, and rows below which a cell is too small to judge."""
@@ -48,7 +48,7 @@ class Difficulty(Check):
                 leaked[task][level] += is_copy
                 cell_answers = answers[cell_key(task, level)]
                 answer = None if answer is None else readings(task)(answer)
-                if answer is not None and (answer in cell_answers or len(cell_answers) < MOST_ANSWERS_COUNTED):
+                if answer is not None and (answer in cell_answers or len(cell_answers) < MAX_ANSWERS_COUNTED):
                     cell_answers[answer] += 1
         observations = [_observe_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
         observations += _observe_missing_levels(train)
@@ -82,8 +82,8 @@ def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
     """The levels of a task that has some, and their shares."""
     total = levels.total()
     rows_by_level = sorted((level, n) for level, n in levels.items() if level is not None)
-    shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in rows_by_level[:MOST_NAMES_SHOWN])
-    others_text = f" and {len(rows_by_level) - MOST_NAMES_SHOWN} more" if len(rows_by_level) > MOST_NAMES_SHOWN else ""
+    shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in rows_by_level[:MAX_NAMES_SHOWN])
+    others_text = f" and {len(rows_by_level) - MAX_NAMES_SHOWN} more" if len(rows_by_level) > MAX_NAMES_SHOWN else ""
     text = f"{len(rows_by_level)} {'level' if len(rows_by_level) == 1 else 'levels'}: {shares}{others_text}."
     null = f"uniform: {1 / len(rows_by_level):.1%} for each level"
     evidence = tuple({"level": level, "rows": n} for level, n in rows_by_level[:50])
@@ -98,11 +98,11 @@ def _observe_new_levels(
     absent = [level for level in held_out if level is not None and level not in train_levels] if train_levels else []
     copied_levels = sorted(level for level in train_levels if train[level] == leaked[level] and held_out[level])
     levels = sorted({*absent, *copied_levels})
-    names = ", ".join(f"{level:g}" for level in levels[:MOST_NAMES_SHOWN])
+    names = ", ".join(f"{level:g}" for level in levels[:MAX_NAMES_SHOWN])
     count, total = sum(held_out[level] for level in levels), held_out.total()
     text = f"{count} of {total} held-out rows are at levels that train lacks ({names})."
     if copied_levels:
-        copies = ", ".join(f"{level:g}" for level in copied_levels[:MOST_NAMES_SHOWN])
+        copies = ", ".join(f"{level:g}" for level in copied_levels[:MAX_NAMES_SHOWN])
         text += (
             f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
         )
@@ -110,7 +110,7 @@ def _observe_new_levels(
     own_levels = train_levels.difference(copied_levels)
     lowest, highest = min(own_levels, default=0.0), max(own_levels, default=0.0)
     if holes := [level for level in levels if lowest < level < highest]:
-        between = ", ".join(f"{level:g}" for level in holes[:MOST_NAMES_SHOWN])
+        between = ", ".join(f"{level:g}" for level in holes[:MAX_NAMES_SHOWN])
         text += f" Training has levels on both sides of {between}: that is a hole in what it covers."
         remedy = "Add training rows of these levels, or keep them out on purpose and say so."
         return Observation("difficulty", task, "warning", count, total, text, remedy, null)
@@ -122,7 +122,7 @@ def _observe_missing_levels(train: Levels) -> list[Observation]:
     levelless = sorted(task for task, levels in train.items() if set(levels) == {None})
     observations = []
     if levelless:
-        names = ", ".join(levelless[:MOST_NAMES_SHOWN])
+        names = ", ".join(levelless[:MAX_NAMES_SHOWN])
         text = f"{len(levelless)} of {len(train)} tasks have no levels ({names}): each is one cell."
         observations.append(Observation("difficulty", None, "info", len(levelless), len(train), text, ""))
     for task, levels in sorted(train.items()):

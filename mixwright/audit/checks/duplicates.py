@@ -15,7 +15,7 @@ import pyarrow as pa
 from mixwright.audit.chance import Template, chance_explains
 from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.near_duplicates import NearRepeats, near_repeats
-from mixwright.audit.rows import MOST_PAIRS_LISTED, SAMPLE_ROWS, Reader, fingerprints, note_unlisted, positions_by_code
+from mixwright.audit.rows import MAX_PAIRS_LISTED, SAMPLE_ROWS, Reader, fingerprints, note_unlisted, positions_by_code
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import pc
@@ -106,7 +106,7 @@ def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]
     equal_rows = paired_rows[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired_rows]]
     if not len(equal_rows):
         return []
-    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:MOST_PAIRS_LISTED]).to_pylist())
+    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:MAX_PAIRS_LISTED]).to_pylist())
     text = (
         f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, space at their ends apart: nothing is "
     )

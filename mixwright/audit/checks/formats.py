@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter, defaultdict
 
-from mixwright.audit.rows import MOST_NAMES_SHOWN, rows
+from mixwright.audit.rows import MAX_NAMES_SHOWN, rows
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
@@ -23,7 +23,7 @@ FORM_LEGEND = "(9 stands for a number, a for a word or several; a repetition is 
 NOISE_SHARE, MINORITY_SHARE, COVERED_SHARE = 0.02, 0.2, 0.9
 """Forms below the first share of their task's rows are not reported, those below the second are in danger; and forms are a
 choice of formats where the five commonest cover the third, else they are content."""
-MOST_FORMS_KEPT = 256
+MAX_FORMS_KEPT = 256
 LONG_ANSWER_CHARACTERS = 200
 _NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
 _RUN = re.compile(r"[9a]*9[9a]*")
@@ -46,7 +46,7 @@ class Formats(Check):
 
 
 def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
-    common, total = forms.rows_by_form.most_common(MOST_NAMES_SHOWN), forms.total
+    common, total = forms.rows_by_form.most_common(MAX_NAMES_SHOWN), forms.total
     top_form, count = common[0]
     text = f"All answers have one format, {top_form!r} {FORM_LEGEND}."
     if len(forms.rows_by_form) > 1 or forms.spilled:
@@ -81,7 +81,7 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
         if len(by_form) < 2 or not kind:
             continue
         task_count, agreeing_tasks = sum(map(len, by_form.values())), max(map(len, by_form.values()))
-        shown_forms = sorted(by_form.items())[:MOST_NAMES_SHOWN]
+        shown_forms = sorted(by_form.items())[:MAX_NAMES_SHOWN]
         ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in shown_forms)
         text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
         remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
@@ -94,7 +94,7 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
 
 
 class FormCounts:
-    """Rows per form in bounded memory: above `MOST_FORMS_KEPT` forms the rarer half is let go and counted together.
+    """Rows per form in bounded memory: above `MAX_FORMS_KEPT` forms the rarer half is let go and counted together.
 
     Counts of kept forms are then lower bounds, short by at most `spilled`.
     """
@@ -108,8 +108,8 @@ class FormCounts:
         """Count one row."""
         self.total += 1
         self.rows_by_form[form] += 1
-        if len(self.rows_by_form) > MOST_FORMS_KEPT:
-            common = Counter(dict(self.rows_by_form.most_common(MOST_FORMS_KEPT // 2)))
+        if len(self.rows_by_form) > MAX_FORMS_KEPT:
+            common = Counter(dict(self.rows_by_form.most_common(MAX_FORMS_KEPT // 2)))
             self.spilled += self.rows_by_form.total() - common.total()
             self.rows_by_form = common
 

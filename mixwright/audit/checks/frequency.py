@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import MOST_NAMES_SHOWN, positions_by_code, rows
+from mixwright.audit.rows import MAX_NAMES_SHOWN, positions_by_code, rows
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
@@ -81,7 +81,7 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
     null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
-    evidence = tuple(long_gaps[:MOST_NAMES_SHOWN])
+    evidence = tuple(long_gaps[:MAX_NAMES_SHOWN])
     return [Observation("frequency", None, "warning", len(long_gaps), len(gaps), text, remedy, null, evidence)]
 
 

@@ -82,9 +82,9 @@ class SVF(Adapter):
 
     def merge(self, model: Any) -> Any:
         """The model with U diag(S exp(z)) V^T as plain weights."""
-        from mixwright.learner.adapting import replace
+        from mixwright.learner.adapting import replace_module
         from mixwright.learner.singular import scaled_matrices
 
         for name, module in scaled_matrices(model).items():
-            replace(model, name, module.merged())
+            replace_module(model, name, module.merged())
         return model.requires_grad_(True)

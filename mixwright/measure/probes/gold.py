@@ -50,8 +50,13 @@ class Gold(Probe):
         fitting_items = keep_fitting_items(
             learner, items, lambda item: len(learner.encode(item.prompt)) + len(answers[item.id])
         )
-        read = learner.logprobs([item.prompt for item in fitting_items], [answers[item.id] for item in fitting_items])
-        values = {item.id: min(math.exp(math.fsum(tokens)), 1.0) for item, tokens in zip(fitting_items, read, strict=True)}
+        logprobs_by_item = learner.logprobs(
+            [item.prompt for item in fitting_items], [answers[item.id] for item in fitting_items]
+        )
+        values = {
+            item.id: min(math.exp(math.fsum(token_logprobs)), 1.0)
+            for item, token_logprobs in zip(fitting_items, logprobs_by_item, strict=True)
+        }
         measurements = cell_measurements("gold", "gold", "share", fitting_items, values)
         return [
             *measurements,

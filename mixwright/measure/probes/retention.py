@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mixwright.config import MOST_LEARNING_RATE
+from mixwright.config import MAX_LEARNING_RATE
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, check_range
@@ -31,7 +31,7 @@ from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
 
-OPTION_LIMITS = {"rare": (0, 1), "learning_rate": (1e-12, MOST_LEARNING_RATE), "items": (2, 1e6)}
+OPTION_LIMITS = {"rare": (0, 1), "learning_rate": (1e-12, MAX_LEARNING_RATE), "items": (2, 1e6)}
 OPTION_LIMITS |= dict.fromkeys(("most", "burst", "after", "batch"), (1, 1e6))
 
 

@@ -25,26 +25,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.catalog import create
-from mixwright.config import MOST_LEARNING_RATE
+from mixwright.config import MAX_LEARNING_RATE
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.passes import Passes
 from mixwright.measure.row_losses import RowLosses, rows_by_task
-from mixwright.measure.transfers import BEST_ORDER_LABEL, THEN_LABEL, TOGETHER_LABEL, RunSizes, watch_transfer
+from mixwright.measure.transfers import BEST_ORDER_LABEL, THEN_LABEL, TOGETHER_LABEL, RunSizes, measure_transfer
 from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
 
 OPTION_LIMITS = {
-    "learning_rate": (1e-12, MOST_LEARNING_RATE),
+    "learning_rate": (1e-12, MAX_LEARNING_RATE),
     "items": (2, 1e6),
     "seeds": (1, 100),
     "confirm_steps_factor": (1, 100),
 }
 OPTION_LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
-MOST_TASKS = 24
+MAX_TASKS = 24
 """Tasks, at most: pairs of more would be more runs than anybody waits for."""
 
 
@@ -102,21 +102,21 @@ class Transfer(Probe):
             names = f"'{TOGETHER_LABEL}', '{BEST_ORDER_LABEL}' and '*'"
             expected = f"tasks of other names than {names}, and without '{THEN_LABEL}' in them"
             raise InputError(expected, repr(mistaken[0]), "Rename the task, or leave transfer out of measure.probes.")
-        if not 1 < len(train) <= MOST_TASKS:
-            expected = f"2 to {MOST_TASKS} tasks with training rows that have targets, and with held-out items to grade"
+        if not 1 < len(train) <= MAX_TASKS:
+            expected = f"2 to {MAX_TASKS} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
         sizes = RunSizes(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.confirm_steps_factor)
         adapter = create("adapters", self.adapter)
         model = adapter.wrap(copy.deepcopy(passes.learner.model)).eval()  # no dropout: runs differ by their rows alone
         losses = RowLosses(passes.learner, corpus)
-        return watch_transfer(model, losses, lambda branch: _read_tasks(passes, items, branch), train, sizes, rng)
+        return measure_transfer(model, losses, lambda branch: _read_tasks(passes, items, branch), train, sizes, rng)
 
 
 def _read_tasks(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> dict[str, dict[str, NDArray[np.float64]]]:
     """Greedy success and mean entropy of each item's own answer, under a copy of the model."""
     learner = copy.copy(passes.learner)
     learner.model = model
-    values_by_number: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
+    values_by_measurement: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
     for task, task_items in items.items():
         prompts = [item.prompt for item in task_items]
         longest, seed = passes.config.max_new_tokens, passes.seed
@@ -128,10 +128,10 @@ def _read_tasks(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> d
             passes.grades.grade(item, completion.text, cut=not completion.finished)
             for item, completion in zip(task_items, completions, strict=True)
         ]
-        values_by_number["success"][task] = (np.array(right) >= RIGHT_FROM_SCORE).astype(float)
+        values_by_measurement["success"][task] = (np.array(right) >= RIGHT_FROM_SCORE).astype(float)
         entropy = np.zeros(len(task_items))
         for item_index, table in learner.distributions(prompts, [completion.token_ids for completion in completions]):
             probabilities = table.exp()
             entropy[item_index] = float(-(probabilities * table).nan_to_num().sum(-1).mean())
-        values_by_number["entropy"][task] = entropy
-    return values_by_number
+        values_by_measurement["entropy"][task] = entropy
+    return values_by_measurement

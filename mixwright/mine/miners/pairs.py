@@ -7,7 +7,7 @@ rejected. The null has the same prompts and chosen answers, and wrong answers th
 
 Source: Manduzio et al., 2410.18890 (pairs of right and wrong chains of a teacher; its tables could not be read); closeness,
     classes of errors and matching by length are ours.
-Unit: pairs; closeness 0..1; margin in nats.
+Unit: pairs; closeness 0..1; margin in nats, of the chosen answer over the rejected one.
 Cost: `samples` completions per prompt, and two readings per pair.
 Blind spot: a grader reads the end: a wrong chain that ends right is chosen. Wrong answers of form are mended for less by
 constrained decoding: compare with it.
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.scan.table import Scan
 
-ONE_CLASS_SHARE, TRIVIAL_SHARE, TRIVIAL_MARGIN_NATS = 0.8, 0.5, -10.0
-"""Share of one class of errors, and share of pairs whose margin is below `TRIVIAL_MARGIN_NATS` nats, from which a note
+ONE_CLASS_SHARE, TRIVIAL_SHARE, TRIVIAL_MARGIN_NATS = 0.8, 0.5, 10.0
+"""Share of one class of errors, and share of pairs whose margin is above `TRIVIAL_MARGIN_NATS` nats, from which a note
 warns."""
 SECONDS_PER_GRADE = 5.0
 """For the grade of one answer; slower ones count as wrong."""
@@ -138,10 +138,12 @@ class Pairs(Miner):
                     bad: kind for bad, kind in pairing.near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE
                 }
             for bad, kind in wrong.items():
-                longer = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
+                token_difference = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
                 model_wrote_both = good in prompt_answers.right and bad in prompt_answers.wrong
                 candidates.append(
-                    Candidate(prompt_index, good, bad, kind, pairing.closeness(good, bad), longer, model_wrote_both)
+                    Candidate(
+                        prompt_index, good, bad, kind, pairing.closeness(good, bad), token_difference, model_wrote_both
+                    )
                 )
         return [pair for pair in candidates if pair.kind != "cut"] or candidates
 
@@ -176,13 +178,13 @@ class Pairs(Miner):
             "median.",
             f"The longer answer is the chosen one in {longer_chosen_share(pairs):.0%} of the pairs; before matching it was "
             f"{longer_chosen_share(unmatched):.0%}. {left_out} prompts were left out for it.",
-            f"The model prefers the wrong answer in {(margins > 0).mean():.0%} of the pairs, before any training.",
+            f"The model prefers the wrong answer in {(margins < 0).mean():.0%} of the pairs, before any training.",
         ]
         kind, count = kinds.most_common(1)[0]
         if count > ONE_CLASS_SHARE * len(pairs):
             notes.append(f"{count / len(pairs):.0%} of the wrong answers are of the class {kind}: little is said of others.")
-        if (margins < TRIVIAL_MARGIN_NATS).mean() > TRIVIAL_SHARE:
-            comparison = f"{-TRIVIAL_MARGIN_NATS:g} nats less likely than the right ones already"
+        if (margins > TRIVIAL_MARGIN_NATS).mean() > TRIVIAL_SHARE:
+            comparison = f"{TRIVIAL_MARGIN_NATS:g} nats less likely than the right ones already"
             notes.append(f"Most wrong answers are {comparison}: they teach little.")
         if never_right > len(rows) / 2:
             notes.append("The model is hardly ever right: SFT on right answers first is the simple rule to compare with.")

@@ -28,7 +28,7 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.crossover import PruningWord, crossover, kept_rows
 from mixwright.mine.proxies import (
-    LEAST_TRAINING_ROWS,
+    MIN_TRAINING_ROWS,
     SHORT_TRAINING_LIMITS,
     Sizes,
     choose_held_back,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 RANDOM_HARD_TO_BEAT_SHARE, SECOND_KEEP_SHARE = 0.3, 0.5
 """Share of kept rows up to which random rows are hard to beat; the other fraction that is tried, to see how near the
 crossover is."""
-MOST_ANSWER_GROUPS = 10
+MAX_ANSWER_GROUPS = 10
 """Answers up to which a task is pruned within each answer, so that no end holds one answer only; as long as each answer has
 rows enough."""
 LABEL_CHECK_SHARE = 0.01
@@ -87,7 +87,7 @@ class Pruning(Miner):
 
     def count_needed_rows(self) -> int:
         """Those that the crossover test takes, where it decides."""
-        return LEAST_TRAINING_ROWS if self.MODEL else 0
+        return MIN_TRAINING_ROWS if self.MODEL else 0
 
     @property
     def _fractions(self) -> tuple[float, ...]:
@@ -175,7 +175,7 @@ def pruning_groups(corpus: Corpus, rows: TrainRows, keep: float) -> np.ndarray:
     keys: list[tuple[str, str]] = [(task, "") for task in rows.tasks.tolist()]
     for task, task_rows in rows.by_task().items():
         counts = Counter(answers[task_rows].tolist())
-        if len(counts) <= MOST_ANSWER_GROUPS and keep * min(counts.values()) >= 1:
+        if len(counts) <= MAX_ANSWER_GROUPS and keep * min(counts.values()) >= 1:
             for at in task_rows.tolist():
                 keys[at] = (task, str(answers[at]))
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}

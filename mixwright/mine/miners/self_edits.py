@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.scan.table import Scan
 
-MOST_ROWS_READ = 256
+MAX_ROWS_READ = 256
 """Reward questions, and protected rows, that are read after each short training."""
 Rows = list[Example]
 
@@ -123,18 +123,20 @@ class SelfEdits(Miner):
     def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: Generator) -> MiningResult:
         question_rows = [row for row in rows if row.task == self.questions]
         excluded_tasks = {self.questions, *self.protected}
-        facts = [row for row in rows if (row.task == self.facts if self.facts else row.task not in excluded_tasks)]
-        used_ids = {row.id for row in facts} | {row.id for row in question_rows}
+        fact_rows = [row for row in rows if (row.task == self.facts if self.facts else row.task not in excluded_tasks)]
+        used_ids = {row.id for row in fact_rows} | {row.id for row in question_rows}
         protected_rows = [row for row in rows if row.task in self.protected and row.target is not None]
-        facts_by_row = [read_facts(text_of(row), tuple(self.pattern)) for row in facts]
+        facts_by_row = [read_facts(text_of(row), tuple(self.pattern)) for row in fact_rows]
         other_rows = [row for row in rows if row.id not in used_ids]
-        ways, rollouts, notes = self._make_ways(facts, facts_by_row, other_rows, [*question_rows, *held_out], learner, rng)
+        ways, rollouts, notes = self._make_ways(
+            fact_rows, facts_by_row, other_rows, [*question_rows, *held_out], learner, rng
+        )
         if len(ways) < 2 or len(question_rows) < 2:
             why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
             return _keep_all_rows(rows, why, notes, rollouts)
         names = list(ways)
         questions, protected = (
-            draw_few_rows(task_rows, MOST_ROWS_READ, rng) for task_rows in (question_rows, protected_rows)
+            draw_few_rows(task_rows, MAX_ROWS_READ, rng) for task_rows in (question_rows, protected_rows)
         )
         trial = RewriteTrials(learner, list(ways.values()), questions, protected, self.short_training)
         seeds = (int(rng.integers(2**31)) for _ in itertools.count())
@@ -142,13 +144,14 @@ class SelfEdits(Miner):
         notes += describe_edits(halved, names, trial)
         if not halved.proven:
             return _keep_all_rows(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
-        new_rows, rewritten_ids = ways[names[halved.best]], _fully_rewritten(ways[names[halved.best]], facts, facts_by_row)
+        new_rows = ways[names[halved.best]]
+        rewritten_ids = _fully_rewritten(new_rows, fact_rows, facts_by_row)
         unchanged_rows = [as_own_parent(row) for row in rows if row.id not in rewritten_ids]
         null_rows = draw_null(ways, set(parents_of(new_rows)), rng)
         null_ids = {row.id for row in null_rows}  # rows that were not read whole stay, too, and none may stand there twice
         null_rows += [row for row in unchanged_rows if row.id not in null_ids]
         notes.append(
-            f"{len(rewritten_ids)} of {len(facts)} rows with facts are replaced by {len(new_rows)} in the way "
+            f"{len(rewritten_ids)} of {len(fact_rows)} rows with facts are replaced by {len(new_rows)} in the way "
             f"{names[halved.best]!r}. All other training rows stay, so that the table can be trained on as it is."
         )
         all_rows = (*new_rows, *unchanged_rows)
@@ -158,7 +161,7 @@ class SelfEdits(Miner):
 
     def _make_ways(
         self,
-        facts: Rows,
+        fact_rows: Rows,
         facts_by_row: Sequence[Sequence[Slots]],
         other_rows: Rows,
         question_rows: Rows,
@@ -168,21 +171,21 @@ class SelfEdits(Miner):
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
         all_facts, seed = [fact for row_facts in facts_by_row for fact in row_facts], int(rng.integers(2**31))
         forms = find_forms(other_rows, all_facts, self.forms) if all_facts else []
-        own_edits, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
-        ways = rewrite_in_forms(facts, facts_by_row, [*self.templates, *(form for form, _ in forms)])
-        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own_edits}, question_rows)
+        own_edits, rollouts = write_own_edits(learner, fact_rows, self.instruction, self.samples, self.max_new_tokens, seed)
+        ways = rewrite_in_forms(fact_rows, facts_by_row, [*self.templates, *(form for form, _ in forms)])
+        ways, notes = without_questions({AS_IS_WAY: as_they_stand(fact_rows), **ways, **own_edits}, question_rows)
         forms_described = "; ".join(f"{form!r} of {count} things" for form, count in forms) or "none"
-        summary = f"{len(all_facts)} facts were read in {len(facts)} rows. Forms found in other rows: {forms_described}."
+        summary = f"{len(all_facts)} facts were read in {len(fact_rows)} rows. Forms found in other rows: {forms_described}."
         return ways, rollouts, [summary, *notes]
 
 
-def _fully_rewritten(new_rows: Rows, facts: Rows, found_slots: Sequence[Sequence[Slots]]) -> set[str]:
+def _fully_rewritten(new_rows: Rows, fact_rows: Rows, found_slots: Sequence[Sequence[Slots]]) -> set[str]:
     """Ids of rows all of whose facts were rewritten; of the model's own edits every one."""
     counts = Counter(parents_of(new_rows))
     by_model = new_rows[0].extra["provenance"].find(OWN_WAY) >= 0
     return {
         row.id
-        for row, slots in zip(facts, found_slots, strict=True)
+        for row, slots in zip(fact_rows, found_slots, strict=True)
         if counts[row.id] >= (1 if by_model else max(len(slots), 1))
     }
 

@@ -52,13 +52,13 @@ class Axolotl(Export):
             f"Axolotl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out "
             f"as the weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
             f"{len(mix.corpus):,}. {order_note}",
-            f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.group else 'rows'}: divide "
-            "gradient_accumulation_steps by the number of devices.",
+            f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.num_generations else 'rows'}: "
+            "divide gradient_accumulation_steps by the number of devices.",
         ]
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.objective == "grpo":
             notes.append("GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer.")
-            rollout_settings = {"num_generations": mix.group, "max_completion_length": mix.max_completion_tokens}
+            rollout_settings = {"num_generations": mix.num_generations, "max_completion_length": mix.max_completion_tokens}
             settings["trl"] = {name: size for name, size in rollout_settings.items() if size is not None}
         if mix.chat:
             settings["chat_template"] = "tokenizer_default"
@@ -69,7 +69,7 @@ class Axolotl(Export):
             "dataset_exact_deduplication": False,
             "num_epochs": mix.epochs,
             "max_steps": mix.steps,
-            "micro_batch_size": mix.group or 1,
+            "micro_batch_size": mix.num_generations or 1,
             "gradient_accumulation_steps": mix.batch,
         }
         write_settings(folder / "axolotl.yaml", [*mix.notes, *notes], settings)

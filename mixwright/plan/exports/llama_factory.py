@@ -58,10 +58,10 @@ class LlamaFactory(Export):
             notes.append("Set no `template`: the tokenizer's own chat template is taken, as in the run.")
             settings |= {"mask_history": True} if mix.objective == "sft" else {}
         else:
-            end_note = " The rows end with the end token, which that template lacks." if mix.marks else ""
+            end_note = " The rows end with the end token, which that template lacks." if mix.bos_eos_text else ""
             notes.append(f"The template `empty` leaves plain text as it is, as in the run.{end_note}")
             settings["template"] = "empty"
-            if mix.marks is None:
+            if mix.bos_eos_text is None:
                 notes.append("The model's tokenizer is not known here: put its end token after each answer of these rows.")
         if mix.max_completion_tokens is not None:
             settings["max_new_tokens"] = mix.max_completion_tokens
@@ -75,7 +75,7 @@ class LlamaFactory(Export):
 
 
 def _plain_row(example: Example, mix: Mix) -> dict[str, Any]:
-    start_mark, end_mark = mix.marks or ("", "")
+    start_mark, end_mark = mix.bos_eos_text or ("", "")
     answers = sides_of(example) if mix.objective == "dpo" else {"output": target_of(example)}
     texts = {name: plain(text) + end_mark for name, text in answers.items()}
     return {"instruction": start_mark + plain(example.prompt), **texts}

@@ -72,8 +72,8 @@ class Trl(Export):
             for part in mix.parts
         ]
         settings: dict[str, Any] = {"datasets": sections, "max_steps": mix.steps}
-        settings |= {"per_device_train_batch_size": mix.group or 1, "gradient_accumulation_steps": mix.batch}
-        rollout_settings = {"num_generations": mix.group, "max_completion_length": mix.max_completion_tokens}
+        settings |= {"per_device_train_batch_size": mix.num_generations or 1, "gradient_accumulation_steps": mix.batch}
+        rollout_settings = {"num_generations": mix.num_generations, "max_completion_length": mix.max_completion_tokens}
         settings |= {name: size for name, size in rollout_settings.items() if size is not None}
         write_settings(folder / "mixture.yaml", [*mix.notes, note], settings)
         part_settings = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)

@@ -71,8 +71,8 @@ class Verl(Export):
             data |= {} if mix.max_completion_tokens is None else {"max_response_length": mix.max_completion_tokens}
             actor = {"actor": {"ppo_mini_batch_size": mix.batch}}  # a step of the optimiser for each batch, as planned
             settings |= {"algorithm": {"adv_estimator": "grpo"}, "actor_rollout_ref": actor | model_settings}
-            if mix.group:
-                settings["actor_rollout_ref"]["rollout"] = {"n": mix.group}
+            if mix.num_generations:
+                settings["actor_rollout_ref"]["rollout"] = {"n": mix.num_generations}
             else:
                 notes.append("Set actor_rollout_ref.rollout.n, the completions per prompt: it is 1, and GRPO needs more.")
             command, own_settings = "python3 -m verl.trainer.main_ppo", ("data.val_files", "actor_rollout_ref.model.path")
@@ -100,7 +100,7 @@ def _flatten_settings(settings: Mapping[str, Any], path_prefix: str = "") -> Ite
 
 def _plain_template(mix: Mix) -> str:
     """`PLAIN_TEMPLATE` with what the tokenizer puts before a text."""
-    if mix.marks is None or not mix.marks[0]:
+    if mix.bos_eos_text is None or not mix.bos_eos_text[0]:
         return PLAIN_TEMPLATE
     start_mark = START if mix.prompted else "{{ bos_token }}"
     return PLAIN_TEMPLATE.replace("{{ message", f"{start_mark}{{{{ message", 1)

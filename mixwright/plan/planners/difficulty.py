@@ -23,7 +23,7 @@ from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
 from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.plan.cells import plan_cells, reason_of
 from mixwright.plan.forecast import attainable_gain, forecast
-from mixwright.records import Cell, CellPlan, Measurement, Plan, Stage, TrainingSetup
+from mixwright.records import Cell, CellAssessment, Measurement, Plan, Stage, TrainingSetup
 
 LEVER_REASONS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
@@ -93,7 +93,7 @@ class Difficulty(Planner):
         why |= {f"forecast.{number}.expected": _format_reason(item.task, cell_plans) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), cell_plans, expected, why)
 
-    def _weights(self, cells: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
+    def _weights(self, cells: Sequence[CellAssessment], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""
         floor = min(self.floor, 0.2 / len(counts))
         worth_by_task = {task: _task_worth([cell for cell in cells if cell.task == task]) for task in counts}
@@ -121,12 +121,12 @@ class Difficulty(Planner):
         return as_shares(weights), reasons
 
 
-def _cell_worth(cell: CellPlan) -> float:
+def _cell_worth(cell: CellAssessment) -> float:
     """Room of a cell, 0..1, less where its examples are few."""
     return 4 * attainable_gain(cell) * cell.examples / (cell.examples + HALF_WEIGHT_EXAMPLES)
 
 
-def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
+def _task_worth(cells: Sequence[CellAssessment]) -> tuple[float, str]:
     """Worth of a task in 0..1 and its reason: that of its best reachable or unknown cell."""
     best = max(cells, key=_cell_worth)
     worth, gain = _cell_worth(best), attainable_gain(best)
@@ -137,7 +137,7 @@ def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     return worth, f"worth {worth:.2f} from {best_cell_text}: {reason_of(best)}"
 
 
-def _format_reason(task: str, cells: Sequence[CellPlan]) -> str:
+def _format_reason(task: str, cells: Sequence[CellAssessment]) -> str:
     """How the forecast came about."""
     cells_within_reach = [cell.key for cell in cells if cell.task == task and attainable_gain(cell)]
     if not cells_within_reach:

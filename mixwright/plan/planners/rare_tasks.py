@@ -29,7 +29,7 @@ from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 NO_MIXTURE_HELPS = "rows given to one task are taken from another, so only a wider model or more steps help, and no mixture"
 KEPT_SHARE_LIMITS = (0.1, 1.0)
 """Between these a share that was kept is believed; ratios of small gains go beyond."""
-LEAST_NATURAL_SHARE = 0.1
+MIN_NATURAL_SHARE = 0.1
 """Share of the run, at least, that goes by the data's own shares, so that what is known stays known."""
 BLAME_CAPACITY_FROM_RUNS = 2.0
 """Runs that the needs must amount to before capacity is named."""
@@ -63,7 +63,7 @@ class RareTasks(Planner):
             raise InputError("measurements of the probe retention", "none of these tasks", remedy)
         needs, reasons = self._needs(natural, probed, rows, training)
         total = sum(needs.values())
-        scale = min(1.0, (1 - LEAST_NATURAL_SHARE) / max(total, 1e-9))
+        scale = min(1.0, (1 - MIN_NATURAL_SHARE) / max(total, 1e-9))
         weights = {task: scale * needs[task] + (1 - scale * total) * share for task, share in natural.items()}
         needed_text = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
         summary = f"{needed_text}; the rest goes by the data's own shares"

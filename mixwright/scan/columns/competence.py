@@ -32,7 +32,7 @@ class Competence(Columns):
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("rollouts",)
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         values_by_name = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
         for i, rollouts in enumerate(passes.rollouts):

@@ -29,7 +29,7 @@ class El2n(Columns):
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("target",)
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         means = [np.nan if readings is None else readings.error.mean(dtype=float) for readings in passes.target]
         return {"el2n": np.array(means, dtype=np.float32)}

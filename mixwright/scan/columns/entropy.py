@@ -28,7 +28,7 @@ class Entropy(Columns):
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("target",)
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         means = [np.nan if readings is None else readings.entropy.mean(dtype=float) for readings in passes.target]
         return {"entropy": np.array(means, dtype=np.float32)}

@@ -28,6 +28,6 @@ class Formats(Columns):
     NAMES: ClassVar[Mapping[str, str]] = {"form": "skeleton of the target's text, such as `9 + 9 = 9`"}
     PASSES: ClassVar[tuple[Pass, ...]] = ()
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         return {"form": np.array([skeleton(plain(target_of(row.example))) for row in rows], dtype=object)}

@@ -27,6 +27,6 @@ class Hidden(Columns):
     NAMES: ClassVar[Mapping[str, str]] = {"hidden": "mean of the last hidden states over prompt and target, float16"}
     PASSES: ClassVar[tuple[Pass, ...]] = ("hidden",)
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         return {"hidden": passes.hidden}

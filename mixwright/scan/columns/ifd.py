@@ -32,7 +32,7 @@ class Ifd(Columns):
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("target", "response_only")
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         nll_alone, ifd = np.full((2, len(rows)), np.nan, dtype=np.float32)
         for i, (row, readings, alone_logprobs) in enumerate(zip(rows, passes.target, passes.response_only, strict=True)):

@@ -30,7 +30,7 @@ class Lengths(Columns):
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ()
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         return {
             "n_tokens": np.array([len(row.target) for row in rows], dtype=np.int32),

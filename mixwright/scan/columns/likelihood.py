@@ -43,7 +43,7 @@ class Likelihood(Columns):
         self.share = share
         check_range("columns.likelihood", vars(self), share=(1e-6, 1.0))
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         values_by_name = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
         for i, (row, readings) in enumerate(zip(rows, passes.target, strict=True)):

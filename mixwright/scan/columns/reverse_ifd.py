@@ -34,7 +34,7 @@ class ReverseIfd(Columns):
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("prompt", "prompt_given_target")
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         values_by_name = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
         for i, (alone_logprobs, given_target_logprobs) in enumerate(

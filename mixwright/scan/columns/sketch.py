@@ -32,7 +32,7 @@ class Sketch(Columns):
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("gradients",)
 
-    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         sketches = passes.gradients
         vectors = torch.from_numpy(sketches)  # numpy is slow at float16

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.records import Decision, GroupOutcome, Outcome, PairOutcome, cell_key, to_data
+from mixwright.records import Decision, GroupOutcome, PairOutcome, SFTOutcome, cell_key, to_data
 from mixwright.run.folder import write_json, write_table
 from mixwright.steer.pool import Pool
 
@@ -59,7 +59,7 @@ def group_line(groups: Sequence[GroupOutcome], refused: Collection[str]) -> dict
     }
 
 
-def loss_line(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def loss_line(outcomes: Sequence[SFTOutcome]) -> dict[str, Any]:
     """What examples of SFT showed: nats per target token; nats and tokens per cell; mean drop per task, where known.
 
     Without any example (all overflowed) the loss is None.

@@ -21,7 +21,7 @@ REMEDY = "Name the steering folder of a finished run of the same data, made by t
 
 
 @dataclass(frozen=True)
-class Tape:
+class RecordedRun:
     """What a run drew and did."""
 
     rows: Sequence[int]
@@ -52,7 +52,7 @@ class Tape:
         return actions
 
 
-def read_tape(folder: Path, pool: Pool) -> Tape:
+def read_recorded_run(folder: Path, pool: Pool) -> RecordedRun:
     """What the run in this folder drew, as rows of the pool, and did.
 
     Raises:
@@ -74,11 +74,11 @@ def read_tape(folder: Path, pool: Pool) -> Tape:
         rows.append(row_by_id[draw["example"]])
         if draw["refused"]:
             refused[draw["batch"]].add(draw["example"])
-    return Tape(rows, [frozenset(ids) for ids in refused], lines)
+    return RecordedRun(rows, [frozenset(ids) for ids in refused], lines)
 
 
 def steps_made(folder: Path) -> int:
-    """Optimiser steps that the run in this folder made. Raises InputError as `read_tape` does."""
+    """Optimiser steps that the run in this folder made. Raises InputError as `read_recorded_run` does."""
     return max((int(line["step"]) + 1 for line in _lines(folder)), default=1)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
+from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, PairOutcome, SFTOutcome, Signals, cell_key
 from mixwright.steer.beside.files import (
     DRAWN_AHEAD,
     LOSS_TOKENS,
@@ -30,7 +30,7 @@ from mixwright.steer.beside.reward_range import RewardRange
 from mixwright.steer.pool import Ids, Pool
 
 if TYPE_CHECKING:
-    from mixwright.steer.beside.replay import Tape
+    from mixwright.steer.beside.replay import RecordedRun
     from mixwright.steer.engine import Engine
 
 OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
@@ -48,7 +48,7 @@ NO_BETA_REASON = {
 """Why beta cannot be moved."""
 NOT_SCORED = float("nan")
 """Success of a draw whose group has not come back."""
-MOST_LISTED = 100
+MAX_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
 
 
@@ -185,13 +185,13 @@ class RunSteering:
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.checks: list[str] = []
         """Start-up checks passed."""
-        self.tape: Tape | None = None
+        self.recorded_run: RecordedRun | None = None
         """The run that is served again; None where the engine decides."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
         self.planned = True
         """Whether a plan was given."""
-        self.patience = 0
+        self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
@@ -219,10 +219,11 @@ class RunSteering:
             Example ids whose groups are refused.
 
         Raises:
-            InputError: nothing was scored in `patience` batches in a row.
+            InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
         groups = self._read(step, groups)
-        is_held, signals = self.range.is_learning and self.tape is None, self._signals(step, kl_nats=kl, groups=len(groups))
+        is_held = self.range.is_learning and self.recorded_run is None
+        signals = self._signals(step, kl_nats=kl, groups=len(groups))
         actions = [] if is_held else self._decide(self.range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
@@ -233,7 +234,7 @@ class RunSteering:
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         figures_by_cell = self.engine.snapshot()
-        if len(figures_by_cell) > MOST_LISTED:
+        if len(figures_by_cell) > MAX_LISTED:
             batch_cells = {cell_key(group.task, group.level) for group in groups}
             figures_by_cell = {cell: figures for cell, figures in figures_by_cell.items() if cell in batch_cells}
         cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
@@ -255,8 +256,9 @@ class RunSteering:
             self.note(step, "nothing scored", reason)
             if self.files.write:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, reason)
-        if self.objective == "grpo" and 0 < self.patience <= counts["unscored_in_a_row"]:
-            expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {reason}"
+        if self.objective == "grpo" and 0 < self.max_unscored_batches <= counts["unscored_in_a_row"]:
+            expected = f"a reward in {self.max_unscored_batches} generation batches in a row"
+            got = f"none, up to step {step}: {reason}"
             remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
             raise InputError(expected, got, remedy)
 
@@ -270,7 +272,9 @@ class RunSteering:
                 logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
         return read_groups
 
-    def observe_rows(self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
+    def observe_rows(
+        self, step: int, outcomes: Sequence[SFTOutcome | PairOutcome], rows: int, line: Mapping[str, Any]
+    ) -> None:
         """Hand a step of SFT or DPO to the engine.
 
         Args:
@@ -284,7 +288,7 @@ class RunSteering:
         for outcome in outcomes if self.objective == "sft" else ():
             self._counts[LOSS_TOKENS + outcome.task] += outcome.tokens  # type: ignore[union-attr]
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
-        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MOST_LISTED else ():
+        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MAX_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
 
@@ -410,17 +414,17 @@ class RunSteering:
         self.losses.restore(state["losses"])
         self.range.restore(state["reward_range"])
 
-    def replay_tape(self, tape: Tape) -> None:
+    def replay_recorded_run(self, recorded_run: RecordedRun) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
-        self.tape = tape
-        self.draws.rows.extend(tape.rows)
-        for task, share in drawn_shares(self.pool, tape.rows).items():
-            self._expected[task] = share * len(tape.rows)
+        self.recorded_run = recorded_run
+        self.draws.rows.extend(recorded_run.rows)
+        for task, share in drawn_shares(self.pool, recorded_run.rows).items():
+            self._expected[task] = share * len(recorded_run.rows)
 
-    def _decide(self, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
+    def _decide(self, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], signals: Signals) -> list[Action]:
         """What is to be done about a generation batch; the engine sees it in any case, for the log."""
         actions = self.engine.observe(outcomes, signals)
-        return actions if self.tape is None else self.tape.actions(self.batches, self.beta, self.lr_factor)
+        return actions if self.recorded_run is None else self.recorded_run.actions(self.batches, self.beta, self.lr_factor)
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted_shares().items():
@@ -431,12 +435,12 @@ class RunSteering:
     def _signals(self, step: int, **known: Any) -> Signals:
         return Signals(step, self.beta, self.lr_factor, **known)
 
-    def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
+    def _line(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], rows: int) -> dict[str, Any]:
         self._rows_by_batch.append((step, rows))
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn_by_task = Counter(outcome.task for outcome in outcomes)
         wanted_shares = self.engine.wanted_shares()
-        if len(wanted_shares) > MOST_LISTED:
+        if len(wanted_shares) > MAX_LISTED:
             self.metrics["steering/tasks_drawn"].append(len(drawn_by_task))
             return {
                 "step": step,

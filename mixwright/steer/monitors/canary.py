@@ -31,11 +31,11 @@ from statistics import fmean, stdev
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
 from mixwright.records import Alarm, Signals
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 
 
 @dataclass(kw_only=True, eq=False)
-class Canary(Kept, Monitor):
+class Canary(Checkpointable, Monitor):
     """Compares each fresh canary pass with the first.
 
     Args:
@@ -43,7 +43,7 @@ class Canary(Kept, Monitor):
         min_fall: fall that must also be exceeded, 0..1.
     """
 
-    KEPT = ("_start",)
+    STATE_FIELDS = ("_start",)
 
     standard_errors: float = 2.0
     min_fall: float = 0.05

@@ -28,12 +28,12 @@ from statistics import fmean, stdev
 
 from mixwright.contracts import Monitor
 from mixwright.errors import InputError, check_range
-from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.kept import Kept
+from mixwright.records import Alarm, GroupOutcome, PairOutcome, SFTOutcome, Signals
+from mixwright.steer.checkpointable import Checkpointable
 
 
 @dataclass(kw_only=True, eq=False)
-class Displacement(Kept, Monitor):
+class Displacement(Checkpointable, Monitor):
     """Compares the chosen completions of recent pairs with the reference.
 
     Args:
@@ -44,7 +44,7 @@ class Displacement(Kept, Monitor):
         steps_between_alarms: steps between two alarms of one task.
     """
 
-    KEPT = ("_pairs", "_last_alarm_step")
+    STATE_FIELDS = ("_pairs", "_last_alarm_step")
 
     min_fall: float = 1.0
     standard_errors: float = 3.0
@@ -61,7 +61,7 @@ class Displacement(Kept, Monitor):
         self._pairs: dict[str, list[list[float]]] = {}
         self._last_alarm_step: dict[str, int] = {}
 
-    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome]) -> None:
         """Keep chosen log-ratio and log-ratio difference (nats) of each pair; those that overflowed say nothing."""
         for pair in outcomes:
             if isinstance(pair, PairOutcome):

@@ -33,15 +33,15 @@ from typing import Any
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
 from mixwright.plan.format_forecast import IN_USE_SHARE
-from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.kept import Kept
+from mixwright.records import Alarm, GroupOutcome, PairOutcome, SFTOutcome, Signals
+from mixwright.steer.checkpointable import Checkpointable
 
 GroupCounts = list[list[float]]
 """One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
 
 
 @dataclass(kw_only=True, eq=False)
-class Formats(Kept, Monitor):
+class Formats(Checkpointable, Monitor):
     """Compares recent groups of each task with its first ones.
 
     Args:
@@ -54,7 +54,7 @@ class Formats(Kept, Monitor):
         steps_between_alarms: steps between two alarms of one task.
     """
 
-    KEPT = ("_first", "_watched", "_start", "_recent", "_last_alarm_step")
+    STATE_FIELDS = ("_first", "_watched", "_start", "_recent", "_last_alarm_step")
 
     min_start_share: float = 0.1
     lost_share: float = 0.5
@@ -74,7 +74,7 @@ class Formats(Kept, Monitor):
         self._recent: dict[str, list[GroupCounts]] = {}
         self._last_alarm_step: dict[str, int] = {}
 
-    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome]) -> None:
         """Keep counts and rewards per format; groups without formats or with rewards that overflowed say nothing."""
         for group in outcomes:
             if isinstance(group, GroupOutcome) and group.formats and all(map(math.isfinite, group.rewards)):
@@ -104,15 +104,15 @@ class Formats(Kept, Monitor):
                 continue
             shares_now = [fmean(shares) for shares in shares_of(recent)]
             leader_index = max(range(len(shares_now)), key=lambda format_index: shares_now[format_index])
-            losses = [
-                self._find_loss(start, recent, format_index, leader_index)
+            declines = [
+                self._find_decline(start, recent, format_index, leader_index)
                 for format_index in range(len(watched))
                 if format_index != leader_index
             ]
-            worst_loss = max((loss for loss in losses if loss), default=None)
-            if worst_loss is not None:
+            worst_decline = max((decline for decline in declines if decline), default=None)
+            if worst_decline is not None:
                 self._last_alarm_step[task] = signals.step
-                fall, threshold, advantage, format_index = worst_loss
+                fall, threshold, advantage, format_index = worst_decline
                 name, leader_name = (
                     watched[format_index],
                     watched[leader_index] if leader_index < len(watched) else "other forms",
@@ -126,7 +126,7 @@ class Formats(Kept, Monitor):
                 alarms.append(Alarm("formats", signals.step, task, fall, threshold, message))
         return alarms
 
-    def _find_loss(
+    def _find_decline(
         self, start: Sequence[GroupCounts], recent: Sequence[GroupCounts], format_index: int, leader_index: int
     ) -> tuple[float, float, float, int] | None:
         """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 
 
-class Epochs(Kept):
+class Epochs(Checkpointable):
     """Epochs over each task's examples in a fresh random order.
 
     Args:
@@ -18,7 +18,7 @@ class Epochs(Kept):
         members: pool indices, by task; the same at every call.
     """
 
-    KEPT = ("_seeds", "_places")
+    STATE_FIELDS = ("_seeds", "_places")
 
     def __init__(self, tasks: int, members: Callable[[int], np.ndarray]) -> None:
         self._members = members

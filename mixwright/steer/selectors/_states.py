@@ -169,7 +169,7 @@ class CellStates:
         low = self._ledger.kappa(wilson(wins * trial_weights, tries * trial_weights, Z_PROVISIONAL)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         returned, confirmed, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
-        for name in CellEvidence.KEPT:
+        for name in CellEvidence.STATE_FIELDS:
             getattr(self.evidence, name)[returned] = getattr(trial, name)[returned]
         self._ledger.answers.forget(returned[self.state[returned] == LUCKY])
         goes_on = failed[self.state[failed] == LUCKY]
@@ -184,7 +184,7 @@ class CellStates:
 
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next re-evaluation of these cells with nothing."""
-        for name in CellEvidence.KEPT:
+        for name in CellEvidence.STATE_FIELDS:
             getattr(self._trial, name)[cells] = 0
 
     def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:

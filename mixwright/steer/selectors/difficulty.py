@@ -28,11 +28,11 @@ import numpy as np
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
-from mixwright.records import GroupOutcome, Outcome, PairOutcome
+from mixwright.records import GroupOutcome, PairOutcome, SFTOutcome
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
-MOST_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
-MOST_TASKS_SHOWN = 5
+MAX_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
+MAX_TASKS_SHOWN = 5
 """Tasks that a remark names."""
 OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "weight_below": (1e-9, 1)}
 OPTION_LIMITS |= dict.fromkeys(("explore", "weight_above", "pilot_share", "review_share", "lucky_kappa"), (0, 1))
@@ -86,7 +86,7 @@ class Difficulty(Selector):
         self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, cells_of_task in zip(scene.pool.tasks, cells, strict=True) if len(cells_of_task) < 2]
 
-    def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    def draw_weight(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
         correlation = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
@@ -110,7 +110,7 @@ class Difficulty(Selector):
             picked[positions] = rng.choice(self._ledger.task_members(task), len(positions))
         return picked
 
-    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome]) -> None:
         """Move the cells' states."""
         self._states.observe(step, [outcome for outcome in outcomes if isinstance(outcome, GroupOutcome)])
 
@@ -123,11 +123,11 @@ class Difficulty(Selector):
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
         all_cells = np.arange(len(ledger.sizes))
         wins, losses = self._states.evidence.beta(all_cells)
-        if len(tasks) <= MOST_POSTERIOR_SAMPLES:
-            weights = self.worth(rng.beta(wins[cells], losses[cells]), cells)
+        if len(tasks) <= MAX_POSTERIOR_SAMPLES:
+            weights = self.draw_weight(rng.beta(wins[cells], losses[cells]), cells)
         else:
-            success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
-            weights = self.worth(success, all_cells)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
+            success = rng.beta(wins, losses, (MAX_POSTERIOR_SAMPLES, len(wins)))
+            weights = self.draw_weight(success, all_cells)[draws[:, None] % MAX_POSTERIOR_SAMPLES, cells]
         weights = np.cumsum(weights * self._size_weights[tasks], axis=1)
         column = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(column, cells.shape[1] - 1)]
@@ -150,8 +150,8 @@ class Difficulty(Selector):
         """Which tasks are drawn evenly."""
         if not self._even:
             return {}
-        more_text = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
-        names_text = ", ".join(self._even[:MOST_TASKS_SHOWN])
+        more_text = f" and {len(self._even) - MAX_TASKS_SHOWN} more tasks" if len(self._even) > MAX_TASKS_SHOWN else ""
+        names_text = ", ".join(self._even[:MAX_TASKS_SHOWN])
         return {
             "even": f"rows of {names_text}{more_text} are drawn evenly: a task of one cell shows no difficulty to choose by"
         }

@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.selectors._epochs import Epochs
 
 
-class EqualLevels(Kept, Selector):
+class EqualLevels(Checkpointable, Selector):
     """Epochs over each task's levels, and through each level's examples, in fresh random orders."""
 
-    KEPT = ("_cells", "_rows")
+    STATE_FIELDS = ("_cells", "_rows")
 
     def begin(self, scene: Scene) -> None:
         """Start before the first pass of each task and level."""

@@ -6,7 +6,7 @@ from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, TrialResult
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.text import NO_VALUE_SIGN, count, format_change
+from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change, format_count
 from mixwright.verdict.rules.evidence import headline_arm, read_outcome, trial_of
 
 RATIO_SUFFIX = ".ratio"
@@ -22,8 +22,10 @@ def arm_suffix(run: RunFolder) -> str:
 def describe_run(run: RunFolder) -> str:
     """What run a page is of: its folder, and the size of its trial."""
     result = trial_of(run)
-    trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
-    return f"{run.path.resolve().name}{trial}"
+    name = run.path.resolve().name
+    if not result:
+        return name
+    return f"{name} · trial of {format_count(len(result.arms), 'arm')} over {format_count(len(result.seeds), 'seed')}"
 
 
 def before_after_caption(run: RunFolder) -> str:

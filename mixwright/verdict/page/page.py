@@ -69,7 +69,7 @@ def _template() -> Template:
         "percent": text.percent,
         "points": text.points,
         "between": text.format_interval,
-        "amount": text.amount,
+        "format_value": text.format_value,
         "change": text.format_signed,
         "unit": lambda claims: READINGS[claims.outcome].unit,
         "level": text.format_level,

@@ -14,12 +14,20 @@ from mixwright.estimates.readings import READINGS
 from mixwright.records import ClaimKind
 from mixwright.verdict.page import blocks as kinds
 from mixwright.verdict.page.blocks import Block, Claims, Table, Tone
-from mixwright.verdict.page.text import NO_VALUE_SIGN, amount, cell_name, format_interval, format_signed, percent, to_line
+from mixwright.verdict.page.text import (
+    NO_VALUE_SIGN,
+    cell_name,
+    format_interval,
+    format_signed,
+    format_value,
+    percent,
+    to_line,
+)
 from mixwright.verdict.rules.claims import format_kind
 
 STYLE_BY_TONE: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
 STYLE_BY_KIND: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
-MOST_TABLE_ROWS = 40
+MAX_TABLE_ROWS = 40
 """Rows of a table."""
 
 
@@ -85,16 +93,16 @@ def _claims_table(block: Claims) -> Rich:
     for claim in block.claims:
         difference = claim.difference
         name = cell_name(to_line(claim.task), claim.level, whole_task=claim.whole)
-        after = (amount(claim.after, unit), format_signed(difference.value, unit), format_interval(difference, unit))
+        after = (format_value(claim.after, unit), format_signed(difference.value, unit), format_interval(difference, unit))
         after_cells = after if difference.n > 0 else (NO_VALUE_SIGN,) * 3
-        row = (name, amount(claim.before, unit), *after_cells, format_kind(claim.kind, block.outcome))
+        row = (name, format_value(claim.before, unit), *after_cells, format_kind(claim.kind, block.outcome))
         table.add_row(*(Text(text, style=STYLE_BY_KIND.get(claim.kind, "")) for text in row))
     return table
 
 
 def _block_table(block: Table) -> Rich:
-    table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
-    for row in block.rows[:MOST_TABLE_ROWS]:
+    table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MAX_TABLE_ROWS
+    for row in block.rows[:MAX_TABLE_ROWS]:
         table.add_row(*(Text(to_line(text)) for text in row))
     table.caption = f"{hidden_rows} more rows on the page" if hidden_rows > 0 else None
     return table

@@ -52,7 +52,7 @@ def points(difference: float) -> str:
     return text.replace("-", MINUS_SIGN) if value else "0"
 
 
-def amount(value: float | None, unit: str) -> str:
+def format_value(value: float | None, unit: str) -> str:
     """A value in its unit: shares as percent, counts with thousands, others with 3 digits."""
     if value is None:
         return "censored"
@@ -65,11 +65,11 @@ def format_signed(value: float, unit: str) -> str:
     """A difference in its unit, signed: shares in points."""
     if unit == "share":
         return points(value)
-    text = amount(abs(value), unit)
+    text = format_value(abs(value), unit)
     return text if text == "0" else ("+" if value > 0 else MINUS_SIGN) + text
 
 
-def format_amount(value: float, unit: str) -> str:
+def format_magnitude(value: float, unit: str) -> str:
     """The size of a difference in its unit, without it: shares in points."""
     return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
 
@@ -128,7 +128,7 @@ def words_for(measured_name: str) -> str:
     return ", ".join([name_by_first_word.get(first_word, "D" if first_word == "dependence" else first_word), *other_words])
 
 
-def count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """`1 cell`, `3 cells`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 

@@ -21,7 +21,7 @@ from mixwright.records import Example, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.skeleton import skeleton
 from mixwright.verdict.page.answers import is_right, pair_answers
-from mixwright.verdict.page.text import count
+from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import file_version
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 
@@ -336,8 +336,8 @@ class FormTakeover:
     @property
     def sentence(self) -> str:
         """`58 of 58 answers of 4 tasks now look like answers of ticket`, without a full stop."""
-        tasks_text = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
-        items_text = count(self.items, "answer")
+        tasks_text = self.changes[0].task if len(self.changes) == 1 else format_count(len(self.changes), "task")
+        items_text = format_count(self.items, "answer")
         return f"{self.answers_with_form:,} of {items_text} of {tasks_text} now look like answers of {self.other_task}"
 
 

@@ -45,7 +45,7 @@ from mixwright.verdict.rules.recommendation import (
 )
 from mixwright.verdict.rules.spared import claim_key, collect_changes
 
-MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
+LARGEST_CELL_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
 LEFT_OUT_SETTING = "tasks left out, nothing to grade"
 """The same of tasks that no grader can judge."""
@@ -118,10 +118,10 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
     )
 
 
-def _find_any_right(comparisons: Iterable[Sides], decoding: Outcome) -> tuple[bool, bool]:
+def _find_any_right(comparisons: Iterable[Sides], outcome: Outcome) -> tuple[bool, bool]:
     """Whether any answer was right, and whether any was by the declared decoding; true where none is known."""
     checkpoints = [scores for sides in comparisons for side in sides for scores in side]
-    if decoding not in GRADED_OUTCOMES or not checkpoints:
+    if outcome not in GRADED_OUTCOMES or not checkpoints:
         return True, True
     is_any_right = {
         name: any(
@@ -129,7 +129,7 @@ def _find_any_right(comparisons: Iterable[Sides], decoding: Outcome) -> tuple[bo
         )
         for name in GRADED_OUTCOMES
     }
-    return any(is_any_right.values()), is_any_right[decoding]
+    return any(is_any_right.values()), is_any_right[outcome]
 
 
 def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
@@ -144,11 +144,11 @@ def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]
     ]
     has_both_arms = {EQUAL_SHARES_ARM, UNIFORM_ARM} <= set(result.references)
     sides = evidence.paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM) if has_both_arms else None
-    change = estimate_change(*sides, decoding=result.decoding) if sides else None
+    change = estimate_change(*sides, outcome=result.decoding) if sides else None
     if change is not None:
-        word = change_word(change, margin=result.margin) if change.success.seeds >= MIN_SEEDS else "cannot tell"
-        difference = clip_interval(change.success, reading.unit)
-        contrasts.append(Contrast(EQUAL_SHARES_ARM, UNIFORM_ARM, word, difference, change.success.detectable()))
+        word = change_word(change, margin=result.margin) if change.estimate.seeds >= MIN_SEEDS else "cannot tell"
+        difference = clip_interval(change.estimate, reading.unit)
+        contrasts.append(Contrast(EQUAL_SHARES_ARM, UNIFORM_ARM, word, difference, change.estimate.detectable()))
     return tuple(contrasts)
 
 
@@ -160,12 +160,12 @@ def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int 
         if not is_primary or (lever and effect.arm != lever):
             continue
         sides = evidence.paired_scores(run, effect.arm, effect.against)
-        change = estimate_change(*sides, decoding=result.decoding) if sides else None
-        if change is None or change.success.seeds < 2:
+        change = estimate_change(*sides, outcome=result.decoding) if sides else None
+        if change is None or change.estimate.seeds < 2:
             return None
         target_difference = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
         effect_seeds = seeds_for(
-            change.success, seed_differences(result, effect.name, effect.arm, effect.against), target_difference
+            change.estimate, seed_differences(result, effect.name, effect.arm, effect.against), target_difference
         )
         if effect_seeds is None:
             return None
@@ -175,25 +175,25 @@ def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int 
 
 def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     """What the rule sees of two checkpoints."""
-    decoding, gate_question, settings = evidence.read_outcome(run), read_question(run), _read_settings(run)
-    change = estimate_change(*sides, decoding=decoding)
+    outcome, gate_question, settings = evidence.read_outcome(run), read_question(run), _read_settings(run)
+    change = estimate_change(*sides, outcome=outcome)
     if change is None:
         return None
     gate = check_gate(run, gate_question) if gate_question is not None else None
-    if decoding in ("greedy", "sampled") and gate_question is None:
-        gate = check_mastered(*sides, decoding=decoding)
+    if outcome in ("greedy", "sampled") and gate_question is None:
+        gate = check_mastered(*sides, decoding=outcome)
     reading, unjudged_tasks, (any_right, right_as_declared) = (
-        READINGS[decoding],
-        find_unjudged_tasks(sides, decoding),
-        _find_any_right([sides], decoding),
+        READINGS[outcome],
+        find_unjudged_tasks(sides, outcome),
+        _find_any_right([sides], outcome),
     )
     damaged, other_damage = _split_damage(read_claims(run), gate)
     tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named_by_user else None
     takeovers = group_takeovers(
         form_change for form_change in form_changes_of(run) if tasks is None or form_change.task in tasks
     )
-    items_by_cell, detectable_change = Counter(item[:2] for item in change.items), change.success.detectable()
-    target_change = NO_CHANGE_MARGIN if detectable_change > NO_CHANGE_MARGIN else max(abs(change.success.value), 0.01)
+    items_by_cell, detectable_change = Counter(item[:2] for item in change.items), change.estimate.detectable()
+    target_change = NO_CHANGE_MARGIN if detectable_change > NO_CHANGE_MARGIN else max(abs(change.estimate.value), 0.01)
     items_needed = gate.items_needed if gate else None
     # one item shows no spread, and fewer than MIN_ITEMS are never judged
     if not items_needed and math.isfinite(detectable_change):
@@ -208,7 +208,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         right=any_right,
         any_right=right_as_declared,
         word=change_word(change),
-        difference=clip_interval(change.success, reading.unit),
+        difference=clip_interval(change.estimate, reading.unit),
         detectable=detectable_change,
         gate=gate.outcome if gate else "cannot tell",
         protected=len(gate.cells) if gate else 0,
@@ -219,12 +219,12 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         items_needed=items_needed or None,
         aim=target_change,
         pace=_read_number(settings, PACE_SETTING),
-        all_items_measured=0 < _read_number(settings, MOST_ROWS_SETTING) <= _read_number(settings, "items"),
+        all_items_measured=0 < _read_number(settings, LARGEST_CELL_ROWS_SETTING) <= _read_number(settings, "items"),
         cut=max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0),
         outcome=reading.title,
         unit=reading.unit,
         lower_is_better=reading.sign < 0,
-        graded=decoding in GRADED_OUTCOMES,
+        graded=outcome in GRADED_OUTCOMES,
         margin=gate.mean_margin if gate else NO_CHANGE_MARGIN,
         asked=gate_question is not None,
         named=gate is not None and gate.named_by_user,

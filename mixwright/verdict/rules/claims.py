@@ -27,14 +27,14 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
-from mixwright.verdict.page.text import cell_name, count, join_words, percent, points
+from mixwright.verdict.page.text import cell_name, format_count, join_words, percent, points
 from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, read_outcome
 from mixwright.verdict.rules.gate_asked import read_question
 
 Cell = tuple[str, float | None]
-MOST_CELLS_NAMED = 8
+MAX_CELLS_NAMED = 8
 """Cells that a line names."""
-MOST_CLAIMS_OPEN = 5
+MAX_CLAIMS_OPEN = 5
 """Claims of one kind that stay open on the page."""
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token by which former answers, or targets, must be shown to have become less likely.
@@ -91,39 +91,39 @@ class CellComparison:
 
 _RECENT_COMPARISONS: list[tuple[object, Sides, list[CellComparison]]] = []
 """The comparisons made last, with what they were made of: claims, the gate and several sections ask for the same."""
-MOST_RECENT_COMPARISONS = 8
+MAX_RECENT_COMPARISONS = 8
 
 
-def compare_cells(sides: Sides, decoding: Outcome) -> list[CellComparison]:
+def compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
     """Every cell that both sides have, and every task of several levels, with its word; kept for the last few sides."""
     score_counts = [
         [(id(scores), {name: len(values) for name, values in scores.scores.items()}) for scores in side] for side in sides
     ]
-    key = (decoding, score_counts)
+    key = (outcome, score_counts)
     for known_key, _, compared in _RECENT_COMPARISONS:
         if known_key == key:
             return list(compared)
-    compared = _compare_cells(sides, decoding)
+    compared = _compare_cells(sides, outcome)
     _RECENT_COMPARISONS.append((key, (tuple(sides[0]), tuple(sides[1])), compared))
-    del _RECENT_COMPARISONS[:-MOST_RECENT_COMPARISONS]
+    del _RECENT_COMPARISONS[:-MAX_RECENT_COMPARISONS]
     return list(compared)
 
 
-def _compare_cells(sides: Sides, decoding: Outcome) -> list[CellComparison]:
-    candidates = list(_compare_parts(sides, decoding))
+def _compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
+    candidates = list(_compare_parts(sides, outcome))
     judged_changes = {
         candidate_index: candidate[3]
         for candidate_index, candidate in enumerate(candidates)
         if len(candidate[3].items) >= MIN_ITEMS
     }
-    gains_over_chance = [_estimate_gain_over_chance(sides[1], change.items, decoding) for change in judged_changes.values()]
+    gains_over_chance = [_estimate_gain_over_chance(sides[1], change.items, outcome) for change in judged_changes.values()]
     words = change_words(list(judged_changes.values()), above=gains_over_chance)
-    adjusted_p_values = holm([change.success.p for change in judged_changes.values()])
+    adjusted_p_values = holm([change.estimate.p for change in judged_changes.values()])
     judgements = dict(zip(judged_changes, zip(words, adjusted_p_values, gains_over_chance, strict=True), strict=True))
-    compared, solved = [], _find_solved_tasks(sides, decoding)
+    compared, tasks_with_any_right = [], _find_tasks_with_any_right(sides, outcome)
     for candidate_index, (task, level, is_whole_task, change) in enumerate(candidates):
         word, adjusted_p, gain_over_chance = judgements.get(candidate_index, ("cannot tell", None, None))
-        any_right, is_above_chance = task in solved, gain_over_chance is not None and gain_over_chance.low > 0
+        any_right, is_above_chance = task in tasks_with_any_right, gain_over_chance is not None and gain_over_chance.low > 0
         swapped, dependence = (
             estimate if math.isfinite(estimate.value) else None for estimate in (change.swapped, change.dependence)
         )
@@ -146,7 +146,7 @@ def _compare_cells(sides: Sides, decoding: Outcome) -> list[CellComparison]:
     return compared
 
 
-def _find_solved_tasks(sides: Sides, outcome: Outcome) -> set[str]:
+def _find_tasks_with_any_right(sides: Sides, outcome: Outcome) -> set[str]:
     """Tasks of which some answer was right on either side; every task where answers are not graded."""
     checkpoints = [scores for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES:
@@ -158,19 +158,19 @@ def _find_solved_tasks(sides: Sides, outcome: Outcome) -> set[str]:
 def find_unjudged_tasks(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
     """Tasks that both sides have and of which no answer was right on either."""
     shared = set.intersection(*({task for scores in side for task in _list_tasks([scores])} for side in sides))
-    return tuple(sorted(shared - _find_solved_tasks(sides, outcome)))
+    return tuple(sorted(shared - _find_tasks_with_any_right(sides, outcome)))
 
 
-def _compare_parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
+def _compare_parts(sides: Sides, outcome: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
     before, after = map(split_by_task, sides)
     for task in sorted(before.keys() & after.keys()):
-        task_change = estimate_change(before[task], after[task], decoding=decoding)
+        task_change = estimate_change(before[task], after[task], outcome=outcome)
         if task_change is None:
             continue
         levels = sorted({item[1] for item in task_change.items}, key=lambda level: -math.inf if level is None else level)
         for level in levels:
             cell_change = estimate_change(
-                before[task], after[task], decoding=decoding, included=lambda item, cell_level=level: item[1] == cell_level
+                before[task], after[task], outcome=outcome, included=lambda item, cell_level=level: item[1] == cell_level
             )
             if cell_change is not None:
                 yield task, level, False, cell_change
@@ -226,9 +226,9 @@ def judge(run: RunFolder) -> list[Claim]:
     Raises:
         InputError: a table of measurements is broken, or of an earlier version.
     """
-    decoding = read_outcome(run)
-    claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
-    is_gated = decoding == "loss" and not headline_arm(run) and read_question(run) is not None
+    outcome = read_outcome(run)
+    claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, outcome, arm)]
+    is_gated = outcome == "loss" and not headline_arm(run) and read_question(run) is not None
     return _apply_gate_rule(claims, read_former_answers(run)) if is_gated else claims
 
 
@@ -290,10 +290,10 @@ def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
     return f"its own former answers to {tasks} became far less likely, by {nats_range} nats a token"
 
 
-def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
+def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
-    claims = [_make_claim(comparison, sides, decoding, arm) for comparison in compare_cells(sides, decoding)]
-    return claims + _make_unmeasured_claims(find_missing_cells(sides), sides[0], decoding, arm)
+    claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compare_cells(sides, outcome)]
+    return claims + _make_unmeasured_claims(find_missing_cells(sides), sides[0], outcome, arm)
 
 
 def find_missing_cells(sides: Sides) -> list[Cell]:
@@ -305,22 +305,22 @@ def find_missing_cells(sides: Sides) -> list[Cell]:
     )
 
 
-def _make_claim(comparison: CellComparison, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    items, kind, seeds = comparison.change.items, KIND_BY_WORD[comparison.word], comparison.change.success.seeds
-    before, after = (float(np.mean([scores.column(READINGS[decoding].column, items) for scores in side])) for side in sides)
+def _make_claim(comparison: CellComparison, sides: Sides, outcome: Outcome, arm: str) -> Claim:
+    items, kind, seeds = comparison.change.items, KIND_BY_WORD[comparison.word], comparison.change.estimate.seeds
+    before, after = (float(np.mean([scores.column(READINGS[outcome].column, items) for scores in side])) for side in sides)
     chance = chance_level(sides[1], items)
-    evidence = f"{count(seeds, 'seed')} x " * (seeds > 1) + f"{count(len(items), 'item')}, paired"
+    evidence = f"{format_count(seeds, 'seed')} x " * (seeds > 1) + f"{format_count(len(items), 'item')}, paired"
     if len(items) < MIN_ITEMS:
         evidence += f"; fewer than {MIN_ITEMS} items"
     elif kind == "cannot tell":
         evidence += f"; {_explain_undecided(comparison, chance, before)}"
     return Claim(
-        kind, comparison.task, comparison.level, before, after, to_interval(comparison.change.success, decoding), evidence,
+        kind, comparison.task, comparison.level, before, after, to_interval(comparison.change.estimate, outcome), evidence,
         arm=arm,
         swapped=to_interval(comparison.swapped) if comparison.swapped is not None else None,
         dependence=to_interval(comparison.dependence) if comparison.dependence is not None else None,
         chance=chance.value if chance is not None else 0.0,
-        detectable=comparison.change.success.detectable(comparison.family_size),
+        detectable=comparison.change.estimate.detectable(comparison.family_size),
         adjusted_p=comparison.adjusted_p,
         whole=comparison.is_whole_task,
         items=len(items),
@@ -329,7 +329,7 @@ def _make_claim(comparison: CellComparison, sides: Sides, decoding: Outcome, arm
 
 def _explain_undecided(comparison: CellComparison, chance: Interval | None, before: float) -> str:
     """Why nothing is claimed about a part that was measured; success before bounds what could be seen."""
-    success_change, reading = comparison.change.success, READINGS[comparison.change.outcome]
+    success_change, reading = comparison.change.estimate, READINGS[comparison.change.outcome]
     if not comparison.any_right:
         return NO_ANSWER
     has_sign = success_change.low > 0 or success_change.high < 0
@@ -344,7 +344,8 @@ def _explain_undecided(comparison: CellComparison, chance: Interval | None, befo
     if success_change.low > 0 and significant and comparison.change.outcome in GRADED_OUTCOMES:
         return f"{movement}, but whether by skill or by the commonest answer is not shown"
     if has_sign:
-        return f"{movement}, but this is not significant after correction over {count(comparison.family_size, 'claim')}"
+        claims_text = format_count(comparison.family_size, "claim")
+        return f"{movement}, but this is not significant after correction over {claims_text}"
     detectable, unit = success_change.detectable(comparison.family_size), reading.unit
     if unit == "share" and detectable > max(before, 1 - before):
         return f"too few items to see any change from {percent(before)}"
@@ -352,21 +353,21 @@ def _explain_undecided(comparison: CellComparison, chance: Interval | None, befo
     return f"a change of {size_text} would be seen in 4 of 5 cases"
 
 
-def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Outcome) -> Estimate | None:
-    """Success after minus what the chance rule earns, of the same items and decoding; a loss has no chance level."""
-    if READINGS[decoding].unit != "share":
+def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item], outcome: Outcome) -> Estimate | None:
+    """Success after minus what the chance rule earns, of the same items and outcome; a loss has no chance level."""
+    if READINGS[outcome].unit != "share":
         return None
     gains = np.array(
-        [scores.column(READINGS[decoding].column, items) - scores.column(CHANCE_MEASUREMENT, items) for scores in after]
+        [scores.column(READINGS[outcome].column, items) - scores.column(CHANCE_MEASUREMENT, items) for scores in after]
     )
     cell_numbers = {cell: cell_index for cell_index, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
     return estimate_crossed(gains, [cell_numbers[item[:2]] for item in items])
 
 
-def _make_unmeasured_claims(cells: Sequence[Cell], before: Sequence[ItemScores], decoding: Outcome, arm: str) -> list[Claim]:
+def _make_unmeasured_claims(cells: Sequence[Cell], before: Sequence[ItemScores], outcome: Outcome, arm: str) -> list[Claim]:
     values_by_cell: dict[Cell, list[float]] = {cell: [] for cell in cells}
     for scores in before if cells else ():
-        for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
+        for item, value in scores.scores.get(READINGS[outcome].column, {}).items():
             if item[:2] in values_by_cell:
                 values_by_cell[item[:2]].append(value)
     evidence, unknown = "not measured after on the same items", Interval(0.0, -1.0, 1.0, 0)
@@ -391,7 +392,7 @@ def explain_undecided(claims: Collection[Claim], seeds: int) -> str:
         return f"Nothing is judged with fewer than {MIN_SEEDS} seeds, and there were {seeds}."
     judged = [claim for claim in claims if not has_too_few_items(claim)]
     undecided = sum(claim.kind == "cannot tell" for claim in judged)
-    return f"{undecided} of {count(len(judged), 'claim')} cannot be decided by these items." if undecided else ""
+    return f"{undecided} of {format_count(len(judged), 'claim')} cannot be decided by these items." if undecided else ""
 
 
 def has_too_few_items(claim: Claim) -> bool:
@@ -405,10 +406,10 @@ def format_not_judged(claims: Collection[Claim]) -> str:
     if not small_claims:
         return ""
     names = [cell_name(claim.task, claim.level) for claim in small_claims]
-    more_text = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
+    more_text = f" and {len(names) - MAX_CELLS_NAMED} more" if len(names) > MAX_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
-    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more_text}"
-    return f"{count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
+    listed = f"{', '.join(names[:MAX_CELLS_NAMED])}{more_text}"
+    return f"{format_count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
 
 
 def sort_cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
@@ -425,6 +426,6 @@ def format_family(claims: Collection[Claim]) -> str:
         return ""
     return (
         "With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept below 2.5 %: each "
-        f"word with a sign (learnt, damaged ...) is corrected by Holm over {count(judged, 'claim')}, by the largest p value "
-        "of all that it rests on. The intervals shown are of single claims, 95 % each."
+        f"word with a sign (learnt, damaged ...) is corrected by Holm over {format_count(judged, 'claim')}, by the largest "
+        "p value of all that it rests on. The intervals shown are of single claims, 95 % each."
     )

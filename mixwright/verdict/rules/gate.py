@@ -203,17 +203,17 @@ def check_protected(
         return item[:2] in compared_cells and (mean_items is None or item in mean_items)
 
     z = Z if look is None else look.z()
-    change = estimate_change(before, after, decoding=decoding, weigh="cells", included=counts_in_mean, added=z)
+    change = estimate_change(before, after, outcome=decoding, weigh="cells", included=counts_in_mean, pseudo_quantile=z)
     losses_that_decide = (*cells, *damaged_tasks, *(() if named_by_user else unprotected_losses))
     is_damaged, is_safe = (
         any(_is_shown_damaged(cell, look) for cell in losses_that_decide),
         not any(cell.is_damaged for cell in losses_that_decide),
     )
     mean_change = dependence = items_needed = None
-    if change is not None and math.isfinite(change.success.value):
+    if change is not None and math.isfinite(change.estimate.value):
         mean_change, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
-            for estimate in (change.success, _estimate_dependence(change, (before, after), z))
+            for estimate in (change.estimate, _estimate_dependence(change, (before, after), z))
         )
         dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
         is_above_margin, all_measured = mean_change.low > -mean_margin, len(item_counts) == len(cells)
@@ -276,7 +276,7 @@ def _make_cell_loss(task: str, level: float | None, comparison: CellComparison |
     return CellLoss(
         task,
         level,
-        comparison.change.success,
+        comparison.change.estimate,
         comparison.adjusted_p,
         comparison.dependence,
         comparison.word,
@@ -290,7 +290,7 @@ def _estimate_dependence(change: Change, sides: tuple[Side, Side], z: float) -> 
         return change.dependence
     column = READINGS[change.outcome].column + SWAPPED_SUFFIX
     known = set(change.items).intersection(*(scores.scores.get(column, {}) for side in sides for scores in side))
-    found = estimate_change(*sides, decoding=change.outcome, weigh="cells", included=known, added=z)
+    found = estimate_change(*sides, outcome=change.outcome, weigh="cells", included=known, pseudo_quantile=z)
     return change.dependence if found is None else found.dependence
 
 
@@ -299,7 +299,7 @@ def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, 
     change = None if look is None or cell.change is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
     if look is None or change is None:
         return cell
-    success, dependence = (look.with_look_interval(estimate) for estimate in (change.success, change.dependence))
+    success, dependence = (look.with_look_interval(estimate) for estimate in (change.estimate, change.dependence))
     success = replace(success, low=max(success.low, -1.0), high=min(success.high, 1.0))
     return replace(cell, change=success, dependence=dependence if math.isfinite(dependence.value) else None)
 
@@ -309,7 +309,7 @@ def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellLoss, decoding: 
     if sides is None:
         return None
     return estimate_change(
-        *sides, decoding=decoding, included=lambda item: cell.is_whole_task or item[1] == cell.level, added=z
+        *sides, outcome=decoding, included=lambda item: cell.is_whole_task or item[1] == cell.level, pseudo_quantile=z
     )
 
 
@@ -348,9 +348,9 @@ def _excludes_limit(
     z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
     change = _estimate_cell_change(sides_by_task, cell, decoding, z)
     estimates = (
-        [estimate for estimate in (change.success, change.dependence) if math.isfinite(estimate.value)] if change else []
+        [estimate for estimate in (change.estimate, change.dependence) if math.isfinite(estimate.value)] if change else []
     )
-    return all(excludes_cell_loss(estimate.value, estimate.error, estimate.freedom, confidence) for estimate in estimates)
+    return all(excludes_cell_loss(estimate.value, estimate.error, estimate.df, confidence) for estimate in estimates)
 
 
 def check_mastered(

@@ -41,7 +41,7 @@ def check_gate(run: RunFolder, question: GateQuestion) -> GateResult:
     for cell in [*protected, *(cell for cell in comparison_by_cell if cell not in protected_cells)]:
         comparison, former_answers = comparison_by_cell.get(cell), former_by_task.get(cell[0])
         is_judged = comparison is not None and comparison.adjusted_p is not None
-        loss_rise = claims.to_interval(comparison.change.success, "loss") if comparison is not None and is_judged else None
+        loss_rise = claims.to_interval(comparison.change.estimate, "loss") if comparison is not None and is_judged else None
         is_damaged = claims.is_shown_damaged(
             loss_rise, former_answers, learnt=comparison is not None and comparison.word == "improves"
         )

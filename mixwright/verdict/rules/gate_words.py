@@ -9,7 +9,7 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN, ROUND_MARGINS, smallest_excluded
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
-from mixwright.verdict.page.text import count, format_bounds, format_p, percent, points
+from mixwright.verdict.page.text import format_bounds, format_count, format_p, percent, points
 from mixwright.verdict.rules.gate import EXIT_PASSED, CellLoss, GateResult
 
 
@@ -37,7 +37,7 @@ def _format_answer(result: GateResult) -> str:
         )
     if result.mean is None:
         return f"no protected cell was measured on {MIN_ITEMS} items both before and after"
-    mean_text = f"mean over {count(len(result.cells), 'protected cell')} {_format_with_items(result.mean)}"
+    mean_text = f"mean over {format_count(len(result.cells), 'protected cell')} {_format_with_items(result.mean)}"
     if result.outcome == "passed":
         margin_text = f"a mean loss of {100 * result.mean_margin:g} points"
         if result.cell_loss_limit is None:
@@ -62,7 +62,7 @@ def _format_change(estimate: Estimate) -> str:
 
 
 def _format_with_items(estimate: Estimate) -> str:
-    return f"{_format_change(estimate)}, {count(estimate.items, 'item')}"
+    return f"{_format_change(estimate)}, {format_count(estimate.items, 'item')}"
 
 
 def format_look(result: GateResult) -> list[str]:
@@ -90,7 +90,7 @@ def _group_lines(result: GateResult) -> list[str]:
     sizes = [cell.change.items for cell in result.cells if cell.change is not None]
     if result.margin is None or not sizes:
         return []
-    smallest_margin, items = smallest_excluded(sizes), count(sum(sizes), "item")
+    smallest_margin, items = smallest_excluded(sizes), format_count(sum(sizes), "item")
     case = "in about nine of ten cases in which nothing was lost and a fifth of the answers changes"
     if smallest_margin is None:
         return [f"{items} can exclude no mean loss of {100 * ROUND_MARGINS[-1]:g} points or less {case}"]
@@ -146,7 +146,7 @@ def _too_small_lines(result: GateResult) -> list[str]:
     """Cells that could not be protected, and why."""
     return [
         f"{cell_key(*cell.cell)}: {percent(cell.before)} before, and not protected: one item in {ONE_IN_DECIDES} decides "
-        f"what is, {cell.deciding} of its {count(cell.items, 'item')}, and fewer than {MIN_ITEMS} do not; measure "
+        f"what is, {cell.deciding} of its {format_count(cell.items, 'item')}, and fewer than {MIN_ITEMS} do not; measure "
         f"about {MIN_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
         for cell in result.too_small
     ]

@@ -13,7 +13,7 @@ from mixwright.measure.notes import WARNING_CUT_SHARE
 from mixwright.records import RunManifest, Selection
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verdict.page.blocks import Code
-from mixwright.verdict.page.text import count, percent
+from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommendation, TrialBasis
 
 DEFAULT_COMMAND = "mixwright run run.yaml"
@@ -147,7 +147,7 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
             Code(f"{measured_text} measured: add about {rows_per_cell:,} rows per task and level to it", longer_command),
         ]
     minutes = math.ceil((items_needed or 0) * basis.cells * basis.pace / 60)
-    price = f", about {count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
+    price = f", about {format_count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
     gated_command = command if "--gate" in words else f"{command} --gate"
     step_by_advice = {
         "no gain": ("Leave the model before as it is, or ask the same of a later checkpoint", command),

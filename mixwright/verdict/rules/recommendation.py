@@ -16,7 +16,7 @@ from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.page.blocks import Tone
-from mixwright.verdict.page.text import count, format_amount, format_cell, join_words, with_verb
+from mixwright.verdict.page.text import format_cell, format_count, format_magnitude, join_words, with_verb
 from mixwright.verdict.rules.spared import ClaimKey, claim_key, format_spared
 
 FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"
@@ -216,26 +216,26 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     spared_text = format_spared(loss_names, basis.changes, other_arms, basis.margin, lower=basis.lower_is_better)
     spared_text = f" ({spared_text})" if spared_text else ""
     lever_contrasts = [contrast for contrast in basis.contrasts if contrast.arm == basis.lever]
-    gain_sizes = join_words([format_amount(contrast.difference.value, basis.unit) for contrast in lever_contrasts])
+    gain_sizes = join_words([format_magnitude(contrast.difference.value, basis.unit) for contrast in lever_contrasts])
     against = join_words([contrast.against for contrast in lever_contrasts])
     better_arms = join_words([contrast.against for contrast in lever_contrasts if contrast.word == "worsens"])
     harm = f"a higher {basis.outcome}" if basis.lower_is_better else "a loss"
     better_word, unit = "lower" if basis.lower_is_better else "better", format_unit(basis.unit)
     gain = f"{basis.outcome} is {better_word} by {gain_sizes} {unit} than with {against}"
-    margin = f"{format_amount(basis.margin, basis.unit)} {unit}"
+    margin = f"{format_magnitude(basis.margin, basis.unit)} {unit}"
     gains_verb = (
         f"gains {margin}"
         if basis.graded
         else f"{'lowers' if basis.lower_is_better else 'raises'} {basis.outcome} by {margin}"
     )
-    drawn_text = f" in {count(basis.steps, 'step')}" if basis.steps else ""
+    drawn_text = f" in {format_count(basis.steps, 'step')}" if basis.steps else ""
     if basis.steps and basis.draws and basis.rows:
-        drawn_text += f", which drew {count(basis.draws, 'time')} from {count(basis.rows, 'training row')}"
+        drawn_text += f", which drew {format_count(basis.draws, 'time')} from {format_count(basis.rows, 'training row')}"
     sentence_by_advice = {
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
-        "too few seeds": f"Cannot tell: {count(basis.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
-        f"take {basis.seeds_needed or 8} seeds.",
+        "too few seeds": f"Cannot tell: {format_count(basis.seeds, 'seed')}, and nothing is judged with fewer than "
+        f"{MIN_SEEDS}; take {basis.seeds_needed or 8} seeds.",
         "stop": f"Stop: {with_verb([f'task {task}' for task in basis.damaged_everywhere()])} being damaged by every arm "
         f"({join_words(basis.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
@@ -265,14 +265,15 @@ def _format_seeds(basis: TrialBasis) -> str:
     detectable = max((contrast.detectable for contrast in contrasts), default=0.0)
     if not detectable:
         return "Cannot tell: nothing was compared."
-    size_text = f"{format_amount(detectable, basis.unit)} {format_unit(basis.unit)}"
+    size_text = f"{format_magnitude(detectable, basis.unit)} {format_unit(basis.unit)}"
     cannot_tell_text = (
-        f"Cannot tell: {count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of {size_text}"
+        f"Cannot tell: {format_count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of "
+        f"{size_text}"
     )
     if basis.seeds_needed is not None:
         return f"{cannot_tell_text}; take {basis.seeds_needed} seeds."
     more_than = f" than the {basis.items:,} there are" if basis.all_items_measured else ""
-    margin = format_amount(basis.margin, basis.unit)
+    margin = format_magnitude(basis.margin, basis.unit)
     return f"{cannot_tell_text}, and more seeds alone would not see one of {margin}; take more held-out items{more_than}."
 
 
@@ -401,7 +402,7 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     name, unit, difference = basis.after, format_unit(basis.unit), basis.difference.value
     word_better, word_worse = ("lower", "higher") if basis.lower_is_better else ("better", "worse")
     direction = word_better if difference >= 0 else word_worse
-    change_text = f"{basis.outcome} is {direction} by {format_amount(difference, basis.unit)} {unit}"
+    change_text = f"{basis.outcome} is {direction} by {format_magnitude(difference, basis.unit)} {unit}"
     worse_text = {
         "worsens": change_text,
         "commonest": "it gives the commonest answer more often, which is no skill",
@@ -421,7 +422,7 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     others_text = (
         f". Not named, and damaged: {join_words(_name_cells(basis.damage_elsewhere))}" if basis.damage_elsewhere else ""
     )
-    safe_text = f"a mean loss of {format_amount(basis.margin, 'share')} points on what was {protected_word} is excluded"
+    safe_text = f"a mean loss of {format_magnitude(basis.margin, 'share')} points on what was {protected_word} is excluded"
     safe_text = (safe_text if basis.protected else "nothing was mastered before that could be lost") + others_text
     if basis.named and basis.tasks_without_right_answer:
         safe_text += (
@@ -457,7 +458,7 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
         else f"{name} may replace the model before: {change_text}. Whether its answers are right is not known: none was "
         "graded.",
         "no gain": f"Nothing is gained by {name}: {basis.outcome} changed by less than "
-        f"{format_amount(NO_CHANGE_MARGIN, basis.unit)} {unit}.",
+        f"{format_magnitude(NO_CHANGE_MARGIN, basis.unit)} {unit}.",
         "cannot tell": _format_items(basis),
     }
     return sentence_by_advice[advice]
@@ -471,13 +472,13 @@ def _name_cells(claims: Sequence[Claim]) -> list[str]:
 def _format_items(basis: PairBasis) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
     unit, remedy = format_unit(basis.unit), "add rows to it" if basis.all_items_measured else "take more items"
-    items = "one item" if basis.items == 1 else count(basis.items, "item")
+    items = "one item" if basis.items == 1 else format_count(basis.items, "item")
     if basis.all_items_measured:
         items = "the only item of the file" if basis.items == 1 else f"all {items} of the file"
     largest_possible = 1.0 if basis.unit == "share" else math.inf
     if basis.items < MIN_ITEMS or not basis.detectable < largest_possible:
         return f"Cannot tell: {items} {'is' if basis.items == 1 else 'are'} too few to see any change; {remedy}."
-    size, aim = (format_amount(value, basis.unit) for value in (basis.detectable, basis.aim))
+    size, aim = (format_magnitude(value, basis.unit) for value in (basis.detectable, basis.aim))
     cannot_tell_text = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
     if not basis.items_needed:
         return f"{cannot_tell_text}; {remedy}."

@@ -14,7 +14,7 @@ from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import count, format_bounds, format_p, format_signed, join_words, to_line
+from mixwright.verdict.page.text import format_bounds, format_count, format_p, format_signed, join_words, to_line
 from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, group_takeovers
 
 WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {
@@ -34,7 +34,7 @@ FAULT_FEATURES: tuple[Feature, ...] = ("empty", "cut", "prompt copied", "one ans
 KEPT_CHANGE_NATS, LOST_CHANGE_NATS = (-0.08, 0.22), (-7.45, -2.89)
 """Least and largest change of former answers, nats a token: five tasks beside tool calls on seeds 100 to 102 of the demo
 (SmolLM2-135M-Instruct, 30 answers a task), trained by the plan, and on tool calls alone, which leaves none of the five."""
-MOST_TASKS_NAMED, MOST_CHARACTERS_SHOWN = 4, 60
+MAX_TASKS_NAMED, MAX_CHARACTERS_SHOWN = 4, 60
 """Tasks that a line names, and characters of an answer that are shown."""
 
 
@@ -70,25 +70,25 @@ def _form_blocks(changes: Sequence[FormChange]) -> list[Block]:
             words_for_one, words_for_several = WORDS_BY_FEATURE[feature]
             is_single = len(same_feature) == 1
             feature_text = words_for_one.format(_format_pattern(same_feature[0])) if is_single else words_for_several
-            counts_text = "; ".join(_name_first(counts, f"and {count(len(counts) - MOST_TASKS_NAMED, 'more task')}"))
+            counts_text = "; ".join(_name_first(counts, f"and {format_count(len(counts) - MAX_TASKS_NAMED, 'more task')}"))
             blocks.append(Paragraph(f"Answers that are {feature_text}: {counts_text}.", "caution", "Form of answers"))
     if reported:
         features: list[Feature] = list(dict.fromkeys(form_change.feature for form_change in reported))
         features_text = ", ".join(WORDS_BY_FEATURE[kind][1] for kind in features)
         table = _change_table("Form of answers, what changed", reported)
-        return [*blocks, Fold(f"Form of answers: {count(len(reported), 'change')} ({features_text})", (table,))]
-    summary = f"Form of answers: none of {count(len(changes), 'test')} shows a change"
+        return [*blocks, Fold(f"Form of answers: {format_count(len(reported), 'change')} ({features_text})", (table,))]
+    summary = f"Form of answers: none of {format_count(len(changes), 'test')} shows a change"
     return [Fold(summary, (_change_table("Form of answers, changes that are not shown", changed),))] if changed else []
 
 
 def _name_first(names: list[str], more_template: str) -> list[str]:
-    """The first `MOST_TASKS_NAMED`, and a word on how many more there are."""
-    unnamed = len(names) - MOST_TASKS_NAMED
-    return [*names[:MOST_TASKS_NAMED], *([more_template.format(unnamed)] if unnamed > 0 else [])]
+    """The first `MAX_TASKS_NAMED`, and a word on how many more there are."""
+    unnamed = len(names) - MAX_TASKS_NAMED
+    return [*names[:MAX_TASKS_NAMED], *([more_template.format(unnamed)] if unnamed > 0 else [])]
 
 
 def _format_pattern(form_change: FormChange) -> str:
-    return to_line(form_change.pattern, limit=MOST_CHARACTERS_SHOWN)
+    return to_line(form_change.pattern, limit=MAX_CHARACTERS_SHOWN)
 
 
 def _former_blocks(run: RunFolder) -> list[Block]:
@@ -100,7 +100,7 @@ def _former_blocks(run: RunFolder) -> list[Block]:
         f"{-task_answers.change:.2g} [{-task_answers.high:.2g}, {-task_answers.low:.2g}] in {task_answers.task}"
         for task_answers in fallen
     ]
-    falls_text = join_words(_name_first(falls, count(len(falls) - MOST_TASKS_NAMED, "more task")))
+    falls_text = join_words(_name_first(falls, format_count(len(falls) - MAX_TASKS_NAMED, "more task")))
     kept_range, lost_range = (format_bounds(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
     text = (
         f"Its own former answers became less likely, in nats a token, by {falls_text}. For scale, in one model of 135 "
@@ -121,7 +121,8 @@ def _former_blocks(run: RunFolder) -> list[Block]:
     columns = ("task", "answers", "tokens", "before", "change", "95 % interval")
     table = Table("Log-probability of former answers, nats a token", columns, rows, (1, 2, 3, 4))
     warnings: list[Block] = [Paragraph(text, "caution", "Former answers")] if fallen else []
-    return [*warnings, Fold(f"Likelihood of former answers: {count(len(answers), 'task')}", (table,))] if answers else []
+    summary = f"Likelihood of former answers: {format_count(len(answers), 'task')}"
+    return [*warnings, Fold(summary, (table,))] if answers else []
 
 
 def _change_table(caption: str, changes: Sequence[FormChange]) -> Table:

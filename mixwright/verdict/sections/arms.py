@@ -18,12 +18,12 @@ from mixwright.verdict.page.arm_words import effect_word, format_effect, format_
 from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.page.text import (
     NO_VALUE_SIGN,
-    amount,
-    count,
-    format_amount,
     format_change,
+    format_count,
+    format_magnitude,
     format_p,
     format_signed,
+    format_value,
     percent,
     words_for,
 )
@@ -49,9 +49,9 @@ class Arms(Section):
         roles = f"References: {', '.join(result.references) or 'none'}. Nulls: {', '.join(result.nulls) or 'none ran'}."
         if result.ablations:
             roles += f" Ablations, the plan without one part: {', '.join(result.ablations)}."
-        margin_text = f"{format_amount(result.margin, unit)} {format_unit(unit)}"
+        margin_text = f"{format_magnitude(result.margin, unit)} {format_unit(unit)}"
         chart_note = f" Dots are seeds; changes inside the shaded strip, {margin_text} either way, do not matter."
-        text = f"{count(len(result.seeds), 'seed')}, paired; {format_outcome(result.decoding)}. {roles}{chart_note}"
+        text = f"{format_count(len(result.seeds), 'seed')}, paired; {format_outcome(result.decoding)}. {roles}{chart_note}"
         judgement_rows = [
             (
                 judgement.arm,
@@ -74,7 +74,7 @@ class Arms(Section):
             for effect in result.by_task
         ]
         task_columns = ("task", "number", "arm", "against", "difference", "p")
-        rollouts_text = ", ".join(f"{arm} {amount(rollouts, 'rollouts')}" for arm, rollouts in result.rollouts.items())
+        rollouts_text = ", ".join(f"{arm} {format_value(rollouts, 'rollouts')}" for arm, rollouts in result.rollouts.items())
         rollouts_text = f"Rollouts charged, measuring and canaries included: {rollouts_text or 'none'}."
         targets = ", ".join(f"{words_for(name)} {percent(value)}" for name, value in result.target.items())
         return [
@@ -169,7 +169,7 @@ def _raw_table(result: TrialResult) -> Table:
     has_rollouts = any(row.value for row in result.rows if row.name == ROLLOUTS_NUMBER)
     rows = [row for row in result.rows if has_rollouts or row.name != ROLLOUTS_NUMBER]
     names = list(dict.fromkeys(row.name for row in rows))
-    values = {(row.arm, row.seed, row.name): amount(row.value, row.unit) for row in rows}
+    values = {(row.arm, row.seed, row.name): format_value(row.value, row.unit) for row in rows}
     branches = dict.fromkeys((row.arm, row.seed) for row in result.rows)
     cells = [(arm, str(seed), *(values.get((arm, seed, name), NO_VALUE_SIGN) for name in names)) for arm, seed in branches]
     columns = ("arm", "seed", *map(words_for, names))

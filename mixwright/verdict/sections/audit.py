@@ -16,13 +16,13 @@ from mixwright.contracts import Section
 from mixwright.records import Interval, Observation, cell_key
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import count, format_share
+from mixwright.verdict.page.text import format_count, format_share
 from mixwright.verdict.rules.cells import chance_levels
 from mixwright.verdict.rules.spared import ClaimKey
 
-MOST_OBSERVATIONS_SHOWN = 200
+MAX_OBSERVATIONS_SHOWN = 200
 """Observations that a table shows; the others are counted."""
-MOST_ERRORS_OPEN = 4
+MAX_ERRORS_OPEN = 4
 """Errors that stay open per file."""
 SEVERITIES = ("error", "warning", "info")
 
@@ -45,7 +45,7 @@ class AuditSection(Section):
             levels = {} if name else chance_levels(run)
             observations = [_with_chance_level(observation, levels) for observation in read_list(path, Observation)]
             observations.sort(key=lambda observation: SEVERITIES.index(observation.severity))
-            open_errors = [observation for observation in observations if observation.severity == "error"][:MOST_ERRORS_OPEN]
+            open_errors = [observation for observation in observations if observation.severity == "error"][:MAX_ERRORS_OPEN]
             for observation in open_errors:
                 check_text = f"{observation.check} in {observation.task}" if observation.task else observation.check
                 errors.append(Paragraph(f"{prefix}{check_text}: {observation.message} {observation.remedy}".strip(), "bad"))
@@ -64,10 +64,10 @@ def _fold_observations(prefix: str, observations: list[Observation]) -> Block:
             observation.message,
             observation.remedy,
         )
-        for observation in observations[:MOST_OBSERVATIONS_SHOWN]
+        for observation in observations[:MAX_OBSERVATIONS_SHOWN]
     ]
     counts = Counter(observation.severity for observation in observations)
-    summary = ", ".join(count(counts[word], word) for word in SEVERITIES if counts[word])
+    summary = ", ".join(format_count(counts[word], word) for word in SEVERITIES if counts[word])
     table = Table("Observations of the audit", ("severity", "check", "task", "seen", "what", "remedy"), rows)
     hidden_count = len(observations) - len(rows)
     rest_note = Paragraph(f"{hidden_count:,} more observations stand in the audit's JSON file." if hidden_count else "")

@@ -21,13 +21,13 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import interleave_groups, is_right, make_pair, read_answers
 from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, read_three_checkpoints
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Texts
-from mixwright.verdict.page.text import count, percent
+from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.claims import claims_between
 from mixwright.verdict.rules.evidence import Sides, read_outcome
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_asked import read_question
 
-MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
+MAX_PAIRS_OPEN, MAX_PAIRS_SHOWN = 2, 24
 
 
 class BesideSection(Section):
@@ -40,7 +40,7 @@ class BesideSection(Section):
         checkpoints = read_three_checkpoints(run)
         if checkpoints is None:
             return []
-        decoding = read_outcome(run)
+        outcome = read_outcome(run)
         start_name, beside_name, after_name = checkpoints.names
         items = [item for item in read_answers(run.path / "completions.parquet") if BESIDE_NAME in item]
         right_before = [item for item in items if is_right(item["before"])]
@@ -50,43 +50,43 @@ class BesideSection(Section):
             f"Of the greedy answers that were right before, {after_name} kept {len(kept_by_after):,} that {beside_name} "
             f"lost, and lost {lost_by_after:,} that {beside_name} kept."
         )
-        examples = interleave_groups(kept_by_after, lambda item: item["before"]["task"] or "")[:MOST_PAIRS_SHOWN]
+        examples = interleave_groups(kept_by_after, lambda item: item["before"]["task"] or "")[:MAX_PAIRS_SHOWN]
         pairs = tuple(make_pair(item, (start_name, after_name), {BESIDE_NAME: beside_name}) for item in examples)
         examples_text = f"answers that {beside_name} lost and {after_name} kept"
-        caption = f"Success per task, {decoding}; loss and gain: significant against {start_name}, by Holm's correction"
+        caption = f"Success per task, {outcome}; loss and gain: significant against {start_name}, by Holm's correction"
         return [
-            Paragraph(_format_gates(run, checkpoints, decoding), lead=f"{beside_name} and {after_name} beside {start_name}"),
-            Table(caption, ("task", "items", start_name, beside_name, after_name), _task_rows(checkpoints, decoding), (1,)),
+            Paragraph(_format_gates(run, checkpoints, outcome), lead=f"{beside_name} and {after_name} beside {start_name}"),
+            Table(caption, ("task", "items", start_name, beside_name, after_name), _task_rows(checkpoints, outcome), (1,)),
             Paragraph(counts_text),
-            Texts(f"A{examples_text[1:]}", pairs[:MOST_PAIRS_OPEN]),
+            Texts(f"A{examples_text[1:]}", pairs[:MAX_PAIRS_OPEN]),
             Fold(
-                f"{len(pairs) - MOST_PAIRS_OPEN} more {examples_text}",
-                (Texts(f"More {examples_text}", pairs[MOST_PAIRS_OPEN:]),),
+                f"{len(pairs) - MAX_PAIRS_OPEN} more {examples_text}",
+                (Texts(f"More {examples_text}", pairs[MAX_PAIRS_OPEN:]),),
             ),
         ]
 
 
-def _format_gates(run: RunFolder, checkpoints: ThreeCheckpoints, decoding: Outcome) -> str:
+def _format_gates(run: RunFolder, checkpoints: ThreeCheckpoints, outcome: Outcome) -> str:
     """What the gate says of both, by the same question; else how many items are compared."""
     question = read_question(run)
-    items = f"{count(len(shared_items(*checkpoints.other, checkpoints.after[1])), 'item')} measured for all three."
-    if question is None or decoding not in ("greedy", "sampled"):
+    items = f"{format_count(len(shared_items(*checkpoints.other, checkpoints.after[1])), 'item')} measured for all three."
+    if question is None or outcome not in ("greedy", "sampled"):
         return items
     other_outcome, after_outcome = (
-        check_sides(sides, decoding, question).outcome for sides in (checkpoints.other, checkpoints.after)
+        check_sides(sides, outcome, question).outcome for sides in (checkpoints.other, checkpoints.after)
     )
     outcomes = f"{checkpoints.names[1]} {other_outcome}, of {checkpoints.names[2]} {after_outcome}"
     return f"The gate says of {outcomes}, by the same items and margin; {items}"
 
 
-def _task_rows(checkpoints: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
-    columns = [_success_after(sides, decoding) for sides in (checkpoints.other, checkpoints.after)]
+def _task_rows(checkpoints: ThreeCheckpoints, outcome: Outcome) -> list[tuple[str, ...]]:
+    columns = [_success_after(sides, outcome) for sides in (checkpoints.other, checkpoints.after)]
     tasks: dict[str, list[Item]] = defaultdict(list)
     for item in shared_items(*checkpoints.other, checkpoints.after[1]):
         tasks[item[0]].append(item)
     rows = []
     for task, items in sorted(tasks.items()):
-        start = float(np.mean([scores.column(READINGS[decoding].column, items) for scores in checkpoints.after[0]]))
+        start = float(np.mean([scores.column(READINGS[outcome].column, items) for scores in checkpoints.after[0]]))
         rows.append(
             (
                 task,
@@ -98,10 +98,10 @@ def _task_rows(checkpoints: ThreeCheckpoints, decoding: Outcome) -> list[tuple[s
     return rows
 
 
-def _success_after(sides: Sides, decoding: Outcome) -> dict[str, str]:
+def _success_after(sides: Sides, outcome: Outcome) -> dict[str, str]:
     """Success after per task, and in words whether it changed."""
     tasks: dict[str, list[Claim]] = defaultdict(list)
-    for claim in claims_between(sides, decoding):
+    for claim in claims_between(sides, outcome):
         tasks[claim.task].append(claim)
     task_claims = {
         task: claims[0] if len(claims) == 1 else next((task_claim for task_claim in claims if task_claim.whole), None)

@@ -14,7 +14,7 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import Outcome
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
-from mixwright.verdict.page.text import count, format_level, format_share
+from mixwright.verdict.page.text import format_count, format_level, format_share
 from mixwright.verdict.rules.cells import PageCell, cells_of
 from mixwright.verdict.rules.claims import format_kind, format_not_judged, has_too_few_items, leading_claims, read_claims
 from mixwright.verdict.rules.evidence import arm_branches, headline_arm, read_outcome
@@ -58,7 +58,8 @@ class Competence(Section):
             changed_claims = tuple(claim for claim in arm_claims if claim.kind in ("learnt", "damaged"))
             learnt = sum(claim.kind == "learnt" for claim in changed_claims)
             text = (
-                f"Arm {arm}: {learnt} learnt, {len(changed_claims) - learnt} damaged, of {count(len(arm_claims), 'claim')}"
+                f"Arm {arm}: {learnt} learnt, {len(changed_claims) - learnt} damaged, of "
+                f"{format_count(len(arm_claims), 'claim')}"
             )
             if arm_claims:
                 blocks.append(

@@ -15,10 +15,10 @@ from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import interleave_groups, make_pair, read_answers
 from mixwright.verdict.page.blocks import Block, Fold, Pair, Paragraph, Texts
-from mixwright.verdict.page.text import count
+from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import leading_folders
 
-MOST_OPEN, MOST_SHOWN = 4, 24
+MAX_OPEN, MAX_SHOWN = 4, 24
 
 
 class Completions(Section):
@@ -35,8 +35,9 @@ class Completions(Section):
             return []
         counts = Counter(map(_kind, pairs))
         text = (
-            f"Of {count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} changed "
-            f"at the same score, {counts['same']} the same. The examples are chosen because they changed, not at random."
+            f"Of {format_count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} "
+            f"changed at the same score, {counts['same']} the same. The examples are chosen because they changed, not at "
+            "random."
         )
         gained_pairs, lost_pairs, changed_pairs, same_pairs = (
             interleave_groups([pair for pair in pairs if _kind(pair) == kind], lambda pair: pair.title)
@@ -45,12 +46,12 @@ class Completions(Section):
         rescored = [
             pair for pair_of_kinds in zip_longest(gained_pairs, lost_pairs) for pair in pair_of_kinds if pair is not None
         ]
-        shown_pairs = tuple([*rescored, *changed_pairs, *same_pairs][:MOST_SHOWN])
-        more_texts = Texts("More examples", shown_pairs[MOST_OPEN:])
+        shown_pairs = tuple([*rescored, *changed_pairs, *same_pairs][:MAX_SHOWN])
+        more_texts = Texts("More examples", shown_pairs[MAX_OPEN:])
         return [
             Paragraph(text),
-            Texts("Examples", shown_pairs[:MOST_OPEN]),
-            Fold(f"{len(shown_pairs) - MOST_OPEN} more examples", (more_texts,)),
+            Texts("Examples", shown_pairs[:MAX_OPEN]),
+            Fold(f"{len(shown_pairs) - MAX_OPEN} more examples", (more_texts,)),
         ]
 
 

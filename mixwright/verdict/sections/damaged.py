@@ -14,10 +14,10 @@ from mixwright.estimates.readings import READINGS
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import arm_suffix, before_after_caption
 from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
-from mixwright.verdict.page.text import amount, cell_name, count
+from mixwright.verdict.page.text import cell_name, format_count, format_value
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
-    MOST_CLAIMS_OPEN,
+    MAX_CLAIMS_OPEN,
     explain_undecided,
     format_family,
     format_kind,
@@ -48,8 +48,8 @@ class Damaged(Section):
             (
                 cell_name(small_claim.task, small_claim.level),
                 str(small_claim.items),
-                amount(small_claim.before, unit),
-                amount(small_claim.after, unit),
+                format_value(small_claim.before, unit),
+                format_value(small_claim.after, unit),
             )
             for small_claim in claims
             if has_too_few_items(small_claim) and not small_claim.whole
@@ -67,10 +67,12 @@ class Damaged(Section):
         undecided_text = f" Damage is not excluded: {explain_undecided(claims, count_seeds(run))}" if undecided else ""
         return [
             Paragraph("" if losses else _format_no_damage(run) + undecided_text),
-            Claims(caption, tuple(losses[:MOST_CLAIMS_OPEN]), outcome),
+            Claims(caption, tuple(losses[:MAX_CLAIMS_OPEN]), outcome),
             Fold(format_not_judged(claims), (table,)),
-            folded_claims(f"{len(losses) - MOST_CLAIMS_OPEN} more", caption, losses[MOST_CLAIMS_OPEN:], outcome),
-            folded_claims(f"Cannot tell: {count(len(undecided), 'claim')}", "Cannot tell, and why", undecided, outcome),
+            folded_claims(f"{len(losses) - MAX_CLAIMS_OPEN} more", caption, losses[MAX_CLAIMS_OPEN:], outcome),
+            folded_claims(
+                f"Cannot tell: {format_count(len(undecided), 'claim')}", "Cannot tell, and why", undecided, outcome
+            ),
             folded_claims(
                 f"{word[:1].upper()}{word[1:]}: {len(unchanged)}", f"The whole interval shows {word}", unchanged, outcome
             ),

@@ -16,10 +16,10 @@ from typing import Any
 from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder, read_json_lines
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import NO_VALUE_SIGN, count
+from mixwright.verdict.page.text import NO_VALUE_SIGN, format_count
 from mixwright.verdict.rules.evidence import arm_branches, headline_arm
 
-MOST_GROUPS_OPEN = 12
+MAX_GROUPS_OPEN = 12
 """Groups that stay open."""
 MEANING_BY_PREFIX = {
     "refuse.": "refuse.X says what the gates answered for groups of cell X: refused groups do not teach, admitted ones do.",
@@ -65,12 +65,12 @@ class Decisions(Section):
         decision_count, alarm_count = (
             sum(len(decisions) for _, decisions in groups_of_kind) for groups_of_kind in (changes, alarms)
         )
-        seeds_text = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
-        rare_changes = changes[MOST_GROUPS_OPEN:]
+        seeds_text = f" over {format_count(len(files), 'seed')} of arm {arm}" if arm else ""
+        rare_changes = changes[MAX_GROUPS_OPEN:]
         return [
-            Paragraph(f"{count(decision_count, 'decision')} and {count(alarm_count, 'alarm')}{seeds_text}."),
+            Paragraph(f"{format_count(decision_count, 'decision')} and {format_count(alarm_count, 'alarm')}{seeds_text}."),
             _table("Alarms", alarms),
-            _table("Decisions", changes[:MOST_GROUPS_OPEN]),
+            _table("Decisions", changes[:MAX_GROUPS_OPEN]),
             Fold(f"{len(rare_changes)} more kinds", (_table("Rarer decisions", rare_changes),)),
             *(
                 Paragraph(text)

@@ -30,25 +30,25 @@ class Decomposition(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """The first reference open, the others folded; of a plain before and after, one table."""
         result, arm = trial_of(run), headline_arm(run)
-        decoding = result.decoding if result else read_outcome(run)
+        outcome = result.decoding if result else read_outcome(run)
         other_references = [name for name in result.references if name != arm] if result else []
         sides = {
             f"{arm} against {name}": arm_sides for name in other_references if (arm_sides := paired_scores(run, arm, name))
         }
         if not sides and (plain_sides := leading_sides(run)):
             sides = {"After against before": plain_sides}
-        tables = [table for name, arm_sides in sides.items() if (table := _table(name, arm_sides, decoding)).rows]
+        tables = [table for name, arm_sides in sides.items() if (table := _table(name, arm_sides, outcome)).rows]
         if not tables:
             return []
         return [Terms(("S", "D")), tables[0], *(Fold(table.caption, (table,)) for table in tables[1:])]
 
 
-def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
+def _table(name: str, sides: Sides, outcome: Outcome) -> Table:
     rows = []
-    for comparison in compare_cells(sides, decoding):
-        estimates = (comparison.change.success, comparison.swapped, comparison.dependence)
+    for comparison in compare_cells(sides, outcome):
+        estimates = (comparison.change.estimate, comparison.swapped, comparison.dependence)
         changes = (format_change(to_interval(estimate) if estimate is not None else None) for estimate in estimates)
         if len(items := comparison.change.items) >= MIN_ITEMS:
             cell = cell_name(comparison.task, comparison.level, whole_task=comparison.is_whole_task)
             rows.append((cell, str(len(items)), *changes, format_word(comparison.word)))
-    return Table(f"{name}: change in points, success {decoding}", COLUMNS, rows, (1, 2, 3, 4))
+    return Table(f"{name}: change in points, success {outcome}", COLUMNS, rows, (1, 2, 3, 4))

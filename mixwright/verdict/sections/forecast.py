@@ -39,13 +39,13 @@ class ForecastSection(Section):
         bars, rows = [], []
         for forecast in (task_forecast for task_forecast in plan.forecast if task_forecast.name == SUCCESS_COLUMN):
             task_items = [item for item in sides[1][0].items if item[0] == forecast.task]
-            change = estimate_change(*sides, decoding="sampled", weigh="cells", included=task_items)
+            change = estimate_change(*sides, outcome="sampled", weigh="cells", included=task_items)
             if change is None:
                 continue
             after = fmean(mean_score(scores, SUCCESS_COLUMN, change.items, by="cells") for scores in sides[1])
             word = "below" if after < forecast.low else "above" if after > forecast.high else "inside"
             expected_range = f"{percent(forecast.expected)} ({percent(forecast.low)} to {percent(forecast.high)})"
-            change_text = format_change(to_interval(change.success))
+            change_text = format_change(to_interval(change.estimate))
             bars.append(ForestRow(forecast.task, forecast.expected, forecast.low, forecast.high, (after,), word))
             rows.append((forecast.task, percent(forecast.before), expected_range, percent(after), change_text, word))
         if not rows:

@@ -18,7 +18,7 @@ from mixwright.records import Forecast
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.skeleton import FORM_SHARE_NAME_PREFIX, OTHER_FORMS
 from mixwright.verdict.page.blocks import Block, Paragraph, Table
-from mixwright.verdict.page.text import count, percent
+from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.evidence import leading_folders, plan_of
 
 Shares = dict[str, dict[str, float]]
@@ -59,7 +59,7 @@ class FormatsSection(Section):
                     expected_by_guess + wins.total() / len(forecasts_of_task),
                 )
             rows += [_form_row(forecast, winner, wins, shares) for forecast in forecasts_of_task]
-        text = f"{count(len(expected), 'task')} had a choice of formats; undecided before the run: {undecided}."
+        text = f"{format_count(len(expected), 'task')} had a choice of formats; undecided before the run: {undecided}."
         if runs:
             text += f" The predicted format became the commonest in {hits} of {runs} runs; "
             text += f"a guess would be right in {expected_by_guess:.1f}."

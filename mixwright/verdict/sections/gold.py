@@ -19,7 +19,7 @@ from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
 from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns, mean_score, shared_items
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fact, Paragraph, Table
-from mixwright.verdict.page.text import count, format_change, format_interval, percent, points
+from mixwright.verdict.page.text import format_change, format_count, format_interval, percent, points
 from mixwright.verdict.rules.evidence import Sides, leading_sides, read_outcome
 
 ABOUT = (
@@ -67,14 +67,14 @@ def _gold_row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tup
         for side in sides
     )
     plain_change = (
-        estimate_change(*sides, decoding="greedy", weigh="items", included=lambda item: item[0] in tasks) if greedy else None
+        estimate_change(*sides, outcome="greedy", weigh="items", included=lambda item: item[0] in tasks) if greedy else None
     )
     adjusted = (
         adjusted_change(sides[0][0], sides[1][0], plain_change.items)
         if plain_change is not None and len(sides[0]) == 1
         else None
     )
-    changes = (probability_change.success, plain_change.success if plain_change else None, adjusted)
+    changes = (probability_change.estimate, plain_change.estimate if plain_change else None, adjusted)
     change_texts = (format_change(change.interval if change is not None else None) for change in changes)
     return name, f"{len(probability_change.items):,}", percent(before), percent(after), *change_texts
 
@@ -89,7 +89,7 @@ def read_tasks(sides: Sides) -> list[str]:
 def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
     """After minus before over what was read of these tasks, each item counted once; None where nothing was."""
     before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
-    return estimate_change(before, after, decoding="gold", weigh="items", included=lambda item: item[0] in tasks)
+    return estimate_change(before, after, outcome="gold", weigh="items", included=lambda item: item[0] in tasks)
 
 
 def gold_fact(sides: Sides) -> list[Fact]:
@@ -98,7 +98,7 @@ def gold_fact(sides: Sides) -> list[Fact]:
     probability_change = gold_change(sides, tasks) if tasks else None
     if probability_change is None:
         return []
-    interval = probability_change.success.interval
-    items_text = count(len(probability_change.items), "item")
+    interval = probability_change.estimate.interval
+    items_text = format_count(len(probability_change.items), "item")
     note = f"{format_interval(interval)}; {items_text} of {join_some(tasks)}, read and not judged"
     return [Fact("change of the gold answer's probability", f"{points(interval.value)} points", note)]

@@ -21,7 +21,7 @@ from mixwright.records import Claim, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import effect_of, effect_word, format_outcome
 from mixwright.verdict.page.blocks import Block, Fact, Headline, Paragraph, Terms
-from mixwright.verdict.page.text import count, format_cell, format_change, format_interval, format_signed, join_words
+from mixwright.verdict.page.text import format_cell, format_change, format_count, format_interval, format_signed, join_words
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import NO_ANSWER, leading_claims, sort_cells_first, to_interval
 from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, plan_of, read_outcome, trial_of
@@ -114,7 +114,7 @@ def _format_judgement(run: RunFolder, result: TrialResult, claims: Sequence[Clai
         "helps": f"{arm} helps: it improves {reading.title} against {references}, each; {WORDS_BY_PROOF[judgement.proof]}.",
         "harms": f"{arm} harms: {reading.title} is worse than with a simpler choice.",
         "no change": f"{arm} makes {format_word('no change', result.margin, result.decoding)} of {reading.title}.",
-        "cannot tell": f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps.",
+        "cannot tell": f"{format_count(len(result.seeds), 'seed')} cannot tell whether {arm} helps.",
     }[judgement.word]
     if judgement.missing:
         text += f" Missing: {join_words(judgement.missing)}."
@@ -139,7 +139,7 @@ def _pair_blocks(
 ) -> list[Block]:
     """Before against after, without a trial's result; of the first arm where a trial has none yet."""
     outcome, sides = read_outcome(run), leading_sides(run)
-    total_change = estimate_change(*sides, decoding=outcome) if sides else None
+    total_change = estimate_change(*sides, outcome=outcome) if sides else None
     if sides is None or total_change is None:
         return [Headline(recommendation.sentence, recommendation.tone), Paragraph(_format_counts(claims))]
     reading, graded = READINGS[outcome], outcome in GRADED_OUTCOMES
@@ -149,9 +149,10 @@ def _pair_blocks(
         if none_right
         else format_word(change_word(total_change), outcome=outcome)
     )
-    text = f"{count(len(total_change.items), 'held-out item')}, {reading.title}: {word_text}. {_format_counts(claims)}"
+    text = f"{format_count(len(total_change.items), 'held-out item')}, {reading.title}: {word_text}."
+    text += f" {_format_counts(claims)}"
     if isinstance(basis, PairBasis) and basis.graded and basis.right and basis.protected and not basis.named:
-        text += f" Of {count(basis.protected, 'cell')} mastered before: {WORDS_BY_GATE[basis.gate]}."
+        text += f" Of {format_count(basis.protected, 'cell')} mastered before: {WORDS_BY_GATE[basis.gate]}."
     terms = ("[low, high]", "S", "D") if graded else (reading.title, READINGS["margin"].title, "[low, high]")
     return [
         Headline(
@@ -168,7 +169,7 @@ def _pair_blocks(
 def _graded_facts(sides: Sides, total_change: Change) -> list[Fact]:
     """The change of success, of S and of D, and of sampled success; greedy answers of two checkpoints are counted, too."""
     estimate_by_name = {
-        "change of success": total_change.success,
+        "change of success": total_change.estimate,
         "= change of S": total_change.swapped,
         "+ change of D": total_change.dependence,
         "change of sampled success": total_change.sampled,
@@ -191,14 +192,14 @@ def _format_unmeasured(sides: Sides, total_change: Change) -> str:
     """Of how many items S is not known, on either side: an evaluation log need not have what answers say."""
     column, items = READINGS[total_change.outcome].column + SWAPPED_SUFFIX, total_change.items
     unknown = sum(any(item not in scores.scores.get(column, {}) for side in sides for scores in side) for item in items)
-    return f"not measured of {unknown:,} of {count(len(items), 'item')}"
+    return f"not measured of {unknown:,} of {format_count(len(items), 'item')}"
 
 
 def _ungraded_facts(sides: Sides, total_change: Change) -> list[Fact]:
     """The change of the outcome; of a preference also that of the margin."""
-    margin = estimate_change(*sides, decoding="margin") if total_change.outcome == "preference" else None
+    margin = estimate_change(*sides, outcome="margin") if total_change.outcome == "preference" else None
     return [
-        _change_fact(f"change of {READINGS[outcome_change.outcome].title}", outcome_change.success, outcome_change.outcome)
+        _change_fact(f"change of {READINGS[outcome_change.outcome].title}", outcome_change.estimate, outcome_change.outcome)
         for outcome_change in (total_change, margin)
         if outcome_change
     ]
@@ -215,4 +216,4 @@ def _format_value(value: float, unit: str) -> str:
 
 def _format_counts(claims: Sequence[Claim]) -> str:
     kinds = {kind: sum(claim.kind == kind for claim in claims) for kind in ("learnt", "damaged", "cannot tell")}
-    return f"{', '.join(f'{number} {kind}' for kind, number in kinds.items())}, of {count(len(claims), 'claim')}."
+    return f"{', '.join(f'{number} {kind}' for kind, number in kinds.items())}, of {format_count(len(claims), 'claim')}."

@@ -14,7 +14,7 @@ from mixwright.records import cell_key
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import before_after_caption
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import NO_VALUE_SIGN, amount, count, format_change
+from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change, format_count, format_value
 from mixwright.verdict.rules.claims import format_kind, leading_claims
 from mixwright.verdict.rules.evidence import read_outcome
 
@@ -39,8 +39,8 @@ class HeldOut(Section):
         rows = [
             (
                 f"{claim.task}, whole task" if claim.whole else cell_key(claim.task, claim.level),
-                amount(claim.before, unit),
-                amount(claim.after, unit) if claim.difference.n else NO_VALUE_SIGN,
+                format_value(claim.before, unit),
+                format_value(claim.after, unit) if claim.difference.n else NO_VALUE_SIGN,
                 format_change(claim.difference, unit),
                 format_kind(claim.kind, outcome),
                 claim.evidence,
@@ -48,5 +48,5 @@ class HeldOut(Section):
             for claim in claims
         ]
         columns = ("task and level", "before", "after", f"change, {format_unit(unit)}", "what it is called", "rests on")
-        folded = Fold(f"{caption}: {count(len(claims), 'claim')}", (Table(caption, columns, rows, (1, 2, 3)),))
+        folded = Fold(f"{caption}: {format_count(len(claims), 'claim')}", (Table(caption, columns, rows, (1, 2, 3)),))
         return [Paragraph(UNSAID_BY_OUTCOME[outcome], "caution"), folded]

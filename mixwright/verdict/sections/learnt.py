@@ -14,7 +14,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import arm_suffix, before_after_caption
 from mixwright.verdict.page.blocks import Block, Claims, Paragraph, Terms, folded_claims
-from mixwright.verdict.rules.claims import MOST_CLAIMS_OPEN, explain_undecided, format_kind, leading_claims, sort_cells_first
+from mixwright.verdict.rules.claims import MAX_CLAIMS_OPEN, explain_undecided, format_kind, leading_claims, sort_cells_first
 from mixwright.verdict.rules.evidence import count_seeds, read_outcome
 
 
@@ -38,8 +38,8 @@ class Learnt(Section):
         chance_term = ("chance level",) if READINGS[outcome].unit == "share" else ()
         return [
             Paragraph("" if gains else no_gain_text),
-            Claims(caption, tuple(gains[:MOST_CLAIMS_OPEN]), outcome),
-            folded_claims(f"{len(gains) - MOST_CLAIMS_OPEN} more", caption, gains[MOST_CLAIMS_OPEN:], outcome),
+            Claims(caption, tuple(gains[:MAX_CLAIMS_OPEN]), outcome),
+            folded_claims(f"{len(gains) - MAX_CLAIMS_OPEN} more", caption, gains[MAX_CLAIMS_OPEN:], outcome),
             folded_claims(f"{len(other_rises)} rose without being learnt", caption, other_rises),
             Terms(
                 ("cell", "learnt", *decomposition_terms, *chance_term, *(format_kind(claim.kind) for claim in other_rises))

@@ -14,7 +14,7 @@ from mixwright.records import Observation
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Paragraph
 
-MOST_NOTES = 20
+MAX_NOTES = 20
 """Notes shown."""
 
 
@@ -33,9 +33,9 @@ class Measuring(Section):
                 f"{note.message[:1].upper()}{note.message[1:]}. {note.remedy}".strip(),
                 "plain" if note.severity == "info" else "bad",
             )
-            for note in notes[:MOST_NOTES]
+            for note in notes[:MAX_NOTES]
         ]
-        hidden_notes = len(notes) - MOST_NOTES
+        hidden_notes = len(notes) - MAX_NOTES
         return [
             *shown_blocks,
             *([Paragraph(f"{hidden_notes:,} more stand in {run.notes.name}.")] if hidden_notes > 0 else []),

@@ -213,7 +213,7 @@ def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
             said[name][word] += 1
         improves += "improves" in corrected
         helps += {change_word(change) for change in found} == {"improves"}
-        alone += any(change.success.low > 0 for change in found)
+        alone += any(change.estimate.low > 0 for change in found)
     return {
         "part": "words",
         "scene": scene,
@@ -236,7 +236,7 @@ def power(job: tuple[int, int, float, int]) -> dict[str, Any]:
     for _ in range(times):
         found = trial([Arm(gain=gain), Arm()], seeds, (items,) * len(CELLS), rng)[0][0]
         said[change_word(found)] += 1
-        detectable += found.success.detectable() / times
+        detectable += found.estimate.detectable() / times
     return {
         "part": "power",
         "seeds": seeds,

@@ -1,4 +1,4 @@
-"""Class `Kept`: what goes on after a restart exactly as if it had not stopped, by the names of its attributes."""
+"""Class `Checkpointable`: what goes on after a restart exactly as if it had not stopped, by the names of its attributes."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 
-class Kept:
-    """Parent of what has a state in checkpoints: the attributes that `KEPT` names, there without their underscore.
+class Checkpointable:
+    """Parent of what has a state in checkpoints: the attributes that `STATE_FIELDS` names, there without their underscore.
 
-    They are numbers, texts, arrays, lists or dictionaries of these, or `Kept` themselves; keys are texts.
+    They are numbers, texts, arrays, lists or dictionaries of these, or `Checkpointable` themselves; keys are texts.
     """
 
-    KEPT: ClassVar[tuple[str, ...]] = ()
+    STATE_FIELDS: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that change while a run goes on."""
 
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
-        return {name.lstrip("_"): _as_json(getattr(self, name)) for name in self.KEPT}
+        return {name.lstrip("_"): _as_json(getattr(self, name)) for name in self.STATE_FIELDS}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
-        for name in self.KEPT:
+        for name in self.STATE_FIELDS:
             current, saved = getattr(self, name), state[name.lstrip("_")]
-            if isinstance(current, Kept):
+            if isinstance(current, Checkpointable):
                 current.restore(saved)
             elif isinstance(current, np.ndarray):
                 current[...] = saved  # in place: others may hold it
@@ -39,6 +39,6 @@ class Kept:
 
 def _as_json(value: Any) -> Any:
     """Arrays as lists, parts by their own state; nothing of it changes with the run."""
-    if isinstance(value, Kept):
+    if isinstance(value, Checkpointable):
         return value.state()
     return value.tolist() if isinstance(value, np.ndarray) else copy.deepcopy(value)
