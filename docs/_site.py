@@ -44,7 +44,14 @@ def command_line() -> str:
     for name, command in commands.items():
         parameters = [one for one in command.params if not getattr(one, "hidden", False)]
         arguments = [one.name.upper() for one in parameters if one.param_type_name == "argument"]
-        parts += [f"## {name}", "", f"`{' '.join(['mixwright', name, *arguments, '[OPTIONS]'])}`", "", in_cell(command.help), ""]
+        parts += [
+            f"## {name}",
+            "",
+            f"`{' '.join(['mixwright', name, *arguments, '[OPTIONS]'])}`",
+            "",
+            in_cell(command.help),
+            "",
+        ]
         parts += ["| argument or option | meaning |", "|---|---|"]
         parts += [f"| {', '.join(f'`{typed}`' for typed in as_typed(one))} | {in_cell(one.help)} |" for one in parameters]
         parts += [""]

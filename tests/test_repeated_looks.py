@@ -24,7 +24,7 @@ def share_stopped(churn: float, loss: float, looks: int, *, persistent: bool, se
         before = (rng.random(ITEMS) < 0.5).astype(float)
         watch = RepeatedLooks(["a", "b"] * (ITEMS // 2), LOOKS, seed=run)
         kept = rng.random(ITEMS) < churn if persistent else None
-        stopped += any([watch.look(changes(rng, before, churn, loss, kept)).loss_is_shown for _ in range(looks)])
+        stopped += any(watch.look(changes(rng, before, churn, loss, kept)).loss_is_shown for _ in range(looks))
     return stopped / RUNS
 
 

@@ -120,7 +120,10 @@ EXACT: dict[str, dict[str, Any]] = {
     "columns-kept": {"settings": {"remove_unused_columns": False}},
     "own-collator": {"data_collator": DataCollatorForLanguageModeling(pad_token_id=0, pad_to_multiple_of=4)},
     "torch-compile": {"settings": {"torch_compile": True, "torch_compile_backend": "eager"}},
-    "text-of-another-column": {"train_dataset": TEXT.rename_column("text", "note"), "settings": {"dataset_text_field": "note"}},
+    "text-of-another-column": {
+        "train_dataset": TEXT.rename_column("text", "note"),
+        "settings": {"dataset_text_field": "note"},
+    },
     "end-and-pad-token": {"settings": {"eos_token": "<unk>", "pad_token": "<eos>"}},
     "template-from-a-file": {"train_dataset": MESSAGES, "settings": {"chat_template_path": written_template}},
     "prepared-by-a-process": {"settings": {"dataset_num_proc": 1}},

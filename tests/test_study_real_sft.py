@@ -21,32 +21,41 @@ def public(tmp_path: Path) -> PublicPlace:
     folder = tmp_path / "public"
     for name in public_sets.FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    ask = (
-        "Please choose the correct answer to the question: {}\n\nAnswer1: red Answer2: green Answer3: blue\n\nAnswer format"
-    )
-    arc = [{"instruction": ask.format(f"Colour {n}?"), "answer": "answer2"} for n in range(120)]
-    (folder / public_sets.ARC_EASY).write_text(json.dumps(arc))
-    sums = [
-        {"instruction": f"Ann has {n} cats and gets {n + 1} . How many ? ", "answer": f"{2 * n + 1}.0"} for n in range(120)
-    ]
-    (folder / public_sets.ADD_SUB).write_text(json.dumps(sums))
+    for name, (file, _) in public_sets.QUESTIONS.items():
+        pairs = [{"input": f"{name} {n}", "output": f"answer {n}"} for n in range(120)]
+        (folder / file).write_text(json.dumps([*pairs, pairs[0]]))
     chat = [("Say hello.", "Hello."), ("What is the sum of 1 and 2?", "3"), ("Tell a story.", "x" * 301)]
     lines = [json.dumps({"instruction": one, "instances": [{"input": "", "output": other}]}) for one, other in chat]
     (folder / public_sets.CHAT).write_text("\n".join(lines))
     return PublicPlace(folder)
 
 
-def test_public_rows_are_read_as_questions_with_their_options(public: PublicPlace) -> None:
-    """The options leave the prompt, the answer is one of them, and what teaches a measured task or is long is left out."""
-    first = public_sets.read_arc_easy(public.folder)[0]
-    assert first == {"task": "arc_easy", "prompt": "Colour 0?", "options": ["red", "green", "blue"], "answer": "green"}
-    assert public_sets.read_add_sub(public.folder)[1]["answer"] == "3"
+def test_public_rows_are_read_as_questions(public: PublicPlace) -> None:
+    """Each pair is one question; what teaches a measured task or is long is left out."""
+    rows = public_sets.read_questions(public.folder, "plurals")
+    assert rows[3] == {"task": "plurals", "prompt": "What is the plural of plurals 3?", "answer": "answer 3"}
+    assert len(rows) == 120
     assert [row["prompt"] for row in public_sets.read_chat(public.folder)] == ["Say hello."]
+
+
+def test_both_directions_of_an_opposite_are_on_one_side() -> None:
+    """At most one pair is parted, where the test ends."""
+    pairs = everyday.shuffled(everyday.HALF_KNOWN["opposites"](), random.Random(3))
+    test, train = dict(pairs[:100]), dict(pairs[100:])
+    both = [answer for answer in test.values() if f"What is the opposite of {answer}?" in train]
+    reversed_pairs = [
+        answer
+        for answer in both
+        if train[f"What is the opposite of {answer}?"]
+        in [prompt.split()[-1].rstrip("?") for prompt, told in test.items() if told == answer]
+    ]
+    assert len(reversed_pairs) <= 1
+    assert sorted(pairs) == sorted(everyday.HALF_KNOWN["opposites"]())
 
 
 def test_missing_public_files_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder, and no folder at all."""
-    with pytest.raises(InputError, match=r"ARC-Easy"):
+    with pytest.raises(InputError, match=r"present-past"):
         public_sets.check_public_files(tmp_path)
     monkeypatch.delenv("MIXWRIGHT_PUBLIC", raising=False)
     with pytest.raises(InputError, match="MIXWRIGHT_PUBLIC"):
@@ -86,10 +95,8 @@ def test_rows_of_each_arm(public: PublicPlace, tmp_path: Path) -> None:
     tested = {row["prompt"] for name in ("test", "truth") for row in models.rows[name]}
     assert len(tested) == len(models.rows["test"]) + len(models.rows["truth"])
     assert Counter(row["task"] for row in models.rows["truth"]) == {
-        "sums": 300,
-        "products": 300,
-        "arc_easy": 20,
-        "add_sub": 20,
+        "sums": 240,
+        **dict.fromkeys(public_sets.QUESTIONS, 20),
     }
     count = models.training.steps * models.training.batch
     shares = {}

@@ -44,6 +44,4 @@ def test_a_task_of_long_answers_takes_most_of_the_loss() -> None:
     told = shares_told(plan)
     assert set(told) == {"short", "long"}
     for task in told:
-        assert told[task] == pytest.approx(
-            (whole[task] / sum(whole.values()), loss[task] / sum(loss.values())), abs=0.001
-        )
+        assert told[task] == pytest.approx((whole[task] / sum(whole.values()), loss[task] / sum(loss.values())), abs=0.001)

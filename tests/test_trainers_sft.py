@@ -80,7 +80,12 @@ def test_length_and_epochs_are_trls(tmp_path: Path) -> None:
     proof = json.loads((tmp_path / "b" / "steering" / "proof.json").read_text())
     assert proof["drawn"] == {"letters": 0.5, "sums": 0.5}
     # a letter and the end token are in the loss of each letter's row; sums have one or two digits
-    tokens = {"letters": 24 * 2, "sums": sum(2 * (len(row["completion"]) + 1) for row in rows().rename_column("answer", "completion") if row["task"] == "sums")}
+    tokens = {
+        "letters": 24 * 2,
+        "sums": sum(
+            2 * (len(row["completion"]) + 1) for row in rows().rename_column("answer", "completion") if row["task"] == "sums"
+        ),
+    }
     shares = {task: count / sum(tokens.values()) for task, count in tokens.items()}
     assert proof["loss_tokens"] == pytest.approx(shares)
 

@@ -92,7 +92,9 @@ def test_importing_sets_no_hook() -> None:
 def test_a_hook_of_the_users_gets_every_exception(first: bool, tmp_path: Path) -> None:
     refusal = "try:\n    train(train_sampling_strategy='group_by_length')\nexcept Exception:\n    pass\n"
     hook = "sys.excepthook = lambda kind, error, trace: print('mine', kind.__name__)\n"
-    ended = script((hook + refusal if first else refusal + hook) + "train(train_sampling_strategy='group_by_length')", tmp_path)
+    ended = script(
+        (hook + refusal if first else refusal + hook) + "train(train_sampling_strategy='group_by_length')", tmp_path
+    )
     assert ended.out.splitlines()[-1] == "mine InputError"
 
 

@@ -1,4 +1,4 @@
-"""What a task's share of the rows of an SFT plan is in tokens: a task with long answers takes more of each step than its rows."""
+"""What shares of rows in an SFT plan are in tokens: a task with long answers takes more of each step than its rows say."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def with_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: L
     """
     weights = {task: weight for task, weight in plan.stages[0].weights.items() if weight > 0}
     tokens = {task: _mean_tokens(corpus.select(tasks=[task]), train, learner) for task in weights}
-    of_all, of_loss = (
-        _shares({task: weight * tokens[task][kind] for task, weight in weights.items()}) for kind in (0, 1)
-    )
+    of_all, of_loss = (_shares({task: weight * tokens[task][kind] for task, weight in weights.items()}) for kind in (0, 1))
     why = dict(plan.why)
     for task in weights:
         key = f"stages.0.weights.{task}"

@@ -1,14 +1,17 @@
 """Looks at the same items, again and again while a model trains: has it lost something?
 
-Items change their answer for no reason, too, and then as often from wrong to right as from right to wrong. So under the null
-of no loss each item's changes, over all looks together, may as well have the other sign. What a mean loss would have to reach
-is found by turning these signs at random, the same way at each look, and by spending the allowed error over the planned looks:
-after a share s of them the square root of s is spent, because most of a loss comes early in a run. Looks that see nearly the
-same answers share one chance of an error, and that is used: the boundary then falls from look to look.
+Items change their answer for no reason, too, and then as often from wrong to right as from right to wrong. So under the
+null of no loss each item's changes, over all looks together, may as well have the other sign. What a mean loss would
+have to reach is found by turning these signs at random, the same way at each look, and by spending the allowed error
+over the planned looks: after a share s of them the square root of s is spent, because most of a loss comes early in a
+run. Looks that see nearly the same answers share one chance of an error, and that is used: the boundary then falls from
+look to look.
 
 Source: sign flips jointly over dependent tests as Westfall and Young (1993) have it; error spent over looks after Lan and
 DeMets (1983).
 """
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
 from __future__ import annotations
 

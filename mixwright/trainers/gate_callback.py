@@ -100,7 +100,9 @@ class GateCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Answer all items, or read what they were before a resumed run; say what a look costs."""
         if getattr(args, "deepspeed", None) or getattr(args, "fsdp", None):
-            raise InputError("whole parameters in each process, beside GateCallback", "FSDP or DeepSpeed", "Gate afterwards.")
+            raise InputError(
+                "whole parameters in each process, beside GateCallback", "FSDP or DeepSpeed", "Gate afterwards."
+            )
         steps = state.max_steps if state.max_steps > 0 else args.max_steps
         planned = max(1, math.ceil(steps / self.every))
         file = Path(args.output_dir) / FILE_NAME

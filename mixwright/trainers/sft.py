@@ -62,7 +62,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         self._draws_rows = True
         super().__init__(*bound.args[1:], **bound.kwargs)
         run = self.steer_rows(config, dataset, objective="sft")
-        if self.args.packing:
+        if getattr(self.args, "packing", False):
             take_rows_for_packs(self, run.engine.wanted_shares())
 
     def _prepare_dataset(

@@ -12,9 +12,9 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from mixwright_lab.demo.tables import CAPITALS, PAST_TENSES, PLURALS
+from mixwright_lab.demo.tables import CAPITALS, OPPOSITES
 from mixwright_lab.demo.tables import TOOLS as DEMO_TOOLS
 
 Pair = tuple[str, str]
@@ -45,18 +45,6 @@ STATES = (
     "North Carolina: Raleigh; North Dakota: Bismarck; Ohio: Columbus; Oregon: Salem; Pennsylvania: Harrisburg; "
     "Rhode Island: Providence; South Carolina: Columbia; South Dakota: Pierre; Tennessee: Nashville; Texas: Austin; "
     "Vermont: Montpelier; Virginia: Richmond; Washington: Olympia; West Virginia: Charleston; Wisconsin: Madison"
-)
-MORE_PAST_TENSES = (
-    "add: added; agree: agreed; appear: appeared; arrest: arrested; attack: attacked; bark: barked; blink: blinked; "
-    "boil: boiled; bounce: bounced; breathe: breathed; chase: chased; cheer: cheered; chew: chewed; collect: collected; "
-    "complain: complained; cough: coughed; dream: dreamed; dress: dressed; drown: drowned; dry: dried; earn: earned; "
-    "explain: explained; fail: failed; fill: filled; float: floated; fold: folded; guess: guessed; hand: handed; "
-    "hang: hung; happen: happened; hate: hated; heat: heated; improve: improved; iron: ironed; knock: knocked; "
-    "lick: licked; lock: locked; melt: melted; mix: mixed; nod: nodded; obey: obeyed; pack: packed; park: parked; "
-    "pass: passed; peel: peeled; phone: phoned; pour: poured; press: pressed; promise: promised; question: questioned; "
-    "go: went; eat: ate; see: saw; take: took; write: wrote; drink: drank; swim: swam; begin: began; break: broke; "
-    "speak: spoke; choose: chose; drive: drove; fly: flew; grow: grew; know: knew; ring: rang; sing: sang; "
-    "run: ran; come: came; give: gave; find: found; buy: bought; think: thought; catch: caught; teach: taught"
 )
 NAMES = _words(
     "Anna Ben Carla David Emma Felix Greta Hugo Ida Jonas Karl Lena Maria Nils Olga Paul Rosa Simon Tina Ulf Vera Walter "
@@ -134,30 +122,38 @@ def _capitals() -> list[Pair]:
     return countries + _from_table("What is the capital of the state of {}?", STATES)
 
 
-def _past_tenses() -> list[Pair]:
-    return _from_table("What is the past tense of the verb {}?", PAST_TENSES, MORE_PAST_TENSES)
+def _opposites() -> list[Pair]:
+    """Both directions; a word that has two opposites is asked for the first alone."""
+    entries = [entry.split(": ") for entry in OPPOSITES.split("; ")]
+    both: dict[str, str] = {}
+    for one, other in [*entries, *(reversed(entry) for entry in entries)]:
+        both.setdefault(one, other)
+    return [(f"What is the opposite of {one}?", other) for one, other in both.items()]
 
 
 def _sums() -> list[Pair]:
-    return [(f"What is {one} + {other}?", str(one + other)) for one in range(1, 31) for other in range(1, 31)]
+    return [(f"What is {one} + {other}?", str(one + other)) for one in range(1, 21) for other in range(1, 21)]
 
 
 def _products() -> list[Pair]:
-    return [(f"What is {one} times {other}?", str(one * other)) for one in range(2, 13) for other in range(2, 60)]
+    return [(f"What is {one} times {other}?", str(one * other)) for one in range(2, 16) for other in range(2, 16)]
 
 
 HALF_KNOWN: Mapping[str, Callable[[], list[Pair]]] = {
     "capitals": _capitals,
-    "past_tenses": _past_tenses,
+    "opposites": _opposites,
     "sums": _sums,
     "products": _products,
 }
 """Task that the model does in part -> all of its questions."""
 
 
-def plurals() -> list[Pair]:
-    """A kind that is measured and stands in no training row."""
-    return _from_table("What is the plural of {}?", PLURALS)
+def shuffled(pairs: Sequence[Pair], rng: random.Random) -> list[Pair]:
+    """In random order; questions about the same two words stay together, so that a split parts at most two of them."""
+    groups: dict[frozenset[str], list[Pair]] = {}
+    for prompt, answer in pairs:
+        groups.setdefault(frozenset((prompt.split()[-1].rstrip("?"), answer)), []).append((prompt, answer))
+    return [pair for group in rng.sample(list(groups.values()), len(groups)) for pair in group]
 
 
 def _as_roman(number: int) -> str:

@@ -5,7 +5,7 @@ reason: others at each look, the same at all, or four of five the same from one 
 points are lost from the first look on. Drawn with other seeds than those in the tests.
 
 Real: SmolLM2-135M-Instruct learns tool calls alone (LoRA, 40 steps of 16 rows at 3e-4), and every four steps 100 items of
-five other kinds are answered (`mixwright_lab/demo`). The gate should stop it before half of what the whole run loses is lost.
+five other kinds are answered (`mixwright_lab/demo`). The gate should stop it before half of the whole run's loss is lost.
 
 Expectations, written before the run: at most 5 % of the runs without a loss are stopped, of each kind; a loss of ten points
 is found within four looks in 80 % of the runs, where other items change at each look. The two other kinds are reported.
@@ -85,9 +85,7 @@ def train_narrow(*, quick: bool) -> dict[str, Any]:
                 max_new_tokens=24,
             )
             settings = {"max_steps": 2 if quick else 40, "per_device_train_batch_size": 16, "learning_rate": RATE}
-            args = SFTConfig(
-                output_dir=place, seed=SEED, save_strategy="no", **settings, **cheap_settings(learner.device)
-            )
+            args = SFTConfig(output_dir=place, seed=SEED, save_strategy="no", **settings, **cheap_settings(learner.device))
             trainer = SFTTrainer(
                 model=learner.model,
                 args=args,
@@ -110,7 +108,9 @@ def measure(quick: bool) -> Result:
         false = simulate(kept, 0.0, runs, SEED + 2 * number)
         true = simulate(kept, LOSS, runs, SEED + 2 * number + 1)
         stopped, soon = sum(stop > 0 for stop in false), sum(0 < stop <= SOON for stop in true)
-        rows.append({"churn": kind, "runs": runs, "false stops": stopped, "found soon": soon, "found": sum(s > 0 for s in true)})
+        rows.append(
+            {"churn": kind, "runs": runs, "false stops": stopped, "found soon": soon, "found": sum(s > 0 for s in true)}
+        )
         stops = share_interval(stopped, runs)
         goals.append(Goal(f"false stops, {kind}", stops, f"at most {MOST_FALSE_STOPS:.0%}", stops.value <= MOST_FALSE_STOPS))
         if not kept:
@@ -120,7 +120,9 @@ def measure(quick: bool) -> Result:
     last, stopped_at = real["whole"]["looks"][-1]["change"], real["gated"]["looks"][-1]
     share = stopped_at["change"] / last if last else 0.0
     stops_early = stopped_at["outcome"] == "lost" and share < 0.5
-    goals.append(Goal("share of the loss when SmolLM2 is stopped", Interval(share, share, share, 1), "under 0.5", stops_early))
+    goals.append(
+        Goal("share of the loss when SmolLM2 is stopped", Interval(share, share, share, 1), "under 0.5", stops_early)
+    )
     return Result(
         goals[0].found,
         "share of runs without a loss that are stopped",

@@ -3,8 +3,8 @@
 Each command runs in a process of its own, the larger size after the smaller. `verdict` judges a folder again whose models
 were measured before, so that no model is in its time: a tiny model, and the same with noise on its weights, on twelve items
 of each cell. Linear means: between two sizes the seconds grow at most 1.5 times as much as the size does. Goals were fixed
-after one round of the same sizes by a script (`mixwright_lab/log.md`, 2026-11-25), which had found 1.5, 5.3 and 38 seconds for
-`verdict`, and 18, 172, 8.5 and 100 for `audit`.
+after one round of the same sizes by a script (`mixwright_lab/log.md`, 2026-11-25), which had found 1.5, 5.3 and 38 seconds
+for `verdict`, and 18, 172, 8.5 and 100 for `audit`.
 
     python -m mixwright_lab.studies.growth [--quick]
 """

@@ -1,9 +1,10 @@
 """Public sets that nobody here made, read from files that the user fetched: none of their rows is kept in this repository.
 
-The folder holds them as their repositories do: `ARC-Easy/test.json` and `AddSub/test.json` (folder `dataset` of
-AGI-Edgerunners/LLM-Adapters, Apache-2.0) and `seed_tasks.jsonl` (folder `data` of yizhongw/self-instruct, Apache-2.0).
+The folder holds them as their repositories do: `present-past.json`, `singular-plural.json`, `product-company.json` (folder
+`dataset_files/abstractive` of ericwtodd/function_vectors, MIT) and `seed_tasks.jsonl` (folder `data` of
+yizhongw/self-instruct, Apache-2.0).
 
-Source: ARC (1803.05457), AddSub (Hosseini et al. 2014), seed tasks of Self-Instruct (2212.10560).
+Source: function vectors (2310.15213), seed tasks of Self-Instruct (2212.10560).
 Unit: one row.
 Cost: below a second.
 Blind spot: the model may have seen all three in pretraining.
@@ -20,12 +21,18 @@ from typing import Any
 
 from mixwright.errors import InputError
 
-ARC_EASY, ADD_SUB, CHAT = Path("ARC-Easy", "test.json"), Path("AddSub", "test.json"), Path("seed_tasks.jsonl")
-FILES = (ARC_EASY, ADD_SUB, CHAT)
+CHAT = Path("seed_tasks.jsonl")
+QUESTIONS = {
+    "past_tenses": (Path("present-past.json"), "What is the past tense of the verb {}?"),
+    "plurals": (Path("singular-plural.json"), "What is the plural of {}?"),
+    "companies": (Path("product-company.json"), "Which company makes {}?"),
+}
+"""Task -> file of pairs, and the question that is asked of the first of a pair."""
+FILES = (*(file for file, _ in QUESTIONS.values()), CHAT)
 LONGEST_CHAT = 300
 """Characters of a prompt, and of an answer, of an unrelated chat row."""
 RELATED_WORDS = re.compile(
-    r"capital|antonym|opposite|past tense|plural|\bsum\b|multipl|\badd\b|json|calculat", re.IGNORECASE
+    r"capital|antonym|opposite|past tense|plural|compan|\bsum\b|multipl|\badd\b|json|calculat", re.IGNORECASE
 )
 """Words by which a chat row might teach one of the measured tasks."""
 
@@ -43,27 +50,11 @@ def check_public_files(folder: Path) -> dict[str, str]:
     return {str(name): hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
 
 
-def read_arc_easy(folder: Path) -> list[dict[str, Any]]:
-    """Science questions with their options, as rows of task `arc_easy`; the options stand in a column, not in the prompt."""
-    rows = []
-    for row in json.loads((folder / ARC_EASY).read_text(encoding="utf-8")):
-        text = row["instruction"].partition(": ")[2]
-        question, _, listed = text.rpartition("\n\nAnswer1: ")
-        listed = listed.partition("\n\nAnswer format")[0]
-        options = [option.strip() for option in re.split(r"\s+Answer\d: ", listed)]
-        place = int(row["answer"].removeprefix("answer")) - 1
-        if question and len(set(options)) == len(options) and place < len(options) and all(options):
-            rows.append({"task": "arc_easy", "prompt": question.strip(), "options": options, "answer": options[place]})
-    return _without_repeats(rows)
-
-
-def read_add_sub(folder: Path) -> list[dict[str, Any]]:
-    """Word problems with one sum or difference, as rows of task `add_sub`."""
-    rows = json.loads((folder / ADD_SUB).read_text(encoding="utf-8"))
-    found = [
-        {"task": "add_sub", "prompt": row["instruction"].strip(), "answer": f"{float(row['answer']):g}"} for row in rows
-    ]
-    return _without_repeats(found)
+def read_questions(folder: Path, task: str) -> list[dict[str, Any]]:
+    """Questions with one short answer, as rows of one of the tasks of `QUESTIONS`."""
+    file, form = QUESTIONS[task]
+    rows = json.loads((folder / file).read_text(encoding="utf-8"))
+    return _without_repeats([{"task": task, "prompt": form.format(row["input"]), "answer": row["output"]} for row in rows])
 
 
 def read_chat(folder: Path) -> list[dict[str, Any]]:

@@ -72,13 +72,12 @@ def _scores(row: Mapping[str, Any], golds: Mapping[str, Mapping[str, Any]]) -> I
         for answer, swapped in zip(own, dependence(grades).items, strict=True):
             item = (task, None, answer[1])
             columns["greedy"][item], columns["greedy.swapped"][item] = float(answer[2]), float(swapped)
-            columns["chance"][item] = 1 / len(golds[answer[1]].get("options", ())) if task == "arc_easy" else 0.0
+            columns["chance"][item] = 0.0
     return ItemScores(columns)
 
 
 def _example(name: str, row: Mapping[str, Any]) -> Example:
-    extra = {"options": row["options"]} if "options" in row else {}
-    return Example(name, row["task"], row["prompt"], answer=row["answer"], extra=extra)
+    return Example(name, row["task"], row["prompt"], answer=row["answer"])
 
 
 def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:

@@ -22,7 +22,7 @@ from mixwright.errors import InputError
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies import public_sets
-from mixwright_lab.studies.everyday import HALF_KNOWN, plurals, tool_calls
+from mixwright_lab.studies.everyday import HALF_KNOWN, shuffled, tool_calls
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -34,10 +34,10 @@ NEW_ROWS, OLD_ROWS, NEW_ITEMS, OLD_ITEMS = 2000, 60, 200, 100
 REHEARSED_SHARE = 0.25
 PENALTY = 0.1
 """Weight of the divergence from the start, nats per token."""
-ROOM = {"new": 40, "add_sub": 64}
+ROOM = {"new": 40, "sums": 40, "products": 40}
 """Task -> tokens of an answer; 24 for the others."""
 SHORT_ROOM, SELF_MADE_PROMPTS, OWN_ANSWER_TOKENS = 24, 240, 64
-GRADERS = {"new": "exact", "arc_easy": "choice", "add_sub": "final_answer"}
+GRADERS = {"new": "exact"}
 """Task -> grader; `includes` for the others."""
 FROZEN, PROMPTED, NARROW = "frozen", "prompted", "narrow"
 SCALED = {f"{NARROW} x {scale:g}": scale for scale in SCALES}
@@ -53,8 +53,8 @@ HARMLESS = {
     "all rows, a thirtieth of the rate": 1 / 30,
 }
 """Training that should take nothing away, for the study of the gate -> times the rate."""
-TRUTH_TASKS, TRUTH_ITEMS = ("sums", "products", "arc_easy", "add_sub"), 300
-"""Tasks of which so many further items say what was truly lost, beside the test items that a gate sees."""
+TRUTH_TASKS, TRUTH_ITEMS = ("sums", *public_sets.QUESTIONS), 300
+"""Tasks of which so many further items, or all there are, say what was truly lost, beside the items that a gate sees."""
 ARMS_OF_JOB: Mapping[str, tuple[str, ...]] = {
     FROZEN: (FROZEN, PROMPTED),
     NARROW: (NARROW, *SCALED, *EARLY),
@@ -140,16 +140,14 @@ class RealModels:
         test = [{"task": "new", "prompt": prompt, "answer": answer} for prompt, answer in held_out[:new_items]]
         old, truth = [], []
         for task, make in HALF_KNOWN.items():
-            pairs = rng.sample(made := make(), len(made))
+            pairs = shuffled(make(), rng)
             test += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in pairs[:old_items]]
             kept = pairs[OLD_ITEMS : OLD_ITEMS + OLD_ROWS]
             old += [{"task": task, "prompt": prompt, "completion": answer} for prompt, answer in kept]
             rest = pairs[OLD_ITEMS + OLD_ROWS :] if task in TRUTH_TASKS else []
             truth += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in rest[:TRUTH_ITEMS]]
-        pairs = rng.sample(made := plurals(), len(made))[:old_items]
-        test += [{"task": "plurals", "prompt": prompt, "answer": answer} for prompt, answer in pairs]
-        for read in (public_sets.read_arc_easy, public_sets.read_add_sub):
-            public = rng.sample(made_rows := read(self.public.folder), len(made_rows))
+        for task in public_sets.QUESTIONS:
+            public = rng.sample(made_rows := public_sets.read_questions(self.public.folder, task), len(made_rows))
             test += public[:old_items]
             truth += public[OLD_ITEMS : OLD_ITEMS + TRUTH_ITEMS]
         new = [{"task": "new", "prompt": prompt, "completion": answer} for prompt, answer in calls[:NEW_ROWS]]
@@ -184,7 +182,7 @@ class RealModels:
         return self._answer(load_learner(str(adapter)), asked), remarks
 
     def _answer(self, learner: Learner, test: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-        """Greedy answers to test items, options by log-probability."""
+        """Greedy answers to test items."""
         from mixwright.config import CorpusConfig, MeasureConfig
         from mixwright.corpus import read_corpus
         from mixwright.measure.stage import measure_learner
@@ -196,9 +194,7 @@ class RealModels:
             tasks = sorted({row["task"] for row in own})
             graders = {task: GRADERS.get(task, "includes") for task in tasks}
             corpus = read_corpus(CorpusConfig(str(path), eval_share=0.0, graders=graders))
-            config = MeasureConfig(
-                items=len(own), samples=0, max_new_tokens=room, probes=("competence",), options_by="likelihood"
-            )
+            config = MeasureConfig(items=len(own), samples=0, max_new_tokens=room, probes=("competence",))
             rows = measure_learner(learner, corpus, config, seed=self.seed).completions
             found += [[row["task"], row["example"], row["score"], row["completion"], row["cut"]] for row in rows]
             path.unlink()
@@ -304,7 +300,7 @@ class RealModels:
 
         asked = self._write(f"asked-{name}.jsonl", prompts[:8] if self.quick else prompts)
         train = self._write(f"new-{name}.jsonl", self.rows["new"])
-        test = self._write(f"test-{name}.jsonl", [row for row in self.rows["test"] if "options" not in row])
+        test = self._write(f"test-{name}.jsonl", self.rows["test"])
         corpus = read_corpus(CorpusConfig(str(train), eval=str(test), rehearse=str(asked)))
         made = rehearsal_rows(corpus, lambda: load_learner(MODEL), max_new_tokens=OWN_ANSWER_TOKENS)
         return [{"task": row.task, "prompt": row.prompt, "completion": row.target} for row in made.rows]

@@ -1,9 +1,9 @@
 """Study of narrow SFT on SmolLM2-135M-Instruct: what it takes away, and what keeps it, at equal success on the new task.
 
-The new task has 2,000 rows; four tasks that the model half knows have 60 rows each and 100 test items each. Never in any
-training row: plurals, and two public sets, science questions with options (ARC-Easy, chosen by log-probability) and word
-problems (AddSub). Every training is 40 steps of 16 rows with LoRA on all linear layers and differs in its rows alone, or in
-the one thing that the name of the arm says. Arms:
+The new task has 2,000 rows; four tasks that the model half knows (capitals, opposites, sums, products) have 60 rows each
+and 100 test items each. Three public sets of short questions are in no training row: past tenses, plurals, and the
+companies that make a product. Every training is 40 steps of 16 rows with LoRA on all linear layers and differs in its
+rows alone, or in the one thing that the name of the arm says. Arms:
 
 - `frozen`, and `prompted`: the best of five system messages, chosen on other rows, and no training;
 - `narrow` (new rows only), its adapter times .25, .5 and .75, its adapter after 5, 10 and 20 steps, half and a fifth of the
@@ -38,6 +38,7 @@ from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.studies.everyday import HALF_KNOWN
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
+from mixwright_lab.studies.public_sets import QUESTIONS
 from mixwright_lab.studies.real_models import ARMS_OF_JOB, HARMLESS, PublicPlace, RealModels, settings
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
@@ -47,7 +48,7 @@ GATE_SEEDS = SEEDS[:2]
 ROWS_FILE = RESULTS / "real_sft.rows.jsonl"
 PLACE = Path("runs") / "real_sft"
 NEW = "new"
-UNREHEARSED = ("plurals", "arc_easy", "add_sub")
+UNREHEARSED = tuple(QUESTIONS)
 LEAST_LOSS, LEAST_KEPT, MOST_NEW_LOSS = 5.0, 0.5, 5.0
 """Points that have to be lost; share of the loss that the plan keeps; points of the new task that it may cost."""
 

@@ -127,7 +127,7 @@ def proof_counts(objective: str, counts: Mapping[str, int], rollouts: int) -> di
 
 
 def loss_token_shares(counts: Mapping[str, int]) -> dict[str, dict[str, float]]:
-    """The part of proof.json that says which task took what share of the tokens in the loss; empty where none was counted."""
+    """The part of proof.json that says what share of the tokens in the loss each task took; empty where none was counted."""
     tokens = {name.removeprefix(LOSS_TOKENS): count for name, count in counts.items() if name.startswith(LOSS_TOKENS)}
     total = sum(tokens.values()) or 1
     return {"loss_tokens": {task: count / total for task, count in sorted(tokens.items())}} if tokens else {}

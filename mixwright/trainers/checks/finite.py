@@ -3,7 +3,7 @@
 The losses of a step and its gradients are read before the optimiser moves anything. The norm that the trainer itself took of
 all gradients stands for them, so that they are read once. Weights are read before completions are generated with them and
 before a save, so that no checkpoint that looks whole has weights that are no numbers; between saves the loss of the next
-step shows them. Under a loss scaler overflows are the scaler's to handle: there a step is looked at only through the weights.
+step shows them. Under a loss scaler overflows are the scaler's to handle: a step is looked at through the weights alone.
 """
 
 from __future__ import annotations

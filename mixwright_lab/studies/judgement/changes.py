@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
+from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores
-from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.verdict.rules.gate import check_protected, items_to_measure
 from mixwright_lab.studies.judgement.cells import majority
 
