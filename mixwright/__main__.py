@@ -32,7 +32,7 @@ FAILING_SEVERITIES = {"error": ("error",), "warning": ("error", "warning"), "nev
 VERBS_BY_HEADING = {
     "Most people begin with": ("audit", "measure", "plan", "verdict", "run"),
     "Further stages of the flow": ("scan", "mine", "steer", "trial"),
-    "Beside the flow": ("dial", "replicates"),
+    "Beside the flow": ("diagnose", "dial", "replicates"),
     "Plug-ins": ("list", "explain"),
 }
 """Headings of `--help`, and the verbs under each."""
@@ -117,15 +117,33 @@ def audit(
     else:
         shown_observations, folded_note = (observations, "") if full else output.fold_infos(observations)
         shown_observations, others_note = output.first_tasks(shown_observations)
-        output.out_rows(
-            ("severity", "check", "task", "count", "what was seen", "what to do"),
-            [
-                (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.format_pairs(o), o.remedy)
-                for o in shown_observations
-            ],
-        )
+        output.out_observations(shown_observations)
         for line in filter(None, (folded_note, others_note)):
             output.out(line)
+    if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
+        raise typer.Exit(EXIT_FOUND)
+
+
+@app.command()
+def diagnose(
+    rollouts: Annotated[
+        str, typer.Argument(help="Rollouts of an RL run: a file or folder of TRL, verl, verifiers, NeMo Gym, or JSONL.")
+    ],
+    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
+    as_json: Json = False,
+) -> None:
+    """Find what an RL run did not learn from, what decided its rewards, and when it went wrong. No model needed."""
+    from mixwright.logs.diagnosis import diagnose as find
+    from mixwright.logs.diagnosis import summarise
+    from mixwright.logs.rollouts import read_rollouts
+
+    log = read_rollouts(rollouts)
+    observations = find(log)
+    if as_json:
+        output.out_json({"read": summarise(log), "observations": observations})
+    else:
+        output.out(summarise(log))
+        output.out_observations(observations)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 

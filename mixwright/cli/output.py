@@ -137,6 +137,20 @@ def console() -> Console:
     return terminal if terminal.is_terminal else Console(highlight=False, width=160)
 
 
+def out_observations(observations: Sequence[Observation]) -> None:
+    """A table of what was seen, or a line where nothing was."""
+    if not observations:
+        out("Nothing was found.")
+        return
+    out_rows(
+        ("severity", "check", "task", "count", "what was seen", "what to do"),
+        [
+            (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + format_pairs(o), o.remedy)
+            for o in observations
+        ],
+    )
+
+
 def format_pairs(observation: Observation) -> str:
     """The first few pairs of rows that show an observation, as ` held.jsonl:31 = mine.jsonl:1`, with `~` for near ones.
 

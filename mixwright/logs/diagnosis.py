@@ -1,0 +1,273 @@
+"""What rollouts of an RL run show: where nothing is learnt, what decides the reward, and when it began to go wrong.
+
+Each finding is an observation, as those of the audit: what was seen, in how many groups or completions, and what to do, in
+the words of the trainer that wrote the file.
+
+Source: groups whose rewards do not differ (DAPO, 2503.14476), rewards of several parts (2601.05242 for their scaling).
+Unit: shares of groups, or of completions; the last third of the steps against the first.
+Cost: linear in the completions.
+Blind spot: a reward at the largest value that its task ever earned counts as right, one at the smallest as wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import numpy as np
+
+from mixwright.estimates.intervals import share_interval
+from mixwright.logs.rollouts import Rollout, RolloutLog
+from mixwright.records import Observation, Severity
+
+SILENT_WARNING, SILENT_ERROR = 0.5, 0.9
+"""Shares of groups without a signal from which on it is a warning, and an error."""
+MIN_GROUPS = 20
+"""Groups of a task below which nothing is said of it alone."""
+STARVED_RATIO = 0.5
+"""A task is starved where its share of the groups with a signal is below this part of its share of all groups."""
+CONSTANT_SHARE, DECIDING_SHARE = 0.95, 0.9
+"""Share of groups in which a part is constant; share of the variance within groups that one part makes."""
+SAME_WARNING, CUT_WARNING, EMPTY_WARNING, LOOP_WARNING = 0.3, 0.05, 0.01, 0.05
+LENGTH_RATIO = 2.0
+FALL_SHARE = 0.3
+"""Of the range of rewards: a fall of the mean reward by so much from its best is a collapse."""
+MAX_GOLDS = 10
+"""Different right answers of a task up to which always giving the commonest one is a rule to be compared with."""
+NO_SIGNAL_REMEDY = {
+    "TRL": "Draw prompts whose rewards differ: SteeredGRPOTrainer does, or leave such prompts out of train_dataset.",
+    "verl": "Set algorithm.filter_groups.enable=true, or leave such prompts out of data.train_files.",
+    "verifiers": "Filter by difficulty online (the buffer's thresholds), or leave such prompts out.",
+}
+OTHER_REMEDY = "Leave such prompts out, or draw those whose rewards differ more often."
+HARD_REMEDY = "Where all are wrong: easier prompts, more completions of each, or SFT on the form of the answer first."
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+Groups = Mapping[str, Sequence[Rollout]]
+
+
+def diagnose(log: RolloutLog) -> list[Observation]:
+    """All findings, the worst first."""
+    groups: dict[str, list[Rollout]] = defaultdict(list)
+    for rollout in log.rollouts:
+        groups[rollout.group].append(rollout)
+    judged = {
+        name: [one for one in rollouts if one.reward is not None]
+        for name, rollouts in groups.items()
+        if sum(one.reward is not None for one in rollouts) > 1
+    }
+    found = [*_unscored(log), *_groups_without_signal(log, judged), *_starved_tasks(judged), *_parts(judged)]
+    found += [*_one_answer(log), *_same_completions(groups), *_completions(log), *_length(log), *_collapse(log)]
+    return sorted(found, key=lambda one: (SEVERITIES.index(one.severity), -one.count / max(1, one.total)))
+
+
+def summarise(log: RolloutLog) -> str:
+    """What was read, in a line."""
+    groups, steps = len({one.group for one in log.rollouts}), len({one.step for one in log.rollouts})
+    tasks = len({one.task for one in log.rollouts})
+    rewards = [one.reward for one in log.rollouts if one.reward is not None]
+    mean = f", mean reward {fmean(rewards):.3g}" if rewards else ""
+    return f"{log.engine}: {len(log.rollouts):,} completions of {groups:,} groups, {steps:,} steps, {tasks:,} tasks{mean}"
+
+
+def _thirds(log: RolloutLog) -> tuple[list[Rollout], list[Rollout]]:
+    """Completions of the first and of the last third of the steps; the same ones where there are fewer than three."""
+    steps = sorted({one.step for one in log.rollouts})
+    count = len(steps) // 3
+    if not count:
+        return list(log.rollouts), list(log.rollouts)
+    first, last = set(steps[:count]), set(steps[-count:])
+    return [one for one in log.rollouts if one.step in first], [one for one in log.rollouts if one.step in last]
+
+
+def _is_silent(group: Sequence[Rollout]) -> bool:
+    rewards = [one.reward for one in group if one.reward is not None]
+    return max(rewards) - min(rewards) < 1e-9
+
+
+def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]:
+    by_task: dict[str, list[Sequence[Rollout]]] = defaultdict(list)
+    for group in groups.values():
+        by_task[group[0].task].append(group)
+    found = []
+    for task, own in by_task.items():
+        silent = [group for group in own if _is_silent(group)]
+        if len(own) < MIN_GROUPS or len(silent) < SILENT_WARNING * len(own):
+            continue
+        rewards = [one.reward for group in own for one in group if one.reward is not None]
+        best, worst = max(rewards), min(rewards)
+        right = sum(group[0].reward == best for group in silent) if best > worst else 0
+        wrong = sum(group[0].reward == worst for group in silent)
+        share = share_interval(len(silent), len(own))
+        message = (
+            f"{share.value:.0%} [{share.low:.0%}, {share.high:.0%}] of the groups have equal rewards, and nothing is learnt "
+            f"from them: {right} at the best reward, {wrong} at the worst, {len(silent) - right - wrong} between"
+        )
+        remedy = NO_SIGNAL_REMEDY.get(log.engine, OTHER_REMEDY) + (f" {HARD_REMEDY}" if wrong > right else "")
+        severity: Severity = "error" if share.value >= SILENT_ERROR else "warning"
+        found.append(Observation("groups", task, severity, len(silent), len(own), message, remedy))
+    return found
+
+
+def _starved_tasks(groups: Groups) -> list[Observation]:
+    counts = Counter(group[0].task for group in groups.values())
+    informative = Counter(group[0].task for group in groups.values() if not _is_silent(group))
+    total, total_informative = counts.total(), informative.total()
+    found = []
+    for task, count in counts.items():
+        share, own = count / total, informative[task] / max(1, total_informative)
+        if len(counts) > 1 and count >= MIN_GROUPS and total_informative >= MIN_GROUPS and own < STARVED_RATIO * share:
+            message = f"the task has {share:.0%} of the groups and {own:.0%} of those whose rewards differ: it hardly learns"
+            remedy = "Give it easier prompts or more completions of each, or take its draws for tasks that learn."
+            found.append(Observation("starved", task, "warning", informative[task], count, message, remedy))
+    return found
+
+
+def _parts(groups: Groups) -> list[Observation]:
+    """Parts of the reward: those that differ within no group, and one that makes nearly all of what differs."""
+    names = sorted({name for group in groups.values() for one in group for name in one.parts})
+    if len(names) < 2:
+        return []
+    variances = {
+        name: [float(np.var([one.parts.get(name, 0.0) for one in group])) for group in groups.values()] for name in names
+    }
+    total = sum(map(sum, variances.values()))
+    found = []
+    for name, values in variances.items():
+        constant = sum(value < 1e-12 for value in values)
+        if constant >= CONSTANT_SHARE * len(values):
+            share = f"{constant / len(values):.0%}"
+            message = f"the part {name!r} of the reward is equal within {share} of the groups: it teaches nothing"
+            remedy = "Look at whether it can be earned at all, or always is; else leave it out."
+            found.append(Observation("parts", None, "warning", constant, len(values), message, remedy))
+        elif total > 0 and sum(values) >= DECIDING_SHARE * total:
+            message = (
+                f"the part {name!r} makes {sum(values) / total:.0%} of what differs within groups: the others hardly count"
+            )
+            remedy = "Bring the parts to one scale, or weigh them, if the others are meant to teach."
+            found.append(Observation("parts", None, "warning", len(values) - constant, len(values), message, remedy))
+    return found
+
+
+def _unscored(log: RolloutLog) -> list[Observation]:
+    unscored = sum(one.reward is None for one in log.rollouts)
+    if not unscored:
+        return []
+    message = (
+        f"{unscored:,} completions have no reward: an environment or a reward function failed, which is no wrong answer"
+    )
+    remedy = "Read the log of the run at these steps; count them apart from failures."
+    return [Observation("unscored", None, "warning", unscored, len(log.rollouts), message, remedy)]
+
+
+def _one_answer(log: RolloutLog) -> list[Observation]:
+    """Tasks of few different right answers in which always giving the commonest would earn as much."""
+    found = []
+    by_task: dict[str, list[Rollout]] = defaultdict(list)
+    for one in _thirds(log)[1]:
+        if one.gold is not None and one.reward is not None:
+            by_task[one.task].append(one)
+    for task, own in by_task.items():
+        rewards = {one.reward for one in own}
+        golds = Counter({one.group: one.gold for one in own}.values())
+        if len(rewards) != 2 or not 2 <= len(golds) <= MAX_GOLDS or golds.total() < MIN_GROUPS:
+            continue
+        commonest, count = golds.most_common(1)[0]
+        rule = count / golds.total()
+        right = sum(one.reward == max(one.reward for one in own if one.reward is not None) for one in own)
+        share = share_interval(right, len(own))
+        if share.low <= rule:
+            message = (
+                f"{share.value:.0%} of the last completions are right, and {rule:.0%} would be with always {commonest!r}: "
+                "skill is not shown"
+            )
+            remedy = "Balance the right answers, or ask for what cannot be guessed; mixwright measure shows S and D."
+            found.append(Observation("one answer", task, "warning", right, len(own), message, remedy))
+    return found
+
+
+def _same_completions(groups: Groups) -> list[Observation]:
+    last = sorted({group[0].step for group in groups.values()})[-max(1, len({g[0].step for g in groups.values()}) // 3) :]
+    own = [
+        group
+        for group in groups.values()
+        if group[0].step in set(last) and len(group) > 1 and any(one.completion for one in group)
+    ]
+    same = sum(len({one.completion for one in group}) == 1 for group in own)
+    if len(own) < MIN_GROUPS or same < SAME_WARNING * len(own):
+        return []
+    message = f"in the last third of the steps {same / len(own):.0%} of the groups hold one completion, again and again"
+    remedy = (
+        "The policy has lost its variety: a higher temperature or entropy bonus, a lower learning rate, or stop earlier."
+    )
+    return [Observation("same", None, "warning", same, len(own), message, remedy)]
+
+
+def _completions(log: RolloutLog) -> list[Observation]:
+    """Empty, cut and looping completions of the last third."""
+    last, found = _thirds(log)[1], []
+    written = [one for one in last if one.completion or log.engine != "NeMo Gym"]
+    cut = [one for one in last if one.is_cut is not None]
+    counts = (
+        ("empty", sum(not one.completion.strip() for one in written), len(written), EMPTY_WARNING, "are empty"),
+        ("cut", sum(bool(one.is_cut) for one in cut), len(cut), CUT_WARNING, "ran into the limit of tokens"),
+        ("loops", sum(_repeats_itself(one.completion) for one in written), len(written), LOOP_WARNING, "repeat themselves"),
+    )
+    remedies = {
+        "empty": "Look at the end token and the template.",
+        "cut": "Allow longer completions, or mask cut ones out of the loss.",
+        "loops": "Look at the reward for length, and at the learning rate.",
+    }
+    for name, count, total, limit, words in counts:
+        if total and count > limit * total:
+            message = f"{count / total:.0%} of the completions in the last third of the steps {words}"
+            found.append(Observation(name, None, "warning", count, total, message, remedies[name]))
+    return found
+
+
+def _repeats_itself(text: str) -> bool:
+    words = re.findall(r"\S+", text)
+    triples = list(zip(words, words[1:], words[2:], strict=False))
+    return len(triples) >= 30 and len(set(triples)) < 0.5 * len(triples)
+
+
+def _length(log: RolloutLog) -> list[Observation]:
+    """Completions that grew or shrank to a multiple while the reward did not rise."""
+    first, last = _thirds(log)
+    sizes = [fmean([len(one.completion) for one in part]) for part in (first, last)]
+    rewards = [[one.reward for one in part if one.reward is not None] for part in (first, last)]
+    if len({one.step for one in log.rollouts}) < 3 or not min(sizes) or not all(rewards):
+        return []
+    ratio = sizes[1] / sizes[0]
+    if 1 / LENGTH_RATIO < ratio < LENGTH_RATIO or fmean(rewards[1]) > fmean(rewards[0]):
+        return []
+    message = f"completions went from {sizes[0]:.0f} to {sizes[1]:.0f} characters, and the mean reward did not rise with it"
+    remedy = "Look at what the reward pays for length, and at how the loss is averaged (by token, or by completion)."
+    return [Observation("length", None, "warning", len(last), len(log.rollouts), message, remedy)]
+
+
+def _collapse(log: RolloutLog) -> list[Observation]:
+    """The step from which on the mean reward fell from its best for good."""
+    by_step: dict[int, list[float]] = defaultdict(list)
+    for one in log.rollouts:
+        if one.reward is not None:
+            by_step[one.step].append(one.reward)
+    steps, window = sorted(by_step), max(3, len(by_step) // 20)
+    if len(steps) < 3 * window:
+        return []
+    means = np.array([fmean(by_step[step]) for step in steps])
+    running = np.convolve(means, np.ones(window) / window, "valid")
+    spread = max(map(max, by_step.values())) - min(map(min, by_step.values()))
+    best, end = int(running.argmax()), float(running[-1])
+    fall = float(running[best]) - end
+    if spread <= 0 or fall < FALL_SHARE * spread:
+        return []
+    near_best = np.flatnonzero(running >= running[best] - 0.1 * fall)
+    began = steps[int(near_best[-1]) + window - 1]
+    message = (
+        f"the mean reward fell from {running[best]:.3g} to {end:.3g} and stayed there; the fall began after step {began}"
+    )
+    remedy = f"Go back to a checkpoint of step {began} or earlier, with a lower learning rate; look at what changed there."
+    return [Observation("collapse", None, "error", len(steps) - int(near_best[-1]) - window, len(steps), message, remedy)]

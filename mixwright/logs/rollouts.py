@@ -1,0 +1,165 @@
+"""Reader of rollouts that an RL run wrote: completions with their rewards, step by step, whichever trainer wrote them.
+
+Source: columns of TRL's `log_completions` tables (Parquet), of verl's `rollout_data_dir` (JSONL, a file per step), of
+    results of verifiers and prime-rl (JSONL), of NeMo Gym's reward profiling (JSONL), and plain JSONL with `completion` and
+    `reward`.
+Unit: a reward in its own unit; TRL writes no total, so that it is the sum of its reward functions there, each by weight 1.
+Cost: reads each file once; all completions are in memory.
+Blind spot: what a trainer does not write: TRL's weights, token counts, and in profiling files the completions themselves.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mixwright.corpus.reading import RowLocation
+from mixwright.errors import InputError
+from mixwright.logs.files import list_files, read_log_rows
+from mixwright.logs.values import join_messages, read_object
+from mixwright.run.folder import check_regular
+
+FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|parquet|jsonl\.gz)$")
+STEP_IN_NAME = re.compile(r"(?:step_?|^|_)(\d+)(?=/|\.|$)")
+PROMPTS, COMPLETIONS = ("prompt", "input", "question"), ("completion", "output", "response")
+REWARDS, GOLDS, TASKS = ("reward", "score"), ("answer", "gts", "ground_truth", "solution"), ("task", "data_source", "env")
+STEPS, IDS, CUTS = ("step", "global_step", "global_steps"), ("example_id", "prompt_id", "group_id"), ("is_truncated", "cut")
+PARTS = ("metrics", "rewards", "reward_components")
+"""Columns that hold the parts of a reward by name."""
+NO_PARTS = frozenset(
+    {*PROMPTS, *COMPLETIONS, *REWARDS, *GOLDS, *TASKS, *STEPS, *IDS, *CUTS, *PARTS, "advantage", "id", "index"}
+)
+NO_PARTS |= frozenset({"level", "seed", "sample", "tokens", "completion_tokens", "total_ms", "generation_ms", "scoring_ms"})
+"""Columns that are no part of a reward, whatever their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One completion and what it earned."""
+
+    step: int
+    """Of the trainer; 0 where nobody says."""
+    group: str
+    """What the completions of one prompt in one step share."""
+    task: str
+    """Task, or data source; `all` where nobody says."""
+    completion: str
+    """As text; empty where the file has none."""
+    reward: float | None
+    """None where no function could judge it."""
+    parts: Mapping[str, float]
+    """Reward function, or metric -> its value."""
+    gold: str | None = None
+    """Right answer, where the file has it."""
+    is_cut: bool | None = None
+    """Whether it ran into the limit of tokens; None where nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutLog:
+    """Rollouts of one run, in the order of their steps."""
+
+    engine: str
+    """TRL, verl, verifiers, NeMo Gym, or plain."""
+    rollouts: tuple[Rollout, ...]
+
+
+def read_rollouts(source: str) -> RolloutLog:
+    """Rollouts of a file, or of all files of a folder.
+
+    Raises:
+        InputError: no such file, none with rollouts, or a damaged row, with file and line.
+    """
+    path = Path(source)
+    check_regular(path)
+    files = list_files(path, lambda name: bool(FILE_NAME.search(name))) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise InputError("a file or folder of rollouts (JSONL, Parquet)", "none", "Correct the path.", file=source)
+    engines: dict[str, None] = {}
+    found: list[Rollout] = []
+    for file in files:
+        name = str(file.relative_to(path)) if path.is_dir() else file.name
+        step = int(named[-1]) if (named := STEP_IN_NAME.findall(name)) else 0
+        for value, location in read_log_rows(file):
+            row = read_object(value, "a row with a completion and its reward", location)
+            engines[_engine_of(row, location)] = None
+            found += _read_row(row, step, location)
+    if not found:
+        raise InputError("rollouts", "files without rows", "Name the folder that the trainer wrote.", file=source)
+    return RolloutLog(", ".join(engines), tuple(sorted(found, key=lambda one: one.step)))
+
+
+def _engine_of(row: Mapping[str, Any], location: RowLocation) -> str:
+    if "rollout_infos" in row:
+        return "NeMo Gym"
+    if {"input", "output", "score"} <= row.keys():
+        return "verl"
+    if {"prompt", "completion", "advantage"} <= row.keys() and "reward" not in row:
+        return "TRL"
+    if not any(name in row for name in COMPLETIONS) or not any(name in row for name in REWARDS):
+        got = f"keys {', '.join(map(repr, list(row)[:8]))}"[:160]
+        remedy = "Name rollouts of TRL (log_completions), verl, verifiers, NeMo Gym, or JSONL with both."
+        raise location.error("a completion and a reward in every row", got, remedy)
+    return "verifiers" if "example_id" in row or "metrics" in row else "plain"
+
+
+def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Iterable[Rollout]:
+    if isinstance(row.get("rollout_infos"), list):
+        for info in row["rollout_infos"]:
+            info = read_object(info, "a rollout with its reward", location)
+            yield from _read_row(
+                {"completion": "", **row, "rollout_infos": None, **info, "example_id": str(location)}, step, location
+            )
+        return
+    step = int(number) if (number := _number(_first(row, STEPS))) is not None else step
+    task = _first(row, TASKS)
+    prompt, completion = (_text(_first(row, names), names[0], location) for names in (PROMPTS, COMPLETIONS))
+    parts = {name: value for name, value in row.items() if name not in NO_PARTS}
+    for name in PARTS:
+        parts |= row[name] if isinstance(row.get(name), Mapping) else {}
+    numbers = {name: number for name, value in parts.items() if (number := _number(value)) is not None}
+    has_total = any(name in row for name in REWARDS)
+    reward = _number(_first(row, REWARDS)) if has_total else math.fsum(numbers.values()) if numbers else None
+    gold, cut, name = _first(row, GOLDS), _first(row, CUTS), _first(row, IDS)
+    yield Rollout(
+        step,
+        f"{step} {name if name is not None else prompt}",
+        task if isinstance(task, str) and task else "all",
+        completion,
+        reward,
+        numbers,
+        gold=gold if isinstance(gold, str) else None,
+        is_cut=cut if isinstance(cut, bool) else None,
+    )
+
+
+def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number; True and False are 1 and 0; None for all else."""
+    if not isinstance(value, bool | int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _text(value: Any, name: str, location: RowLocation) -> str:
+    """Text as it is, the content of a single message, or several messages joined; empty where there is nothing."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if (
+        isinstance(value, list)
+        and len(value) == 1
+        and isinstance(value[0], dict)
+        and isinstance(value[0].get("content"), str)
+    ):
+        return value[0]["content"]
+    return join_messages(value, name, location)

@@ -1,0 +1,211 @@
+"""Rollouts of RL runs: read in the forms of several trainers, and what is wrong with them is found, and only that."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_call import Call
+
+from mixwright.errors import InputError
+from mixwright.logs.diagnosis import diagnose
+from mixwright.logs.rollouts import RolloutLog, read_rollouts
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
+STEPS, PROMPTS, SIZE = 30, 4, 4
+
+
+def rows(**changed: Any) -> Iterator[dict[str, Any]]:
+    """A healthy run in plain form: two tasks, rewards that differ within groups and rise slowly."""
+    rng = random.Random(3)
+    for step in range(1, STEPS + 1):
+        for number in range(PROMPTS):
+            task = "sums" if number % 2 else "letters"
+            for sample in range(SIZE):
+                right = sample == 0 or (sample > 1 and rng.random() < step / STEPS)
+                row = {
+                    "step": step,
+                    "task": task,
+                    "prompt": f"{task} {step} {number}",
+                    "completion": f"it is {rng.randrange(10**6)}",
+                    "reward": float(right),
+                }
+                yield row | {name: value(row) if callable(value) else value for name, value in changed.items()}
+
+
+def write(path: Path, made: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
+    return path
+
+
+def found(path: Path) -> dict[str, str]:
+    return {seen.check: seen.severity for seen in diagnose(read_rollouts(str(path)))}
+
+
+def test_a_healthy_run_has_no_finding(tmp_path: Path) -> None:
+    assert found(write(tmp_path / "a.jsonl", rows())) == {}
+
+
+def after(step: int, value: Any) -> Any:
+    return lambda row: value if row["step"] > step else row["reward"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "check", "severity"),
+    [
+        ({"reward": lambda row: 0.0 if row["step"] % 10 else row["reward"]}, "groups", "error"),
+        ({"reward": lambda row: 1.0 if row["step"] % 3 else row["reward"]}, "groups", "warning"),
+        ({"reward": lambda row: 0.0 if row["task"] == "sums" and row["step"] > 3 else row["reward"]}, "starved", "warning"),
+        ({"reward": after(20, 0.0)}, "collapse", "error"),
+        ({"reward": lambda row: None if row["step"] == 7 else row["reward"]}, "unscored", "warning"),
+        ({"completion": "the same"}, "same", "warning"),
+        ({"completion": lambda row: "" if row["step"] > 25 else row["completion"]}, "empty", "warning"),
+        ({"completion": "go on and " * 40}, "loops", "warning"),
+        ({"cut": lambda row: row["step"] > 20}, "cut", "warning"),
+    ],
+)
+def test_what_is_wrong_is_found(changed: dict[str, Any], check: str, severity: str, tmp_path: Path) -> None:
+    assert found(write(tmp_path / "a.jsonl", rows(**changed)))[check] == severity
+
+
+def test_a_collapse_is_dated(tmp_path: Path) -> None:
+    (seen,) = [
+        one
+        for one in diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", rows(reward=after(20, 0.0))))))
+        if one.check == "collapse"
+    ]
+    assert "the fall began after step 20" in seen.message
+
+
+def test_longer_completions_without_a_higher_reward(tmp_path: Path) -> None:
+    def reward(row: dict[str, Any]) -> float:
+        return float(int(row["completion"].split()[2]) % (2 if row["step"] <= 10 else 3) == 0)
+
+    longer = {"reward": reward, "completion": lambda row: f"{row['completion']} " + "x" * (4 * row["step"])}
+    assert "length" in found(write(tmp_path / "a.jsonl", rows(**longer)))
+
+
+def test_skill_is_not_shown_by_the_commonest_answer(tmp_path: Path) -> None:
+    """Three of four right answers are yes; yes is always answered, in two wordings."""
+    said = {
+        "answer": lambda row: "no" if int(row["prompt"][-1]) == 0 else "yes",
+        "reward": lambda row: float(int(row["prompt"][-1]) != 0),
+    }
+    assert found(write(tmp_path / "a.jsonl", rows(**said, task="all")))["one answer"] == "warning"
+
+
+def test_parts_of_a_reward(tmp_path: Path) -> None:
+    """One never differs, one makes nearly all of the rest."""
+    rng = random.Random(1)
+    parts = {"metrics": lambda row: {"format": 1.0, "right": 10 * row["reward"], "brevity": rng.random() / 10}}
+    seen = [one.message for one in diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", rows(**parts)))))]
+    assert any("'format' of the reward is equal within 100%" in message for message in seen)
+    assert any("'right' makes" in message for message in seen)
+    assert not any("'brevity'" in message for message in seen)
+
+
+def in_verl(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "input": row["prompt"],
+        "output": row["completion"],
+        "gts": "5",
+        "score": row["reward"],
+        "step": row["step"],
+        "acc": 1.0,
+    }
+
+
+def in_verifiers(row: dict[str, Any]) -> dict[str, Any]:
+    chat = [{"role": "user", "content": row["prompt"]}]
+    told = [{"role": "assistant", "content": row["completion"]}]
+    ids = {"example_id": zlib.crc32(row["prompt"].encode()), "task": row["task"]}
+    return ids | {
+        "prompt": chat,
+        "completion": told,
+        "answer": "5",
+        "reward": row["reward"],
+        "metrics": {"right": row["reward"]},
+    }
+
+
+def comparable(log: RolloutLog) -> list[tuple[int, str, float | None]]:
+    return sorted((one.step, one.completion, one.reward) for one in log.rollouts)
+
+
+def test_forms_of_trainers_read_the_same(tmp_path: Path) -> None:
+    """The same rollouts as plain lines, as verl dumps them, as results of verifiers, and as TRL's tables."""
+    made = list(rows())
+    plain = read_rollouts(str(write(tmp_path / "plain.jsonl", made)))
+    for name in ("verl", "prime", "trl"):
+        (tmp_path / name).mkdir()
+    for step in range(1, STEPS + 1):
+        own = [row for row in made if row["step"] == step]
+        write(tmp_path / "verl" / f"{step}.jsonl", [in_verl(row) for row in own])
+        (tmp_path / "prime" / f"step_{step}").mkdir()
+        write(tmp_path / "prime" / f"step_{step}" / "train_rollouts.jsonl", [in_verifiers(row) for row in own])
+        columns = {
+            "step": [step] * len(own),
+            "prompt": [row["prompt"] for row in own],
+            "completion": [row["completion"] for row in own],
+        }
+        columns |= {"right": [row["reward"] for row in own], "advantage": [0.1] * len(own)}
+        pq.write_table(pa.table(columns), tmp_path / "trl" / f"completions_{step:05d}.parquet")
+    for name, engine in (("verl", "verl"), ("prime", "verifiers"), ("trl", "TRL")):
+        log = read_rollouts(str(tmp_path / name))
+        assert log.engine == engine
+        assert comparable(log) == comparable(plain), name
+        assert len({one.group for one in log.rollouts}) == STEPS * PROMPTS, name
+
+
+def test_profiling_without_completions(tmp_path: Path) -> None:
+    lines = [{"task": "a", "rollout_infos": [{"reward": 0.0}, {"reward": 0.0}]} for _ in range(40)]
+    log = read_rollouts(str(write(tmp_path / "x_reward_profiling.jsonl", lines)))
+    assert (log.engine, len(log.rollouts), len({one.group for one in log.rollouts})) == ("NeMo Gym", 80, 40)
+    assert [one.check for one in diagnose(log)] == ["groups"]
+
+
+def test_a_table_that_trl_wrote(tmp_path: Path) -> None:
+    from trainers_tiny import make
+    from trl import GRPOTrainer
+
+    trainer = make(GRPOTrainer, tmp_path, {"log_completions": True, "num_completions_to_print": 0})
+    trainer.train()
+    log = read_rollouts(str(tmp_path / "completions"))
+    assert (log.engine, len(log.rollouts)) == ("TRL", 24)
+    assert {one.step for one in log.rollouts} == {1, 2, 3}
+    means = [line["rewards/vowels/mean"] for line in trainer.state.log_history if "reward" in line]
+    for step, mean in enumerate(means, start=1):
+        assert sum(one.reward for one in log.rollouts if one.step == step) / 8 == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"prompt": "a", "completion": "b"}\n', "a completion and a reward in every row"),
+        ('{"prompt": "a"', "JSON"),
+        ("[1, 2]\n", "a row with a completion and its reward"),
+    ],
+)
+def test_what_is_no_rollout_is_refused_with_its_place(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(InputError, match=told):
+        read_rollouts(str(tmp_path / "a.jsonl"))
+    with pytest.raises(InputError, match="a file or folder of rollouts"):
+        read_rollouts(str(tmp_path / "nowhere.jsonl"))
+
+
+def test_the_command(call: Call, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", rows(reward=after(20, 0.0)))
+    code, out, _ = call("diagnose", str(path))
+    assert code == 0
+    assert "plain: 480 completions of 120 groups, 30 steps, 2 tasks" in out
+    assert "collapse" in out
+    assert call("diagnose", str(path), "--fail-on", "error")[0] == 3
+    assert json.loads(call("diagnose", str(path), "--json")[1])["observations"][0]["check"] == "collapse"
