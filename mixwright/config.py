@@ -1,6 +1,6 @@
 """Settings that a user writes in `run.yaml` for one whole run, each with its default.
 
-`mixwright run --init` writes this file with comments; `runs.read_yaml(path, RunConfig)` reads it.
+`mixwright run --init` writes this file with comments; `mixwright.run.folder.read_yaml(path, RunConfig)` reads it.
 """
 
 from __future__ import annotations
