@@ -126,3 +126,17 @@ def test_a_resumed_run_looks_on(knows_letters: Any, tmp_path: Path) -> None:
 def test_wrong_settings_are_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         GateCallback(CORPUS, **given)
+
+
+def test_answers_in_sentences_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The first answers decide, unless the grader is named; a resumed run has the same one."""
+    words = "dark deep dull early easy empty far fast full good hard high".split()
+    rows = [Example(f"w{n}", "letters", f"What is the opposite of thing {n}?", answer=word) for n, word in enumerate(words)]
+    corpus = Corpus.from_examples(rows, {"letters": "exact"})
+    gate = GateCallback(corpus, every=5)
+    gate._choose_graders([(f"The opposite of it is {row.answer}.", False) for row in gate.items])
+    assert gate.corpus.tasks["letters"].grader == "includes"
+    assert "gate: letters: grader includes, because" in caplog.text
+    named = GateCallback(corpus, every=5, graders={"letters": "exact"})
+    named._choose_graders([(f"The opposite of it is {row.answer}.", False) for row in named.items])
+    assert named.corpus.tasks["letters"].grader == "exact"

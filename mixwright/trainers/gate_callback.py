@@ -26,6 +26,7 @@ from transformers import TrainerCallback
 
 from mixwright.config import CorpusConfig, MeasureConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
 from mixwright.corpus.graded import read_graded
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
@@ -53,7 +54,8 @@ class GateCallback(TrainerCallback):
         corpus: held-out rows with answers: a path, or a `Corpus`.
         every: steps between looks.
         protect: tasks, or cells such as `sums@2`, that are looked at; empty takes all of them.
-        graders: task -> name of its grader, for rows of a path; others get what their answers look like.
+        graders: task -> name of its grader; others get what their answers look like, and `includes` where the answers
+            before training state it in sentences.
         items: how many are answered at each look, in turn one of each task.
         margin: mean loss, a share, each task counted once.
         stop: whether training stops at a loss. Without it a loss is logged alone.
@@ -84,9 +86,12 @@ class GateCallback(TrainerCallback):
                 raise InputError(f"{name} of {least} or more", str(value), "Correct it.")
         if not 0 < margin < 1:
             raise InputError("a margin above 0 and below 1", str(margin), "Name it as a share: 0.05 is five points.")
+        self._named = dict(graders or {})
         if not isinstance(corpus, Corpus):
-            config = CorpusConfig(str(corpus), eval_share=0.0, graders=dict(graders or {}))
+            config = CorpusConfig(str(corpus), eval_share=0.0, graders=self._named)
             corpus = read_graded(config, graders_are_named=False).corpus
+        elif self._named:
+            corpus = corpus.with_graders(self._named)
         self.corpus, self.every, self.margin = corpus, every, margin
         self.stop, self.keep_best, self.max_new_tokens = stop, keep_best, max_new_tokens
         self.items = _choose_items(corpus, protect, items)
@@ -110,7 +115,7 @@ class GateCallback(TrainerCallback):
         if state.global_step:
             self.before, done, self.max_new_tokens = self._read(file, state.global_step)
         else:
-            self.before, done = self._scores(kwargs), []
+            self.before, done = self._scores(kwargs, chooses=True), []
         seconds = perf_counter() - began
         self._watch = RepeatedLooks([item.task for item in self.items], planned)
         for line in done:
@@ -152,8 +157,8 @@ class GateCallback(TrainerCallback):
             if state.is_world_process_zero:
                 self._write(Path(args.output_dir) / FILE_NAME)
 
-    def _scores(self, given: Any) -> list[float]:
-        """Scores of greedy answers to all items, the same in all processes."""
+    def _scores(self, given: Any, *, chooses: bool = False) -> list[float]:
+        """Scores of greedy answers to all items, the same in all processes; graders may be chosen by these answers."""
         scores: list[Any] = [None]
         if PartialState().is_main_process:
             model = getattr(given["model"], "module", given["model"])
@@ -164,6 +169,8 @@ class GateCallback(TrainerCallback):
                 self.max_new_tokens = room.tokens
             prompts = [item.prompt for item in self.items]
             answers = learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=0)
+            if chooses:
+                self._choose_graders([(answer.text, not answer.finished) for (answer,) in answers])
             scores = [
                 [
                     self.corpus.grade(item, answer.text, cut=not answer.finished)
@@ -171,6 +178,17 @@ class GateCallback(TrainerCallback):
                 ]
             ]
         return broadcast_object_list(scores)[0]
+
+    def _choose_graders(self, answers: Sequence[tuple[str, bool]]) -> None:
+        """Take another grader where the proposed one reads almost nothing of the first answers, and say so."""
+        by_task: dict[str, list[FirstAnswer]] = {}
+        for item, (text, cut) in zip(self.items, answers, strict=True):
+            by_task.setdefault(item.task, []).append(FirstAnswer(item, text, cut))
+        for task, own in by_task.items():
+            chosen = choose_grader(task, self.corpus.tasks[task].grader, own, named_by_user=task in self._named)
+            if chosen.changed:
+                self.corpus = self.corpus.with_graders({task: chosen.grader})
+                _log.warning("gate: %s: grader %s", task, chosen.reason)
 
     def _note(self, step: int, scores: Sequence[float], result: LookResult) -> LookOutcome:
         lost = result.loss_is_shown and result.change <= -self.margin
@@ -187,7 +205,8 @@ class GateCallback(TrainerCallback):
 
     def _write(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        settings = {"margin": self.margin, "every": self.every, "max_new_tokens": self.max_new_tokens}
+        settings: dict[str, Any] = {"margin": self.margin, "every": self.every, "max_new_tokens": self.max_new_tokens}
+        settings["graders"] = {task: self.corpus.tasks[task].grader for task in {item.task: None for item in self.items}}
         best = None if self._best_step is None else f"checkpoint-{self._best_step}"
         ids = [item.id for item in self.items]
         write_json(file, {"settings": settings, "best": best, "items": ids, "before": self.before, "looks": self.looks})
@@ -199,6 +218,7 @@ class GateCallback(TrainerCallback):
             kept = json.loads(file.read_text(encoding="utf-8"))
             ids, before, room = kept["items"], kept["before"], kept["settings"]["max_new_tokens"]
             looks = [line for line in kept["looks"] if line["step"] <= step]
+            self.corpus = self.corpus.with_graders(kept["settings"]["graders"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError("the looks of the run that is resumed", type(error).__name__, remedy, file=file) from None
         if ids != [item.id for item in self.items]:

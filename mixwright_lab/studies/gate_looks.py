@@ -34,6 +34,8 @@ KEPT_BY_KIND = {"other items at each look": 0.0, "four of five the same": 0.8, "
 """Kind of churn -> share of the changed items that stay changed from one look to the next."""
 MOST_FALSE_STOPS, LEAST_FOUND = 0.05, 0.8
 EVERY, RATE = 4, 3e-4
+KEPT = ("capitals", "opposites", "past_tenses", "sums", "plurals")
+"""Kinds of questions that are looked at."""
 
 
 def simulate(kept: float, loss: float, runs: int, seed: int) -> list[int]:
@@ -79,8 +81,8 @@ def train_narrow(*, quick: bool) -> dict[str, Any]:
                 files.held_out,
                 every=1 if quick else EVERY,
                 items=10 if quick else 100,
-                protect=("capitals", "opposites", "past_tenses", "sums", "plurals"),
-                graders={"sums": "includes"},
+                protect=KEPT,
+                graders=dict.fromkeys(KEPT, "includes"),
                 stop=stop,
                 max_new_tokens=24,
             )
