@@ -29,7 +29,7 @@ from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import cell_name, count, join_words, percent, points
 from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, read_outcome
-from mixwright.verdict.rules.gate_asked import read_question
+from mixwright.verdict.rules.gate_question import read_question
 
 Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8

@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from mixwright.errors import InputError, unknown_name
+from mixwright.errors import unknown_name
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
@@ -40,10 +40,8 @@ from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, estimate_c
 from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
-from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.claims import Cell, CellComparison, compare_cells, split_by_task
-from mixwright.verdict.rules.evidence import leading_sides, read_outcome
-from mixwright.verdict.rules.gate_asked import GateQuestion
+from mixwright.verdict.rules.gate_question import GateQuestion
 
 MEAN_LOSS_MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each_cell`, of every cell."""
@@ -393,31 +391,8 @@ def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmallCell, ...]
     return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
 
 
-def check_run(run: RunFolder, question: GateQuestion) -> GateResult:
-    """The gate over what a run folder holds, of its leading arm where there was a trial.
-
-    Args:
-        run: the folder.
-        question: what is protected, and by which margin.
-
-    Raises:
-        InputError: nothing was measured before and after, or a name was not measured before.
-    """
-    sides, decoding = leading_sides(run), read_outcome(run)
-    if sides is None:
-        got, remedy = "none", "Run the trial, or compare two checkpoints, first."
-        raise InputError("measurements before and after", got, remedy, file=run.path)
-    if decoding not in ("greedy", "sampled"):  # held-out loss is judged by `gate_ungraded`
-        expected, remedy = (
-            "graded answers, by which the gate judges a loss",
-            "Give the gate a corpus with answers that a grader can judge.",
-        )
-        raise InputError(expected, f"a run of {decoding} alone", remedy, file=run.path)
-    return check_sides(sides, decoding, question)
-
-
 def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateQuestion) -> GateResult:
-    """The gate over two sides; it raises the same for a name as `check_run`."""
+    """The gate over two sides. Raises InputError for a name as `named_cells` does."""
     if not question.protect:
         return check_mastered(*sides, decoding=decoding, each_cell=question.each, look=question.look)
     cells = named_cells(sides[0], question.protect)
