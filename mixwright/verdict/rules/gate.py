@@ -36,11 +36,11 @@ from mixwright.estimates.loss_limits import (
     items_excluding_cell_loss,
     largest_undetected_loss,
 )
-from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
 from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
-from mixwright.verdict.rules.claims import Cell, CellComparison, compare_cells, split_by_task
+from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 MEAN_LOSS_MARGIN = 0.05
@@ -87,7 +87,7 @@ class CellLoss:
 class TooSmallCell:
     """One cell that was mastered by all of its items, and of which too few decide what is protected."""
 
-    cell: Cell
+    cell: TaskLevel
     """Task and level."""
     before: float
     """Success over all of its items, 0..1."""
@@ -153,7 +153,7 @@ class GateResult:
 def check_protected(
     before: Side,
     after: Side,
-    protected: Collection[Cell],
+    protected: Collection[TaskLevel],
     *,
     decoding: Decoding = "greedy",
     each_cell: bool = False,
@@ -245,7 +245,9 @@ def check_protected(
     )
 
 
-def _group_losses(comparisons: Sequence[CellComparison], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
+def _group_losses(
+    comparisons: Sequence[CellComparison], protected: Collection[TaskLevel]
+) -> tuple[tuple[CellLoss, ...], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
     comparison_by_cell = {
         (comparison.task, comparison.level): comparison for comparison in comparisons if not comparison.is_whole_task
@@ -376,9 +378,9 @@ def check_mastered(
 
 def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmallCell, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
-    too_small: dict[Cell, TooSmallCell] = {}
+    too_small: dict[TaskLevel, TooSmallCell] = {}
     for column in (READINGS[decoding].column, READINGS["sampled"].column):
-        values_by_cell: dict[Cell, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
+        values_by_cell: dict[TaskLevel, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
         for item, value in (pair for scores in before for pair in scores.scores.get(column, {}).items()):
             values_by_cell[item[:2]][item].append(value)
         for cell, values_by_item in values_by_cell.items():
@@ -407,7 +409,7 @@ def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateQues
     )
 
 
-def named_cells(before: Side, names: Sequence[str]) -> list[Cell]:
+def named_cells(before: Side, names: Sequence[str]) -> list[TaskLevel]:
     """The measured cells of the tasks and cells that a user wants protected.
 
     Raises:

@@ -9,6 +9,7 @@ Unit: nats a token, 95 % intervals over items.
 
 from __future__ import annotations
 
+from mixwright.estimates.outcome import TaskLevel
 from mixwright.measure.former import FormerAnswers
 from mixwright.records import Interval, cell_key
 from mixwright.run.folder import RunFolder
@@ -84,7 +85,7 @@ def check_ungraded(run: RunFolder, sides: Sides, question: GateQuestion) -> Gate
     )
 
 
-def _format_reading(cell: claims.Cell, loss_rise: Interval | None, former: FormerAnswers | None, *, is_damaged: bool) -> str:
+def _format_reading(cell: TaskLevel, loss_rise: Interval | None, former: FormerAnswers | None, *, is_damaged: bool) -> str:
     """What was read of a cell: the change of its held-out loss, None for too few items, and its former answers."""
     readings = []
     if loss_rise is not None:
