@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.records import Measurement, Plan, Stage
-    from mixwright.trial.stages import StageStart
+    from mixwright.trial.plan_stages import StageStart
 
 PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
@@ -226,7 +226,7 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
     from mixwright.learner.load import load_base, load_stage
     from mixwright.measure.stage import measure_learner, settings_after
-    from mixwright.trial.stages import permuted_order, train_stages
+    from mixwright.trial.plan_stages import permuted_order, train_stages
 
     config, branch = job.config, job.branch
 
