@@ -287,10 +287,10 @@ def _train(
     from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     config, seed = job.config, job.config.seed + job.seed
-    rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
-    rows = rows.training(branch.plan.stages[0].rehearse)
-    if branch.rows != "all":
-        rows = choose_rows(branch.rows, corpus, read_data(Path(job.data), corpus), seed)
+    corpus_of_arm = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
+    data = read_data(Path(job.data), corpus) if job.data else None
+    rows = choose_rows(branch.rows, corpus_of_arm, data, seed, branch.plan.stages[0].rehearse)
+    if data is not None:
         rows = repeat_to_fill(rows, config.train.prompts)
         branch = replace(branch, plan=restrict_plan(branch.plan, rows.cells()))
     if branch.permute_weights:
