@@ -39,6 +39,7 @@ from mixwright.trainers.rewards import (
     permute_in_groups,
     refuse_weights,
     reward_name,
+    reward_names,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
@@ -101,6 +102,7 @@ class SteeringCallback(SteeringHooks):
         is_sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
         reason = why_lr_is_fixed(is_sharded)
         run = make_run(config, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, is_main=is_main)
+        run.range.names = reward_names(functions)
         super().__init__(
             run,
             micro_steps=int(args.steps_per_generation or 1) * args.num_iterations,
@@ -209,7 +211,7 @@ class SteeringCallback(SteeringHooks):
         columns = [[torch.nan if reward is None else reward for reward in function(**arguments)] for function in functions]
         rewards = torch.tensor(columns).T
         row_of_group = group_rows(rows, group_size)
-        totals = sum_checked(rewards, self._weights, self._functions, self.run, rows)
+        totals = sum_checked(rewards, self._weights, self.run, rows)
         outcomes = gather_object(group_outcomes(self.run.pool, row_of_group, totals, lengths, forms_and_answers, step))
         (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
         batch = self.run.batches

@@ -33,6 +33,7 @@ from mixwright.trainers.rewards import (
     parse_answers,
     permute_in_groups,
     refuse_weights,
+    reward_names,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
@@ -97,7 +98,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations
-        self.steer(config, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
+        run = self.steer(config, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
+        run.range.names = reward_names(self.reward_funcs)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
         trl_sampler: Any = super()._get_train_sampler(dataset)
@@ -190,7 +192,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         """
         group_size = int(self.num_generations or 1)
         row_of_group = group_rows(indices, group_size)
-        totals = sum_checked(rewards, self.reward_weights, self.reward_funcs, run, indices)
+        totals = sum_checked(rewards, self.reward_weights, run, indices)
         groups = group_outcomes(run.pool, row_of_group, totals, lengths, forms_and_answers, step)
         (kl, _), self.hooks.last_kl_and_entropy = self.hooks.last_kl_and_entropy, (None, None)
         batch = run.batches

@@ -165,6 +165,11 @@ def reward_name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+def reward_names(functions: Sequence[Any]) -> list[str]:
+    """The names of reward functions, each on one line."""
+    return [one_line(reward_name(function)) for function in functions]
+
+
 def is_async(function: Any) -> bool:
     """Whether calling it gives a coroutine: an async function, an object whose call is one, or a partial of either."""
     while isinstance(function, functools.partial):
@@ -276,9 +281,8 @@ def _read_number(entry: Any, name: str, entry_index: int) -> float:
 
 def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any]) -> None:
     """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
-    for weight, function in zip(weights.tolist(), functions, strict=True):
+    for weight, name in zip(weights.tolist(), reward_names(functions), strict=True):
         if not abs(weight) <= LARGEST_REWARD:
-            name = one_line(reward_name(function))
             raise InputError(
                 f"finite reward_weights of at most {LARGEST_REWARD:g}", f"{weight:g} for {name}", "Correct them."
             )
@@ -287,7 +291,6 @@ def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any
 def sum_checked(
     rewards: Float[Tensor, "completions functions"],
     weights: Float[Tensor, " functions"],
-    functions: Sequence[Any],
     run: RunSteering,
     rows: Sequence[int],
 ) -> list[float]:
@@ -296,8 +299,7 @@ def sum_checked(
     Args:
         rewards: gathered over processes.
         weights: one per function.
-        functions: as TRL takes them.
-        run: names the rows, and knows what rewards mean.
+        run: names the rows and the functions, and knows what rewards mean.
         rows: pool index of each completion.
 
     Raises:
@@ -305,18 +307,17 @@ def sum_checked(
             them the weights, would be no numbers, or all 0.
     """
     totals = weighted_sum(rewards, weights)
-    run.range.names = [one_line(reward_name(function)) for function in functions]
-    for values, names in ((rewards, [reward_name(function) for function in functions]), (totals[:, None], [])):
+    for values, names in ((rewards, run.range.names), (totals[:, None], [])):
         too_large = (values.abs() > LARGEST_REWARD).nonzero().tolist()
         if not too_large:
             continue
         row_position, column = too_large[0]
         row, value = rows[row_position], float(values[row_position, column])
-        source = names[column] if names else f"the weighted sum of {', '.join(map(reward_name, functions))}"
+        source = names[column] if names else f"the weighted sum of {', '.join(run.range.names)}"
         remedy = f"Return {run.range.low:g} for a wrong answer." if value < 0 else f"Return at most {run.range.high:g}."
         raise InputError(
             f"finite rewards of at most {LARGEST_REWARD:g} in size, or None for a completion that cannot be judged",
-            f"{value:g} from {one_line(source)} for example {run.pool.ids[row]!r} "
+            f"{value:g} from {source} for example {run.pool.ids[row]!r} "
             f"(task {one_line(run.pool.tasks[run.pool.task_of[row]])}), {len(too_large)} in this batch",
             remedy if names else "Use smaller reward_weights, or smaller rewards.",
         )
