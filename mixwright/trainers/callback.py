@@ -30,13 +30,12 @@ from mixwright.trainers.checks.setting_warnings import warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import TRAINER_STATE
 from mixwright.trainers.rewards import (
-    completion_options,
     group_outcomes,
     group_rows,
     is_async,
     limit_and_check,
-    parse_answers,
     permute_in_groups,
+    read_completions,
     refuse_weights,
     reward_name,
     reward_names,
@@ -206,13 +205,12 @@ class SteeringCallback(SteeringHooks):
             limit_and_check(reward_func, self.steering, self.run, step, tasks, len(rows)) for reward_func in self._functions
         ]
         # read before reward functions run, which may change what they are given
-        lengths = [len(ids) for ids in arguments.get("completion_ids") or ()]
-        forms_and_answers = parse_answers(arguments["completions"], completion_options(self.run.pool, rows))
+        read = read_completions(pool, rows, arguments["completions"], arguments.get("completion_ids") or ())
         columns = [[torch.nan if reward is None else reward for reward in function(**arguments)] for function in functions]
         rewards = torch.tensor(columns).T
         row_of_group = group_rows(rows, group_size)
         totals = sum_checked(rewards, self._weights, self.run, rows)
-        outcomes = gather_object(group_outcomes(self.run.pool, row_of_group, totals, lengths, forms_and_answers, step))
+        outcomes = gather_object(group_outcomes(pool, read, totals, group_size, step))
         (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
         batch = self.run.batches
         group_count = len(gather_object(row_of_group))

@@ -15,6 +15,7 @@ import logging
 import math
 import reprlib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -81,55 +82,72 @@ def permute_in_groups(
     return rewards[torch.from_numpy(order.reshape(-1)).to(rewards.device)]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadCompletion:
+    """What steering reads of one completion, apart from what it earned."""
+
+    row: int
+    """Pool index of its example."""
+    length: int | None
+    """Tokens; None where the trainer did not say."""
+    form: str
+    """Answer skeleton."""
+    answer: str
+    """Final answer; with options the place of the one that it names."""
+
+
+def read_completions(
+    pool: Pool, rows: Sequence[int], completions: Sequence[Any], token_ids: Sequence[Sequence[int]] = ()
+) -> list[ReadCompletion]:
+    """What is read of each completion, plain or conversational.
+
+    Args:
+        pool: what the rows belong to.
+        rows: pool index of each completion.
+        completions: as reward functions are given them.
+        token_ids: of each completion; none where the trainer did not say.
+    """
+    lengths = [len(ids) for ids in token_ids] or [None] * len(rows)
+    read = []
+    for row, length, text in zip(rows, lengths, map(text_of, completions), strict=True):
+        options = None if pool.options is None else pool.options[row]
+        read.append(ReadCompletion(row, length, skeleton(text), read_answer(text, options)))
+    return read
+
+
 def group_outcomes(
-    pool: Pool,
-    rows: Sequence[int],
-    totals: Sequence[float],
-    lengths: Sequence[int],
-    forms_and_answers: Sequence[tuple[str, str]],
-    step: int,
+    pool: Pool, completions: Sequence[ReadCompletion], totals: Sequence[float], size: int, step: int
 ) -> list[GroupOutcome]:
     """One outcome per group; completions without a finite reward are left out, and so are groups of only such ones.
 
     Args:
         pool: what the rows belong to.
-        rows: pool index of each group.
-        totals: reward of each completion, groups one after another.
-        lengths: tokens of each completion; empty where the trainer did not say.
-        forms_and_answers: form and final answer of each completion.
+        completions: groups one after another.
+        totals: reward of each completion.
+        size: completions of a group.
         step: optimiser steps done.
     """
-    size = len(totals) // len(rows)
     outcomes = []
-    for group_index, row in enumerate(rows):
-        scored_indices = [i for i in range(group_index * size, (group_index + 1) * size) if math.isfinite(totals[i])]
-        if not scored_indices:
+    for start in range(0, len(totals), size):
+        row = completions[start].row
+        group = zip(completions[start : start + size], totals[start : start + size], strict=True)
+        scored = [(completion, total) for completion, total in group if math.isfinite(total)]
+        if not scored:
             continue
         cell = pool.cells[pool.cell_of[row]]
         outcomes.append(
             GroupOutcome(
-                pool.ids[row],
-                cell.task,
-                cell.level,
-                step,
-                tuple(totals[i] for i in scored_indices),
-                tuple(lengths[i] for i in scored_indices) if lengths else (),
-                tuple(forms_and_answers[i][0] for i in scored_indices),
-                tuple(forms_and_answers[i][1] for i in scored_indices),
+                example=pool.ids[row],
+                task=cell.task,
+                level=cell.level,
+                step=step,
+                rewards=tuple(total for _, total in scored),
+                lengths=tuple(completion.length for completion, _ in scored if completion.length is not None),
+                formats=tuple(completion.form for completion, _ in scored),
+                answers=tuple(completion.answer for completion, _ in scored),
             )
         )
     return outcomes
-
-
-def completion_options(pool: Pool, rows: Sequence[int]) -> list[Any]:
-    """The options of the example behind each completion, None where rows have none."""
-    return [None] * len(rows) if pool.options is None else [pool.options[row] for row in rows]
-
-
-def parse_answers(completions: Sequence[Any], options: Sequence[Any]) -> list[tuple[str, str]]:
-    """Form and answer of each completion, plain or conversational; with options the place of the one that it names."""
-    texts = map(text_of, completions)
-    return [(skeleton(text), read_answer(text, row_options)) for text, row_options in zip(texts, options, strict=True)]
 
 
 def text_of(completion: Any) -> str:
