@@ -21,7 +21,7 @@ from mixwright.run.folder import RunFolder, read_measurements, write_json, write
 from mixwright.verdict.page.answers import make_pair
 from mixwright.verdict.page.beside import Beside, beside_file, shorten_paths
 from mixwright.verdict.page.blocks import Paragraph, Table, Texts
-from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
+from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.sections.beside import BesideSection
 from mixwright.verdict.stage import render
 

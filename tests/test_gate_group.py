@@ -17,7 +17,7 @@ from mixwright.estimates.exclusion import items_to_exclude, smallest_excluded, u
 from mixwright.run.folder import RunFolder, read_json, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate import GateResult, check_protected, items_to_measure
-from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
+from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 

@@ -18,8 +18,8 @@ from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.verdict.page.blocks import Headline, Paragraph
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, find_far_former_answers, format_unlikely, judge
-from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
-from mixwright.verdict.rules.gate_ungraded import check_gate
+from mixwright.verdict.rules.gate_question import GateQuestion, write_question
+from mixwright.verdict.rules.gate_run import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.sections.damaged import Damaged
 from mixwright.verdict.sections.headline import HeadlineSection

@@ -33,8 +33,8 @@ from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.verdict.rules.gate import check_mastered, check_protected, check_sides
-from mixwright.verdict.rules.gate_asked import GateQuestion, question_file, read_question, write_question
-from mixwright.verdict.rules.gate_ungraded import check_gate
+from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
+from mixwright.verdict.rules.gate_run import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 
 PUBLISHED = {

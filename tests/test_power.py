@@ -20,8 +20,8 @@ from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.power import (
     PRIOR_NOISE,
     TYPICAL_ITEM_SPREAD,
-    Cell,
     Noise,
+    PowerCell,
     cells_of,
     expected_null_change,
     noise_of,
@@ -37,26 +37,26 @@ QUIET = Noise(0.0, 0.25, 0.5)
 
 
 def test_the_variance_of_one_cell_by_hand() -> None:
-    found = expected_null_change([Cell("a", 100, 0.2)], 8, QUIET)
+    found = expected_null_change([PowerCell("a", 100, 0.2)], 8, QUIET)
     rest = 0.5 * 0.2 / 100 / 8
     size = (3.8415 + 100 * 0.2 * (0.25 + 0.5 / 8)) / (3.8415 + 40)  # of a move: 40 of 100 items move
     variance = 0.25 * 0.2 / 100 + 3.8415 * size / 99 / 100 + rest  # items, those not seen, rest; seeds and their rest cancel
     assert math.isclose(found.error, math.sqrt(variance), rel_tol=1e-6)
     assert math.isclose(found.high, t_quantile(found.df) * found.error, rel_tol=1e-9)
-    noisy = expected_null_change([Cell("a", 100, 0.2)], 8, Noise(0.04, 0.25, 0.5))
+    noisy = expected_null_change([PowerCell("a", 100, 0.2)], 8, Noise(0.04, 0.25, 0.5))
     assert math.isclose(noisy.error**2 - found.error**2, 0.04**2 / 8, rel_tol=1e-6)
 
 
 def test_tasks_weigh_the_same_however_many_items_they_have() -> None:
-    uneven = expected_null_change([Cell("a", 10, 0.2), Cell("b", 990, 0.2)], 8, QUIET)
+    uneven = expected_null_change([PowerCell("a", 10, 0.2), PowerCell("b", 990, 0.2)], 8, QUIET)
     own = 10 / 20**2 * (0.25 + 0.5 / 8) * 0.2  # half of the weight rests on ten items
     assert own < uneven.error**2 < 1.1 * own
-    levels = expected_null_change([Cell("a", 50, 0.2), Cell("a", 50, 0.2)], 8, QUIET)
-    assert math.isclose(levels.error, expected_null_change([Cell("a", 100, 0.2)], 8, QUIET).error, rel_tol=0.01)
+    levels = expected_null_change([PowerCell("a", 50, 0.2), PowerCell("a", 50, 0.2)], 8, QUIET)
+    assert math.isclose(levels.error, expected_null_change([PowerCell("a", 100, 0.2)], 8, QUIET).error, rel_tol=0.01)
 
 
 def test_more_seeds_and_items_help_where_they_can_and_nothing_is_promised_where_they_cannot() -> None:
-    cells = [Cell("a", 400, 0.15)]
+    cells = [PowerCell("a", 400, 0.15)]
     noise = PRIOR_NOISE["greedy", "trained"]
     found = power(cells, 5, noise, "trained", effect=0.02)
     assert found.detectable > 0.02
@@ -66,7 +66,7 @@ def test_more_seeds_and_items_help_where_they_can_and_nothing_is_promised_where_
     assert expected_null_change(cells, found.seeds_needed - 1, noise).detectable(1) > 0.02
     times = found.items_needed / 400
     assert expected_null_change(cells, 5, noise, times).detectable(1) <= 0.02
-    few = power([Cell("a", 20, 0.3)], 8, QUIET, "untrained", effect=0.02)
+    few = power([PowerCell("a", 20, 0.3)], 8, QUIET, "untrained", effect=0.02)
     assert few.seeds_needed is None, "twenty items differ among themselves, however many seeds"
     loud = power(cells, 5, Noise(0.2, 0.25, 0.5), "untrained", effect=0.02)
     assert loud.items_needed is None, "five seeds differ among themselves, however many items"
@@ -79,7 +79,7 @@ def test_more_seeds_and_items_help_where_they_can_and_nothing_is_promised_where_
 def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds: int, noise: Noise) -> None:
     """With 600 trials the standard error of a power of 80 % is 1.6 points, of a coverage of 95 % 0.9 points."""
     rng = np.random.default_rng(3)
-    cells = [Cell("a", 60, 0.1), Cell("a", 60, 0.3), Cell("b", 150, 0.2)]
+    cells = [PowerCell("a", 60, 0.1), PowerCell("a", 60, 0.3), PowerCell("b", 150, 0.2)]
     strata = np.repeat(np.arange(3), [60, 60, 150])
     weights = np.where(strata < 2, 1 / 240, 1 / 300)
     spread = np.repeat([cell.spread for cell in cells], [60, 60, 150])

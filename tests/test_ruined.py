@@ -11,7 +11,7 @@ import pytest
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
-from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
+from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.stage import render
 from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
 

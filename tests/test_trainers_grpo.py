@@ -13,7 +13,8 @@ from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, r
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import Action
-from mixwright.trainers.rewards import parse_answers
+from mixwright.steer.pool import make_pool
+from mixwright.trainers.rewards import read_completions
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -210,10 +211,15 @@ def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
     assert sum(reward[-5:]) / 5 > sum(reward[:5]) / 5 + 0.3
 
 
+def forms_and_answers(completions: list[Any], options: list[list[str]] | None = None) -> list[tuple[str, str]]:
+    pool = make_pool([str(place) for place in range(len(completions))], ["t"] * len(completions), options=options)
+    return [(one.form, one.answer) for one in read_completions(pool, range(len(completions)), completions)]
+
+
 def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path: Path) -> None:
     chat = [{"role": "assistant", "content": "2 + 3 # 5"}]
-    assert parse_answers(["2 + 3 # 5", chat, []], [None] * 3) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
-    assert [answer for _, answer in parse_answers(["B", "cat"], [["cat", "dog"]] * 2)] == ["option 2", "option 1"]
+    assert forms_and_answers(["2 + 3 # 5", chat, []]) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
+    assert [answer for _, answer in forms_and_answers(["B", "cat"], [["cat", "dog"]] * 2)] == ["option 2", "option 1"]
     texts: list[str] = []
 
     def reward(completions: list[str], **kwargs: Any) -> list[float]:
@@ -224,5 +230,5 @@ def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path:
     seen = script(trainer, lambda groups: [])
     trainer.train()
     told = [pair for batch in seen for group in batch for pair in zip(group.formats, group.answers, strict=True)]
-    assert told == parse_answers(texts[-len(told) :], [None] * len(told))
+    assert told == forms_and_answers(texts[-len(told) :])
     assert len(told) == 16

@@ -14,6 +14,7 @@ from trial_parts import try_folder
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.mine.own_answers import write_rows
 from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, read_plan, write_plan
@@ -182,6 +183,27 @@ def test_arms_of_a_trial_over_data_are_these_four_and_no_others() -> None:
     assert (arms.references, arms.levers, arms.nulls) == (("frozen", "all", "random_like"), ("mined",), ())
     with pytest.raises(InputError, match=r"trial\.data beside the arm mined"):
         assign_roles(TrialConfig(arms=("uniform", "mined")))
+
+
+def test_all_rows_are_those_that_a_plan_rehearses_too(tmp_path: Path) -> None:
+    """What is checked is what is trained on: a row to rehearse that has no completion is refused before anything trains."""
+    kept = [Example(f"k{n}", "kept", f"k {n} = ", target=str(n), split="rehearse") for n in range(4)]
+    corpus = Corpus.from_examples([*two_tasks(), *kept])
+    assert len(choose_rows("all", corpus, None, 0)) == 40
+    assert choose_rows("all", corpus, None, 0, ("kept",)).table["id"].to_pylist()[40:] == [row.id for row in kept]
+    with pytest.raises(InputError, match=r"trial\.data"):
+        choose_rows("mined", corpus, None, 0)
+    run = RunFolder(tmp_path)
+    stage = Stage("main", "sft", STEPS, {"a": 0.5, "kept": 0.5}, rehearse=("kept",))
+    write_plan(run.plan, Plan("by hand", (stage,)))
+    write_selection(run.path / "mine" / "clean.parquet", ["a1", "a2"])
+    write_rows(run.path / "mine" / "rehearsal.parquet", kept)
+    assert checked_trial(CheckedRun(CONFIG, run, corpus)).data is not None
+    write_rows(run.path / "mine" / "rehearsal.parquet", [dataclasses.replace(kept[0], target=None, answer="0")])
+    for data in ("clean", None):
+        config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, data=data))
+        with pytest.raises(InputError, match="'target' in every training row"):
+            checked_trial(CheckedRun(config, run, corpus))
 
 
 def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path: Path) -> None:

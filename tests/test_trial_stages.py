@@ -19,7 +19,7 @@ from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_measurements, write_plan
 from mixwright.trial.arm_roles import make_branch, why_left_out
 from mixwright.trial.jobs import Trial
-from mixwright.trial.stages import permuted_order, success_of, with_rehearsal
+from mixwright.trial.plan_stages import permuted_order, success_of, with_rehearsal
 
 STEPS, FEW = 90, 8
 CONFIG = RunConfig(

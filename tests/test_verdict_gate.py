@@ -23,13 +23,13 @@ from mixwright.verdict.rules.gate import (
     GateResult,
     check_mastered,
     check_protected,
-    check_run,
     decides_protection,
     items_to_measure,
     mastered_cells,
     named_cells,
 )
-from mixwright.verdict.rules.gate_asked import GateQuestion
+from mixwright.verdict.rules.gate_question import GateQuestion
+from mixwright.verdict.rules.gate_run import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 
 Cells = dict[tuple[str, float | None], np.ndarray]
@@ -264,14 +264,14 @@ def test_items_of_a_comparison_follow_what_may_be_protected() -> None:
 
 def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
-    found = check_run(run, GateQuestion(("products@1",)))
+    found = check_gate(run, GateQuestion(("products@1",)))
     assert (found.outcome, len(found.cells)) == ("damaged", 1)
-    assert check_run(run, GateQuestion(("chain_sum@1",))).outcome == "cannot tell"
-    trial = check_run(build(tmp_path / "trial"), GateQuestion(("products",)))
+    assert check_gate(run, GateQuestion(("chain_sum@1",))).outcome == "cannot tell"
+    trial = check_gate(build(tmp_path / "trial"), GateQuestion(("products",)))
     assert {cell.level for cell in trial.cells} == {1.0, 2.0, 3.0}
     assert trial.outcome == "damaged"
     with pytest.raises(InputError, match="measurements before and after"):
-        check_run(RunFolder(tmp_path / "empty"), GateQuestion())
+        check_gate(RunFolder(tmp_path / "empty"), GateQuestion())
 
 
 def test_scores_that_are_not_numbers_are_not_measurable() -> None:
@@ -340,10 +340,10 @@ def test_warn_is_for_wide_intervals_not_for_what_was_not_measured() -> None:
 
 def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
-    assert check_run(run, GateQuestion(("products",))).mean is not None
+    assert check_gate(run, GateQuestion(("products",))).mean is not None
     compare.clear(run)  # then the new "before" is written, and the process is killed
     with pytest.raises(InputError, match="measurements before and after"):
-        check_run(run, GateQuestion(("products",)))
+        check_gate(run, GateQuestion(("products",)))
 
 
 def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:

@@ -48,7 +48,7 @@ from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
-from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, write_question
+from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 
 COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")

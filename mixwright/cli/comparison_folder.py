@@ -8,7 +8,7 @@ from mixwright.measure.kept_folder import holds_answers_alone
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
 from mixwright.verdict.rules.answer_forms import known_forms_file
-from mixwright.verdict.rules.gate_asked import question_file
+from mixwright.verdict.rules.gate_question import question_file
 
 
 def check_folder(folder: RunFolder) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from mixwright.errors import InputError
 from mixwright.estimates.readings import Decoding
-from mixwright.verdict.rules.gate_asked import GateQuestion
+from mixwright.verdict.rules.gate_question import GateQuestion
 
 
 @dataclass(frozen=True, slots=True)

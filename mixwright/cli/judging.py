@@ -17,8 +17,8 @@ from mixwright.measure.kept_folder import drop_kept
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.basis import gate_answer
 from mixwright.verdict.rules.gate import GateResult
-from mixwright.verdict.rules.gate_asked import read_question, write_question
-from mixwright.verdict.rules.gate_ungraded import check_gate
+from mixwright.verdict.rules.gate_question import read_question, write_question
+from mixwright.verdict.rules.gate_run import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 

@@ -31,6 +31,8 @@ SWAPPED_SUFFIX = ".swapped"
 CHANCE_MEASUREMENT = "chance"
 LOG_PROBE = "log"
 """Probe of rows that say how many answers an evaluation log has; S need not be known there."""
+TaskLevel = tuple[str, float | None]
+"""(task, level): which cell; `cell_key` makes a name of it."""
 Item = tuple[str, float | None, str]
 """(task, level, example id)."""
 Array = NDArray[np.float64]

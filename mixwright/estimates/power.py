@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mixwright.estimates.crossed import DETECTION_POWER, Estimate, estimate_of, pseudo_squares
 from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.outcome import Decoding, Item, ItemScores
+from mixwright.estimates.outcome import Decoding, Item, ItemScores, TaskLevel
 from mixwright.records import Power
 
 EFFECT_SHARE = 0.02
@@ -56,7 +56,7 @@ PRIOR_WORTH_SEEDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PowerCell:
     """The held-out items of one task and level, as they were before."""
 
     task: str
@@ -67,7 +67,7 @@ class Cell:
     """Mean of 2 p (1 - p), 0..0.5."""
 
 
-def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
+def cells_of(before: Sequence[ItemScores], samples: int) -> list[PowerCell]:
     """The cells of what was measured before, one `ItemScores` per starting model.
 
     Args:
@@ -75,7 +75,7 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
         samples: samples behind each success; with one there is no telling how uncertain an item is, so `TYPICAL_ITEM_SPREAD`
             is taken.
     """
-    items_by_cell: dict[tuple[str, float | None], list[Item]] = {}
+    items_by_cell: dict[TaskLevel, list[Item]] = {}
     for item in before[0].items if before else []:
         items_by_cell.setdefault((item[0], item[1]), []).append(item)
     cells = []
@@ -84,11 +84,11 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
         spread = math.nan
         if samples > 1:
             spread = 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
-        cells.append(Cell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL_ITEM_SPREAD, 0.5)))
+        cells.append(PowerCell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL_ITEM_SPREAD, 0.5)))
     return cells
 
 
-def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times: float = 1.0) -> Estimate:
+def expected_null_change(cells: Sequence[PowerCell], seeds: int, noise: Noise, times: float = 1.0) -> Estimate:
     """What `crossed` would give for a true difference of 0: error and degrees of freedom.
 
     Args:
@@ -115,7 +115,7 @@ def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times:
 
 
 def power(
-    cells: Sequence[Cell],
+    cells: Sequence[PowerCell],
     seeds: int,
     noise: Noise,
     against: Against,

@@ -10,17 +10,16 @@ import numpy as np
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
-from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.outcome import Item, ItemScores, TaskLevel
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, Outcome
 from mixwright.records import cell_key
 
 ONE_IN_DECIDES = 5
 """One of so many items decides what is protected; the others are compared."""
 Side = Sequence[ItemScores]
-Cell = tuple[str, float | None]
 
 
-def cell_order(cell: Cell) -> tuple[str, float]:
+def cell_order(cell: TaskLevel) -> tuple[str, float]:
     """Sorts cells by task and level, those without a level first."""
     return cell[0], -math.inf if cell[1] is None else cell[1]
 
@@ -30,13 +29,13 @@ def decides_protection(item: Item) -> bool:
     return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
 
 
-def mastered_cells(before: Side, decoding: Decoding) -> list[Cell]:
+def mastered_cells(before: Side, decoding: Decoding) -> list[TaskLevel]:
     """Cells over the band on the deciding items, under the declared decoding alone: the one that a loss is judged by.
 
     The estimate decides, not its interval: the items that are compared are others, so nothing falls back to its mean, and an
     interval would leave most cells of 95 % unprotected where few items decide.
     """
-    values: dict[Cell, dict[Item, list[float]]] = {}
+    values: dict[TaskLevel, dict[Item, list[float]]] = {}
     for scores in before:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
             if decides_protection(item):

@@ -26,7 +26,7 @@ from mixwright.measure.room import (
     longest_answer,
     room_for,
 )
-from mixwright.records import Example, plain
+from mixwright.records import Example, from_data, plain
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -239,7 +239,7 @@ def _kept_or_completed(learner: Learner, items: Sequence[Example], most_tokens: 
     """What completing the items showed."""
     request = ["free answers", [learner.encode(item.prompt) for item in items], most_tokens]
     answers = _remember(learner, request, lambda: asdict(complete_freely(learner, items, most_tokens, seconds)))
-    return FreeAnswers(tuple(answers["lengths"]), tuple(answers["ended"]), float(answers["seconds"]))
+    return from_data(FreeAnswers, answers)
 
 
 def choose_room(

@@ -17,7 +17,7 @@ TRL_MAX_LENGTH_TOKENS = 1024
 
 
 Pass = Literal["target", "prompt", "response_only", "prompt_given_target", "hidden", "gradients", "rollouts"]
-"""A pass of the scan through the model, each made at most once per row (`scan_passes.py`)."""
+"""A pass of the scan through the model, each made at most once per row (`scan/passes.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,15 +30,15 @@ from mixwright.trainers.checks.setting_warnings import warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import TRAINER_STATE
 from mixwright.trainers.rewards import (
-    completion_options,
     group_outcomes,
     group_rows,
     is_async,
     limit_and_check,
-    parse_answers,
     permute_in_groups,
+    read_completions,
     refuse_weights,
     reward_name,
+    reward_names,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
@@ -101,6 +101,7 @@ class SteeringCallback(SteeringHooks):
         is_sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
         reason = why_lr_is_fixed(is_sharded)
         run = make_run(config, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, is_main=is_main)
+        run.range.names = reward_names(functions)
         super().__init__(
             run,
             micro_steps=int(args.steps_per_generation or 1) * args.num_iterations,
@@ -204,13 +205,12 @@ class SteeringCallback(SteeringHooks):
             limit_and_check(reward_func, self.steering, self.run, step, tasks, len(rows)) for reward_func in self._functions
         ]
         # read before reward functions run, which may change what they are given
-        lengths = [len(ids) for ids in arguments.get("completion_ids") or ()]
-        forms_and_answers = parse_answers(arguments["completions"], completion_options(self.run.pool, rows))
+        read = read_completions(pool, rows, arguments["completions"], arguments.get("completion_ids") or ())
         columns = [[torch.nan if reward is None else reward for reward in function(**arguments)] for function in functions]
         rewards = torch.tensor(columns).T
         row_of_group = group_rows(rows, group_size)
-        totals = sum_checked(rewards, self._weights, self._functions, self.run, rows)
-        outcomes = gather_object(group_outcomes(self.run.pool, row_of_group, totals, lengths, forms_and_answers, step))
+        totals = sum_checked(rewards, self._weights, self.run, rows)
+        outcomes = gather_object(group_outcomes(pool, read, totals, group_size, step))
         (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
         batch = self.run.batches
         group_count = len(gather_object(row_of_group))

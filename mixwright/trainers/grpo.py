@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import gather, gather_object
+from accelerate.utils import gather_object
 from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -25,14 +25,15 @@ from mixwright.trainers.checks.selftest import check_refusal
 from mixwright.trainers.checks.setting_warnings import warn_at_start
 from mixwright.trainers.rewards import (
     AsyncExit,
-    completion_options,
+    ReadCompletion,
     group_outcomes,
     group_rows,
     limit_and_check,
     mask_refused,
-    parse_answers,
     permute_in_groups,
+    read_completions,
     refuse_weights,
+    reward_names,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
@@ -97,7 +98,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations
-        self.steer(config, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
+        run = self.steer(config, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
+        run.range.names = reward_names(self.reward_funcs)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
         trl_sampler: Any = super()._get_train_sampler(dataset)
@@ -141,10 +143,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         # read before reward functions run, which may change what they are given, and the model's mode
         in_training, step = is_training(self), self.state.global_step
-        lengths = [len(ids) for ids in completion_ids_list]
-        forms_and_answers = (
-            parse_answers(completions, completion_options(self.steered.pool, batch.rows)) if in_training else []
-        )
+        read = read_completions(self.steered.pool, batch.rows, completions, completion_ids_list) if in_training else []
         user_reward_funcs = self.reward_funcs
         self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if in_training else (), len(prompts))
         try:
@@ -155,12 +154,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             self.reward_funcs = user_reward_funcs
         if not in_training:
             return rewards
-        rows_and_lengths = torch.tensor(list(zip(batch.rows, lengths, strict=True)), device=self.accelerator.device)
-        gathered: Any = gather(rows_and_lengths)
-        indices, lengths = gathered.T.tolist()
-        rewards, batch.refused = self._steer_rewards(
-            self.steered, step, rewards, indices, lengths, gather_object(forms_and_answers)
-        )
+        rewards, batch.refused = self._steer_rewards(self.steered, step, rewards, gather_object(read))
         return rewards
 
     def _limited_reward_funcs(self, run: RunSteering, rows: Sequence[int], count: int) -> list[Any]:
@@ -180,18 +174,17 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         run: RunSteering,
         step: int,
         rewards: torch.Tensor,
-        indices: Sequence[int],
-        lengths: Sequence[int],
-        forms_and_answers: Sequence[tuple[str, str]],
+        completions: Sequence[ReadCompletion],
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order.
 
         Returns what TRL is to make advantages of, and whether each completion is refused; None where none is.
         """
         group_size = int(self.num_generations or 1)
-        row_of_group = group_rows(indices, group_size)
-        totals = sum_checked(rewards, self.reward_weights, self.reward_funcs, run, indices)
-        groups = group_outcomes(run.pool, row_of_group, totals, lengths, forms_and_answers, step)
+        rows = [completion.row for completion in completions]
+        row_of_group = group_rows(rows, group_size)
+        totals = sum_checked(rewards, self.reward_weights, run, rows)
+        groups = group_outcomes(run.pool, completions, totals, group_size, step)
         (kl, _), self.hooks.last_kl_and_entropy = self.hooks.last_kl_and_entropy, (None, None)
         batch = run.batches
         refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)

@@ -15,6 +15,7 @@ import logging
 import math
 import reprlib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -81,55 +82,72 @@ def permute_in_groups(
     return rewards[torch.from_numpy(order.reshape(-1)).to(rewards.device)]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadCompletion:
+    """What steering reads of one completion, apart from what it earned."""
+
+    row: int
+    """Pool index of its example."""
+    length: int | None
+    """Tokens; None where the trainer did not say."""
+    form: str
+    """Answer skeleton."""
+    answer: str
+    """Final answer; with options the place of the one that it names."""
+
+
+def read_completions(
+    pool: Pool, rows: Sequence[int], completions: Sequence[Any], token_ids: Sequence[Sequence[int]] = ()
+) -> list[ReadCompletion]:
+    """What is read of each completion, plain or conversational.
+
+    Args:
+        pool: what the rows belong to.
+        rows: pool index of each completion.
+        completions: as reward functions are given them.
+        token_ids: of each completion; none where the trainer did not say.
+    """
+    lengths = [len(ids) for ids in token_ids] or [None] * len(rows)
+    read = []
+    for row, length, text in zip(rows, lengths, map(text_of, completions), strict=True):
+        options = None if pool.options is None else pool.options[row]
+        read.append(ReadCompletion(row, length, skeleton(text), read_answer(text, options)))
+    return read
+
+
 def group_outcomes(
-    pool: Pool,
-    rows: Sequence[int],
-    totals: Sequence[float],
-    lengths: Sequence[int],
-    forms_and_answers: Sequence[tuple[str, str]],
-    step: int,
+    pool: Pool, completions: Sequence[ReadCompletion], totals: Sequence[float], size: int, step: int
 ) -> list[GroupOutcome]:
     """One outcome per group; completions without a finite reward are left out, and so are groups of only such ones.
 
     Args:
         pool: what the rows belong to.
-        rows: pool index of each group.
-        totals: reward of each completion, groups one after another.
-        lengths: tokens of each completion; empty where the trainer did not say.
-        forms_and_answers: form and final answer of each completion.
+        completions: groups one after another.
+        totals: reward of each completion.
+        size: completions of a group.
         step: optimiser steps done.
     """
-    size = len(totals) // len(rows)
     outcomes = []
-    for group_index, row in enumerate(rows):
-        scored_indices = [i for i in range(group_index * size, (group_index + 1) * size) if math.isfinite(totals[i])]
-        if not scored_indices:
+    for start in range(0, len(totals), size):
+        row = completions[start].row
+        group = zip(completions[start : start + size], totals[start : start + size], strict=True)
+        scored = [(completion, total) for completion, total in group if math.isfinite(total)]
+        if not scored:
             continue
         cell = pool.cells[pool.cell_of[row]]
         outcomes.append(
             GroupOutcome(
-                pool.ids[row],
-                cell.task,
-                cell.level,
-                step,
-                tuple(totals[i] for i in scored_indices),
-                tuple(lengths[i] for i in scored_indices) if lengths else (),
-                tuple(forms_and_answers[i][0] for i in scored_indices),
-                tuple(forms_and_answers[i][1] for i in scored_indices),
+                example=pool.ids[row],
+                task=cell.task,
+                level=cell.level,
+                step=step,
+                rewards=tuple(total for _, total in scored),
+                lengths=tuple(completion.length for completion, _ in scored if completion.length is not None),
+                formats=tuple(completion.form for completion, _ in scored),
+                answers=tuple(completion.answer for completion, _ in scored),
             )
         )
     return outcomes
-
-
-def completion_options(pool: Pool, rows: Sequence[int]) -> list[Any]:
-    """The options of the example behind each completion, None where rows have none."""
-    return [None] * len(rows) if pool.options is None else [pool.options[row] for row in rows]
-
-
-def parse_answers(completions: Sequence[Any], options: Sequence[Any]) -> list[tuple[str, str]]:
-    """Form and answer of each completion, plain or conversational; with options the place of the one that it names."""
-    texts = map(text_of, completions)
-    return [(skeleton(text), read_answer(text, row_options)) for text, row_options in zip(texts, options, strict=True)]
 
 
 def text_of(completion: Any) -> str:
@@ -163,6 +181,11 @@ def reward_name(function: Any) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     return getattr(function, "__name__", type(function).__name__)
+
+
+def reward_names(functions: Sequence[Any]) -> list[str]:
+    """The names of reward functions, each on one line."""
+    return [one_line(reward_name(function)) for function in functions]
 
 
 def is_async(function: Any) -> bool:
@@ -276,9 +299,8 @@ def _read_number(entry: Any, name: str, entry_index: int) -> float:
 
 def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any]) -> None:
     """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
-    for weight, function in zip(weights.tolist(), functions, strict=True):
+    for weight, name in zip(weights.tolist(), reward_names(functions), strict=True):
         if not abs(weight) <= LARGEST_REWARD:
-            name = one_line(reward_name(function))
             raise InputError(
                 f"finite reward_weights of at most {LARGEST_REWARD:g}", f"{weight:g} for {name}", "Correct them."
             )
@@ -287,7 +309,6 @@ def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any
 def sum_checked(
     rewards: Float[Tensor, "completions functions"],
     weights: Float[Tensor, " functions"],
-    functions: Sequence[Any],
     run: RunSteering,
     rows: Sequence[int],
 ) -> list[float]:
@@ -296,8 +317,7 @@ def sum_checked(
     Args:
         rewards: gathered over processes.
         weights: one per function.
-        functions: as TRL takes them.
-        run: names the rows, and knows what rewards mean.
+        run: names the rows and the functions, and knows what rewards mean.
         rows: pool index of each completion.
 
     Raises:
@@ -305,18 +325,17 @@ def sum_checked(
             them the weights, would be no numbers, or all 0.
     """
     totals = weighted_sum(rewards, weights)
-    run.range.names = [one_line(reward_name(function)) for function in functions]
-    for values, names in ((rewards, [reward_name(function) for function in functions]), (totals[:, None], [])):
+    for values, names in ((rewards, run.range.names), (totals[:, None], [])):
         too_large = (values.abs() > LARGEST_REWARD).nonzero().tolist()
         if not too_large:
             continue
         row_position, column = too_large[0]
         row, value = rows[row_position], float(values[row_position, column])
-        source = names[column] if names else f"the weighted sum of {', '.join(map(reward_name, functions))}"
+        source = names[column] if names else f"the weighted sum of {', '.join(run.range.names)}"
         remedy = f"Return {run.range.low:g} for a wrong answer." if value < 0 else f"Return at most {run.range.high:g}."
         raise InputError(
             f"finite rewards of at most {LARGEST_REWARD:g} in size, or None for a completion that cannot be judged",
-            f"{value:g} from {one_line(source)} for example {run.pool.ids[row]!r} "
+            f"{value:g} from {source} for example {run.pool.ids[row]!r} "
             f"(task {one_line(run.pool.tasks[run.pool.task_of[row]])}), {len(too_large)} in this batch",
             remedy if names else "Use smaller reward_weights, or smaller rewards.",
         )

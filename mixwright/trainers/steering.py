@@ -429,7 +429,6 @@ def make_run(
     Raises:
         InputError: a plan that does not fit the pool, or a plug-in that does not exist.
     """
-    from mixwright.plan.validate import validate_plan
     from mixwright.steer.engine import Engine
 
     fallback_plan = default_plan(
@@ -439,7 +438,6 @@ def make_run(
     stage_index = find_stage(plan, objective)
     asked_options = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
     plan = _with_options(_with_options(plan, stage_index, steering.options), stage_index, asked_options)
-    validate_plan(plan, pool.cells)
     seed = args.seed if steering.draw_seed is None else steering.draw_seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=stage_index)

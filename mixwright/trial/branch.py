@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.records import Measurement, Plan, Stage
-    from mixwright.trial.stages import StageStart
+    from mixwright.trial.plan_stages import StageStart
 
 PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
@@ -226,7 +226,7 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
     from mixwright.learner.load import load_base, load_stage
     from mixwright.measure.stage import measure_learner, settings_after
-    from mixwright.trial.stages import permuted_order, train_stages
+    from mixwright.trial.plan_stages import permuted_order, train_stages
 
     config, branch = job.config, job.branch
 
@@ -287,10 +287,10 @@ def _train(
     from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     config, seed = job.config, job.config.seed + job.seed
-    rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
-    rows = rows.training(branch.plan.stages[0].rehearse)
-    if branch.rows != "all":
-        rows = choose_rows(branch.rows, corpus, read_data(Path(job.data), corpus), seed)
+    corpus_of_arm = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
+    data = read_data(Path(job.data), corpus) if job.data else None
+    rows = choose_rows(branch.rows, corpus_of_arm, data, seed, branch.plan.stages[0].rehearse)
+    if data is not None:
         rows = repeat_to_fill(rows, config.train.prompts)
         branch = replace(branch, plan=restrict_plan(branch.plan, rows.cells()))
     if branch.permute_weights:

@@ -133,8 +133,8 @@ def _digest_counts(rows: Iterable[tuple[str, float | None]], unrepeated_tasks: S
     return hashlib.sha256((repr(sorted(rows)) + repr(unrepeated_tasks) * bool(unrepeated_tasks)).encode()).hexdigest()
 
 
-def choose_rows(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
-    """The training rows of an arm.
+def choose_rows(kind: Rows, corpus: Corpus, data: DataTable | None, seed: int, rehearse: Collection[str] = ()) -> Corpus:
+    """The training rows of an arm in one stage; all rows are those of the corpus with what the stage rehearses.
 
     Rows of unequal weight are resampled within their task: each gets its share of four rows per row selected, rounded
     down or up by chance. Random rows take the same number of each task, and the same weights; where no prompt of a task
@@ -143,12 +143,18 @@ def choose_rows(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpu
     Args:
         kind: which rows.
         corpus: of the run; its training rows are meant.
-        data: the table.
+        data: the table; all rows need none.
         seed: of the branch.
+        rehearse: tasks whose rows to rehearse belong to all rows.
+
+    Raises:
+        InputError: rows of a table, without one.
     """
-    train = corpus.select(split="train")
     if kind == "all":
-        return train
+        return corpus.training(rehearse)
+    if data is None:
+        raise InputError(f"a table of mined rows (trial.data) for an arm that trains on {kind}", "none", "Name one.")
+    train = corpus.select(split="train")
     rng = np.random.default_rng([seed, DATA_ROWS_SEED])
     if data.new_rows is not None:
         counts = Counter(data.new_rows.table["task"].to_pylist())

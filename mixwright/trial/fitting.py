@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.power import PRIOR_NOISE, TYPICAL_ITEM_SPREAD, Cell, expected_null_change
+from mixwright.estimates.power import PRIOR_NOISE, TYPICAL_ITEM_SPREAD, PowerCell, expected_null_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.fitting import count_items, least_items, most_items_within
 from mixwright.trial.costs import stage_seconds
@@ -184,6 +184,6 @@ def _run_seconds(config: RunConfig, timing: Timing, data: HeldOutCounts) -> floa
 def _detectable_difference(config: RunConfig, data: HeldOutCounts) -> float | None:
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return None
-    cells = [Cell(task, min(count, config.measure.items), TYPICAL_ITEM_SPREAD) for task, count in data.cells if count]
+    cells = [PowerCell(task, min(count, config.measure.items), TYPICAL_ITEM_SPREAD) for task, count in data.cells if count]
     noise = PRIOR_NOISE[config.measure.decoding, "trained"]
     return expected_null_change(cells, config.trial.seeds, noise).detectable(max(data.references, 1))

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, item_scores, shared_items
-from mixwright.estimates.power import PRIOR_NOISE, TYPICAL_ITEM_SPREAD, Against, Cell, Noise, cells_of, noise_of, power
+from mixwright.estimates.power import (
+    PRIOR_NOISE,
+    TYPICAL_ITEM_SPREAD,
+    Against,
+    Noise,
+    PowerCell,
+    cells_of,
+    noise_of,
+    power,
+)
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
@@ -103,10 +112,10 @@ def _format_items_needed(foreseen: Power) -> str:
     )
 
 
-def _planned_cells(corpus: Corpus, items: int) -> list[Cell]:
+def _planned_cells(corpus: Corpus, items: int) -> list[PowerCell]:
     """The cells that will be measured, before anything is known of them; `items`: of each at most."""
     counts = [(task, min(count, items)) for task, count in held_out_cells(corpus)]
-    return [Cell(task, count, TYPICAL_ITEM_SPREAD) for task, count in counts if count]
+    return [PowerCell(task, count, TYPICAL_ITEM_SPREAD) for task, count in counts if count]
 
 
 def _estimate_noise(

@@ -61,8 +61,8 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
             raise InputError(
                 expected, repr(plan_objective), "Correct it, or change train.objective in the settings of a new run."
             )
-        if config.trial.data is None:  # else arms train on other rows
-            _check_rows(plan, corpus)
+        for stage in plan.stages if config.trial.data is None else ():  # else arms train on other rows
+            check_training(stage.objective, choose_rows("all", corpus, None, config.seed, stage.rehearse))
     except InputError as error:
         raise error.with_place(folder.plan) from None
     return plan, corpus
@@ -78,16 +78,12 @@ def checked_trial(run: CheckedRun) -> Trial:
         data = read_data(path, corpus)
         for arm in choose_arms(config, corpus, run.folder).always_run:
             branch = make_branch(arm, plan, corpus)
-            rows = choose_rows(branch.rows, corpus, data, config.seed)
-            if branch.trains:
-                _check_rows(branch.plan, rows)
-            restrict_plan(plan, rows.cells())
+            for stage in branch.plan.stages:
+                rows = choose_rows(branch.rows, corpus, data, config.seed, stage.rehearse)
+                if branch.trains:
+                    check_training(stage.objective, rows)
+                restrict_plan(replace(branch.plan, stages=(stage,)), rows.cells())
     return Trial(run.folder, config, plan, corpus, bases_of(config.model, run.folder), data=data)
-
-
-def _check_rows(plan: Plan, corpus: Corpus) -> None:
-    for objective in dict.fromkeys(stage.objective for stage in plan.stages):
-        check_training(objective, corpus.select(split="train"))
 
 
 def try_plan(

@@ -36,7 +36,7 @@ from mixwright.records import Interval, Measurement
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate import check_protected
-from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
+from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 

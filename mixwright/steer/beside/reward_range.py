@@ -76,7 +76,7 @@ class RewardRange:
         return read_rewards(groups, (self.low, self.high)), decisions
 
     def as_planned(self, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome]:
-        """Groups that were read, with rewards in the range that the engine was told of."""
+        """Groups that were read, with rewards in the range that the engine was told of, as levers that read them expect."""
         low, high = self._start
         if (self.low, self.high) == (low, high):
             return groups

@@ -209,7 +209,7 @@ def grade_rows(
             **columns,
         )
         rewards_table[:, number] = torch.tensor([math.nan if reward is None else reward for reward in rewards])
-    return sum_checked(rewards_table, trainer.reward_weights.cpu(), trainer.reward_funcs, run, indices)
+    return sum_checked(rewards_table, trainer.reward_weights.cpu(), run, indices)
 
 
 def _why_none(trainer: Any) -> str:

@@ -30,8 +30,8 @@ from mixwright.verdict.rules.claims import (
 )
 from mixwright.verdict.rules.evidence import Sides
 from mixwright.verdict.rules.gate import GateOutcome, GateResult, check_mastered
-from mixwright.verdict.rules.gate_asked import read_question
-from mixwright.verdict.rules.gate_ungraded import check_gate
+from mixwright.verdict.rules.gate_question import read_question
+from mixwright.verdict.rules.gate_run import check_gate
 from mixwright.verdict.rules.gate_words import format_damage
 from mixwright.verdict.rules.recommendation import (
     EQUAL_SHARES_ARM,

@@ -22,16 +22,15 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm, wilson
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, estimate_change
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import cell_name, format_count, join_words, percent, points
 from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, read_outcome
-from mixwright.verdict.rules.gate_asked import read_question
+from mixwright.verdict.rules.gate_question import read_question
 
-Cell = tuple[str, float | None]
 MAX_CELLS_NAMED = 8
 """Cells that a line names."""
 MAX_CLAIMS_OPEN = 5
@@ -296,7 +295,7 @@ def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]
     return claims + _make_unmeasured_claims(find_missing_cells(sides), sides[0], outcome, arm)
 
 
-def find_missing_cells(sides: Sides) -> list[Cell]:
+def find_missing_cells(sides: Sides) -> list[TaskLevel]:
     """Cells that were measured before, but share no item with what was measured after."""
     before, after = ([set(scores.items) for scores in side] for side in sides)
     shared = {item[:2] for item in set.intersection(*before, *after)}
@@ -364,8 +363,10 @@ def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item
     return estimate_crossed(gains, [cell_numbers[item[:2]] for item in items])
 
 
-def _make_unmeasured_claims(cells: Sequence[Cell], before: Sequence[ItemScores], outcome: Outcome, arm: str) -> list[Claim]:
-    values_by_cell: dict[Cell, list[float]] = {cell: [] for cell in cells}
+def _make_unmeasured_claims(
+    cells: Sequence[TaskLevel], before: Sequence[ItemScores], outcome: Outcome, arm: str
+) -> list[Claim]:
+    values_by_cell: dict[TaskLevel, list[float]] = {cell: [] for cell in cells}
     for scores in before if cells else ():
         for item, value in scores.scores.get(READINGS[outcome].column, {}).items():
             if item[:2] in values_by_cell:

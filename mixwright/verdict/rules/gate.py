@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from mixwright.errors import InputError, unknown_name
+from mixwright.errors import unknown_name
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
@@ -36,14 +36,12 @@ from mixwright.estimates.loss_limits import (
     items_excluding_cell_loss,
     largest_undetected_loss,
 )
-from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
 from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
-from mixwright.run.folder import RunFolder
-from mixwright.verdict.rules.claims import Cell, CellComparison, compare_cells, split_by_task
-from mixwright.verdict.rules.evidence import leading_sides, read_outcome
-from mixwright.verdict.rules.gate_asked import GateQuestion
+from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
+from mixwright.verdict.rules.gate_question import GateQuestion
 
 EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
 """Exit codes; 1 is wrong input, 2 our bug."""
@@ -87,7 +85,7 @@ class CellLoss:
 class TooSmallCell:
     """One cell that was mastered by all of its items, and of which too few decide what is protected."""
 
-    cell: Cell
+    cell: TaskLevel
     """Task and level."""
     before: float
     """Success over all of its items, 0..1."""
@@ -153,7 +151,7 @@ class GateResult:
 def check_protected(
     before: Side,
     after: Side,
-    protected: Collection[Cell],
+    protected: Collection[TaskLevel],
     *,
     decoding: Decoding = "greedy",
     each_cell: bool = False,
@@ -245,7 +243,9 @@ def check_protected(
     )
 
 
-def _group_losses(comparisons: Sequence[CellComparison], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
+def _group_losses(
+    comparisons: Sequence[CellComparison], protected: Collection[TaskLevel]
+) -> tuple[tuple[CellLoss, ...], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
     comparison_by_cell = {
         (comparison.task, comparison.level): comparison for comparison in comparisons if not comparison.is_whole_task
@@ -376,9 +376,9 @@ def check_mastered(
 
 def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmallCell, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
-    too_small: dict[Cell, TooSmallCell] = {}
+    too_small: dict[TaskLevel, TooSmallCell] = {}
     for column in (READINGS[decoding].column, READINGS["sampled"].column):
-        values_by_cell: dict[Cell, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
+        values_by_cell: dict[TaskLevel, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
         for item, value in (pair for scores in before for pair in scores.scores.get(column, {}).items()):
             values_by_cell[item[:2]][item].append(value)
         for cell, values_by_item in values_by_cell.items():
@@ -391,31 +391,8 @@ def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmallCell, ...]
     return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
 
 
-def check_run(run: RunFolder, question: GateQuestion) -> GateResult:
-    """The gate over what a run folder holds, of its leading arm where there was a trial.
-
-    Args:
-        run: the folder.
-        question: what is protected, and by which margin.
-
-    Raises:
-        InputError: nothing was measured before and after, or a name was not measured before.
-    """
-    sides, decoding = leading_sides(run), read_outcome(run)
-    if sides is None:
-        got, remedy = "none", "Run the trial, or compare two checkpoints, first."
-        raise InputError("measurements before and after", got, remedy, file=run.path)
-    if decoding not in ("greedy", "sampled"):  # held-out loss is judged by `gate_ungraded`
-        expected, remedy = (
-            "graded answers, by which the gate judges a loss",
-            "Give the gate a corpus with answers that a grader can judge.",
-        )
-        raise InputError(expected, f"a run of {decoding} alone", remedy, file=run.path)
-    return check_sides(sides, decoding, question)
-
-
 def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateQuestion) -> GateResult:
-    """The gate over two sides; it raises the same for a name as `check_run`."""
+    """The gate over two sides. Raises InputError for a name as `named_cells` does."""
     if not question.protect:
         return check_mastered(*sides, decoding=decoding, each_cell=question.each, look=question.look)
     cells = named_cells(sides[0], question.protect)
@@ -430,7 +407,7 @@ def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateQues
     )
 
 
-def named_cells(before: Side, names: Sequence[str]) -> list[Cell]:
+def named_cells(before: Side, names: Sequence[str]) -> list[TaskLevel]:
     """The measured cells of the tasks and cells that a user wants protected.
 
     Raises:

@@ -9,22 +9,29 @@ Unit: nats a token, 95 % intervals over items.
 
 from __future__ import annotations
 
+from mixwright.estimates.outcome import TaskLevel
 from mixwright.measure.former import FormerAnswers
 from mixwright.records import Interval, cell_key
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.text import format_bounds, format_signed, join_words
 from mixwright.verdict.rules import claims
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
-from mixwright.verdict.rules.evidence import comparisons, headline_arm, read_outcome
-from mixwright.verdict.rules.gate import CellLoss, GateResult, check_run, named_cells
-from mixwright.verdict.rules.gate_asked import GateQuestion
+from mixwright.verdict.rules.evidence import Sides
+from mixwright.verdict.rules.gate import CellLoss, GateResult, named_cells
+from mixwright.verdict.rules.gate_question import GateQuestion
 
 
-def check_gate(run: RunFolder, question: GateQuestion) -> GateResult:
-    """What the gate finds in a run folder, graded or not. Raises InputError as `check_run` does."""
-    sides = comparisons(run).get("") if not headline_arm(run) else None  # a trial is judged against its references
-    if sides is None or read_outcome(run) != "loss":
-        return check_run(run, question)
+def check_ungraded(run: RunFolder, sides: Sides, question: GateQuestion) -> GateResult:
+    """What the gate finds in a comparison of two checkpoints without graded answers.
+
+    Args:
+        run: the folder.
+        sides: what was measured before and after.
+        question: what is protected.
+
+    Raises:
+        InputError: a name was not measured before, or a file is broken.
+    """
     comparison_by_cell = {
         (comparison.task, comparison.level): comparison
         for comparison in claims.compare_cells(sides, "loss")
@@ -78,7 +85,7 @@ def check_gate(run: RunFolder, question: GateQuestion) -> GateResult:
     )
 
 
-def _format_reading(cell: claims.Cell, loss_rise: Interval | None, former: FormerAnswers | None, *, is_damaged: bool) -> str:
+def _format_reading(cell: TaskLevel, loss_rise: Interval | None, former: FormerAnswers | None, *, is_damaged: bool) -> str:
     """What was read of a cell: the change of its held-out loss, None for too few items, and its former answers."""
     readings = []
     if loss_rise is not None:

@@ -25,7 +25,7 @@ from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.claims import claims_between
 from mixwright.verdict.rules.evidence import Sides, read_outcome
 from mixwright.verdict.rules.gate import check_sides
-from mixwright.verdict.rules.gate_asked import read_question
+from mixwright.verdict.rules.gate_question import read_question
 
 MAX_PAIRS_OPEN, MAX_PAIRS_SHOWN = 2, 24
 

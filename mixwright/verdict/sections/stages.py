@@ -15,7 +15,7 @@ from typing import Any
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.run.folder import RunFolder, read_json, read_measurements
-from mixwright.trial.stages import success_of
+from mixwright.trial.plan_stages import success_of
 from mixwright.verdict.page.blocks import Block, Paragraph, Table
 from mixwright.verdict.page.text import percent
 from mixwright.verdict.rules.evidence import headline_arm, leading_folders, plan_of, read_outcome

@@ -1,4 +1,4 @@
-"""Stages of a branch, one after another: each starts from the files that the one before left, and is kept.
+"""Stages of a plan in one branch, one after another: each starts from the files that the one before left, and is kept.
 
 A finished stage is kept under trial/stages by a digest of all that led to it. Branches that begin with the same stages, seed
 and starting model share them, and an interrupted branch goes on at the border, to the byte. After every stage the held-out
