@@ -130,7 +130,7 @@ def test_wrong_settings_are_refused(given: dict[str, Any], told: str) -> None:
 
 def test_answers_in_sentences_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The first answers decide, unless the grader is named; a resumed run has the same one."""
-    words = "dark deep dull early easy empty far fast full good hard high".split()
+    words = ["dark", "deep", "dull", "early", "easy", "empty", "far", "fast", "full", "good", "hard", "high"]
     rows = [Example(f"w{n}", "letters", f"What is the opposite of thing {n}?", answer=word) for n, word in enumerate(words)]
     corpus = Corpus.from_examples(rows, {"letters": "exact"})
     gate = GateCallback(corpus, every=5)
