@@ -188,6 +188,19 @@ def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
     assert [(line["step"], line["new"]) for line in told if line["what"] == "earlier_share"] == [(2 * FEW, 0.25)]
 
 
+def test_a_single_stage_trains_at_its_own_rate(tmp_path: Path) -> None:
+    """As the settings do where they name that rate; `joint` makes one stage of several, and keeps the longest's rate."""
+    losses = {}
+    for name, border, rate in (("own", {"learning_rate": 1e-4}, 8e-3), ("settings", {}, 1e-4), ("other", {}, 8e-3)):
+        plan = staged("first", **border)
+        run = prepared(tmp_path / name, plan)
+        config = dataclasses.replace(CONFIG, train=dataclasses.replace(CONFIG.train, learning_rate=rate))
+        jobs_of(run, plan, config=config)
+        lines = (run.branch("steered", 0) / "steps.jsonl").read_text().splitlines()
+        losses[name] = [json.loads(line)["loss"] for line in lines]
+    assert losses["own"] == losses["settings"] != losses["other"]
+
+
 def test_the_arms_of_a_plan_of_several_stages() -> None:
     corpus = digits()
     plan = Plan("x", (Stage("a", "sft", 30, {"first": 1.0}), Stage("b", "sft", 10, {"last": 0.5, "none": 0.5})))

@@ -312,7 +312,8 @@ class Engine:
                 actions.append(skip)
             elif self._policy.calm >= STRETCH_ENDS_AFTER:
                 self.finish()
-        signals = replace(signals, groups=len(groups), refused=len(refusals))
+        refused_count = sum(group.example in refused for group in rewarded_groups)
+        signals = replace(signals, groups=len(groups), refused=refused_count)
         return actions + self._policy.react(signals, reason)
 
     def watch(self, signals: Signals) -> list[Action]:

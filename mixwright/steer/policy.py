@@ -77,10 +77,15 @@ class GateRunner(Checkpointable):
         self._verdicts: dict[str, list[Any]] = {}
 
     def refusals(self, groups: Sequence[GroupOutcome], cells: Sequence[int]) -> list[Action]:
-        """An action per group that is refused; `cells` are the numbers of the groups' cells."""
+        """An action per example that is refused; `cells` are the numbers of the groups' cells.
+
+        Refusals are carried out by example, so groups of one example are judged once: what the first one is told holds.
+        """
         if not self._gates:
             return []
-        return [action for group, cell in zip(groups, cells, strict=True) if (action := self._judge(group, cell))]
+        first = {group.example: (group, cell) for group, cell in reversed(list(zip(groups, cells, strict=True)))}
+        order = dict.fromkeys(group.example for group in groups)
+        return [action for name in order if (action := self._judge(*first[name]))]
 
     def refused_count(self, key: str) -> int:
         """Groups of the cell `task@level` refused so far."""

@@ -237,9 +237,7 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
         learner = load(start.model)
         if start.reference is not None:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
-        train = stage_settings(config.train, stage_branch.plan.stages[0])
-        shifted_seed = job.seed + SEED_STEP_PER_STAGE * start.number
-        stage_job = replace(job, seed=shifted_seed, config=replace(config, train=train))
+        stage_job = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
         _train(stage_job, stage_branch, corpus, learner, stage_folder, start)
         seed = seed_after(config.seed, job.seed)
         return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
@@ -287,6 +285,7 @@ def _train(
     from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     config, seed = job.config, job.config.seed + job.seed
+    config = replace(config, train=stage_settings(config.train, branch.plan.stages[0]))
     corpus_of_arm = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
     data = read_data(Path(job.data), corpus) if job.data else None
     rows = choose_rows(branch.rows, corpus_of_arm, data, seed, branch.plan.stages[0].rehearse)
