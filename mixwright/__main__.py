@@ -125,30 +125,6 @@ def audit(
 
 
 @app.command()
-def diagnose(
-    rollouts: Annotated[
-        str, typer.Argument(help="Rollouts of an RL run: a file or folder of TRL, verl, verifiers, NeMo Gym, or JSONL.")
-    ],
-    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
-    as_json: Json = False,
-) -> None:
-    """Find what an RL run did not learn from, what decided its rewards, and when it went wrong. No model needed."""
-    from mixwright.logs.diagnosis import diagnose as find
-    from mixwright.logs.diagnosis import summarise
-    from mixwright.logs.rollouts import read_rollouts
-
-    log = read_rollouts(rollouts)
-    observations = find(log)
-    if as_json:
-        output.out_json({"read": summarise(log), "observations": observations})
-    else:
-        output.out(summarise(log))
-        output.out_observations(observations)
-    if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
-        raise typer.Exit(EXIT_FOUND)
-
-
-@app.command()
 @with_measuring
 def measure(
     source: Measured, measuring: Measuring, folder: Folder = None, full: Full = False, as_json: Json = False
@@ -377,6 +353,30 @@ def run(
     console = output.console()
     page = api.run(source, folder, budget=budget, say=lambda line: output.say(one_line(line)), console=console)
     output.out(f"verdict: {page}")
+
+
+@app.command()
+def diagnose(
+    rollouts: Annotated[
+        str, typer.Argument(help="Rollouts of an RL run: a file or folder of TRL, verl, verifiers, NeMo Gym, or JSONL.")
+    ],
+    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
+    as_json: Json = False,
+) -> None:
+    """Find what an RL run did not learn from, what decided its rewards, and when it went wrong. No model needed."""
+    from mixwright.logs.diagnosis import diagnose as find
+    from mixwright.logs.diagnosis import summarise
+    from mixwright.logs.rollouts import read_rollouts
+
+    log = read_rollouts(rollouts)
+    observations = find(log)
+    if as_json:
+        output.out_json({"read": summarise(log), "observations": observations})
+    else:
+        output.out(summarise(log))
+        output.out_observations(observations)
+    if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
+        raise typer.Exit(EXIT_FOUND)
 
 
 @app.command()

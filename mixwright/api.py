@@ -2,10 +2,10 @@
 
     from mixwright.api import audit, measure, plan, run, trial, verdict
 
-`audit`, `measure` and `plan` take and return records and write no file; `scan`, `mine`, `steer`, `trial` and `run` work on a
-run folder, `verdict` on one or on two checkpoints. A corpus is a `Corpus`, the path or name of examples (nothing of them is
-held out), or a `CorpusConfig`. What works on a run folder starts worker processes, so a script calls it under
-`if __name__ == "__main__":`.
+`audit`, `diagnose`, `measure` and `plan` take and return records and write no file; `scan`, `mine`, `steer`, `trial` and
+`run` work on a run folder, `verdict` on one or on two checkpoints. A corpus is a `Corpus`, the path or name of examples
+(nothing of them is held out), or a `CorpusConfig`. What works on a run folder starts worker processes, so a script calls
+it under `if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError
 from mixwright.estimates.replicates import Ranking
+from mixwright.logs.diagnosis import diagnose as diagnose_log
+from mixwright.logs.rollouts import read_rollouts
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import keep_fitting_corpus
@@ -56,7 +58,20 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.scan.stage import ScanResult
 
-__all__ = ["Gating", "Measuring", "audit", "dial", "explain", "list_plugins", "measure", "mine", "plan", "replicates", "run"]
+__all__ = [
+    "Gating",
+    "Measuring",
+    "audit",
+    "diagnose",
+    "dial",
+    "explain",
+    "list_plugins",
+    "measure",
+    "mine",
+    "plan",
+    "replicates",
+    "run",
+]
 __all__ += ["scan", "steer", "trial", "verdict"]
 
 IN_MEMORY = CorpusConfig("corpus in memory")
@@ -112,6 +127,23 @@ def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] |
         InputError: data that cannot be read, or an unknown check.
     """
     return run_audit(_as_corpus(corpus), checks)
+
+
+def diagnose(rollouts: str | Path) -> list[Observation]:
+    """What an RL run did not learn from, what decided its rewards, and when it went wrong: errors first. No model needed.
+
+    Examples:
+        >>> for seen in diagnose("rollouts.jsonl"):
+        ...     print(seen.severity, seen.check, seen.task, seen.count, "of", seen.total)
+        error groups sum 30 of 30
+
+    Args:
+        rollouts: a file or folder that TRL, verl, verifiers or NeMo Gym wrote, or JSONL with completion and reward.
+
+    Raises:
+        InputError: no such file, none with rollouts, or a damaged row.
+    """
+    return diagnose_log(read_rollouts(str(rollouts)))
 
 
 def measure(

@@ -50,6 +50,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         *({"task": "copy", "prompt": f"{word} {n}", "answer": word} for n in range(9) for word in ("red", "blue")),
     ]
     Path("two_tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in both), encoding="utf-8")
+    rollouts = [{"step": n, "task": "sum", "prompt": f"{n}+1=", "completion": "?", "reward": 0.0} for n in range(30)]
+    Path("rollouts.jsonl").write_text("".join(2 * (json.dumps(row) + "\n") for row in rollouts), encoding="utf-8")
     scores = [f"{name},{run},{worth + run / 100}" for name, worth in {"a": 1, "b": 2, "c": 3}.items() for run in range(3)]
     Path("scores.csv").write_text("\n".join(["candidate,run,score", *scores]), encoding="utf-8")
     Path("run.yaml").write_text(yaml_text(to_data(SMALL)), encoding="utf-8")
@@ -57,7 +59,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-GROUPS = [["audit", "replicates", "list_plugins", "explain"], ["measure"], ["plan"], ["dial"], ["scan", "mine"]]
+GROUPS = [["audit", "diagnose", "replicates", "list_plugins", "explain"], ["measure"], ["plan"], ["dial"], ["scan", "mine"]]
 GROUPS += [["run", "trial", "steer", "verdict"]]
 """Functions whose examples run in one folder, in order."""
 

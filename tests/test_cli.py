@@ -51,6 +51,7 @@ FLAGS = {
         " --until-decided",
     ),
     "run": "RUN.YAML|TRAIN --budget --dry-run --eval --folder --init --model --objective --output",
+    "diagnose": "ROLLOUTS --fail-on --json",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
