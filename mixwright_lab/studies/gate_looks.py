@@ -10,6 +10,8 @@ five other kinds are answered (`mixwright_lab/demo`). The gate should stop it be
 Expectations, written before the run: at most 5 % of the runs without a loss are stopped, of each kind; a loss of ten points
 is found within four looks in 80 % of the runs, where other items change at each look. The two other kinds are reported.
 
+Each finished part is kept in `gate_looks.rows.jsonl`; a run that was stopped goes on.
+
     python -m mixwright_lab.studies.gate_looks [--quick]
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,8 @@ from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.repeated_looks import RepeatedLooks
 from mixwright.records import Interval
 from mixwright_lab.demo.files import write_files
-from mixwright_lab.studies.report import Goal, Result, run
+from mixwright_lab.studies.jobs import append_row, read_rows
+from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 ITEMS, TASKS, LOOKS, CHURN, LOSS, SOON = 200, 4, 20, 0.2, 0.1, 4
 RUNS, SEED = 2000, 20_261
@@ -36,6 +40,9 @@ MOST_FALSE_STOPS, LEAST_FOUND = 0.05, 0.8
 EVERY, RATE = 4, 3e-4
 KEPT = ("capitals", "opposites", "past_tenses", "sums", "plurals")
 """Kinds of questions that are looked at."""
+REAL = {"whole": False, "gated": True}
+"""Run of SmolLM2 -> whether the gate may stop it."""
+ROWS_FILE = RESULTS / "gate_looks.rows.jsonl"
 
 
 def simulate(kept: float, loss: float, runs: int, seed: int) -> list[int]:
@@ -59,8 +66,8 @@ def simulate(kept: float, loss: float, runs: int, seed: int) -> list[int]:
     return stops
 
 
-def train_narrow(*, quick: bool) -> dict[str, Any]:
-    """Looks of the whole run, which the gate may not stop, and of the run that it may."""
+def train_narrow(name: str, *, stop: bool, quick: bool) -> dict[str, Any]:
+    """What the gate saw of a run that it may stop, or may not."""
     from datasets import Dataset
     from peft import LoraConfig
     from trl.trainer.sft_config import SFTConfig
@@ -70,70 +77,82 @@ def train_narrow(*, quick: bool) -> dict[str, Any]:
     from mixwright.learner.load import load_learner
     from mixwright.learner.settings import cheap_settings
 
-    found: dict[str, Any] = {}
-    for name, stop in (("whole", False), ("gated", True)):
-        with tempfile.TemporaryDirectory() as place:
-            files = write_files(Path(place), SEED)
-            learner = load_learner("smollm2")
-            read = [json.loads(line) for line in files.train.read_text(encoding="utf-8").splitlines()]
-            rows = [learner.form.row({k: row[k] for k in ("task", "prompt", "completion")}) for row in read]
-            gate = GateCallback(
-                files.held_out,
-                every=1 if quick else EVERY,
-                items=10 if quick else 100,
-                protect=KEPT,
-                graders=dict.fromkeys(KEPT, "includes"),
-                stop=stop,
-                max_new_tokens=24,
-            )
-            settings = {"max_steps": 2 if quick else 40, "per_device_train_batch_size": 16, "learning_rate": RATE}
-            args = SFTConfig(output_dir=place, seed=SEED, save_strategy="no", **settings, **cheap_settings(learner.device))
-            trainer = SFTTrainer(
-                model=learner.model,
-                args=args,
-                train_dataset=Dataset.from_list(rows),
-                processing_class=learner.tokenizer,
-                peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),
-                callbacks=[gate],
-            )
-            trainer.train()
-            looks = [{key: look[key] for key in ("step", "outcome", "change", "lower", "tasks")} for look in gate.looks]
-            found[name] = {"before": sum(gate.before) / len(gate.before), "steps": trainer.state.global_step, "looks": looks}
-    return found
+    with tempfile.TemporaryDirectory() as place:
+        files = write_files(Path(place), SEED)
+        learner = load_learner("smollm2")
+        read = [json.loads(line) for line in files.train.read_text(encoding="utf-8").splitlines()]
+        rows = [learner.form.row({k: row[k] for k in ("task", "prompt", "completion")}) for row in read]
+        gate = GateCallback(
+            files.held_out,
+            every=1 if quick else EVERY,
+            items=10 if quick else 100,
+            protect=KEPT,
+            graders=dict.fromkeys(KEPT, "includes"),
+            stop=stop,
+            max_new_tokens=24,
+        )
+        settings = {"max_steps": 2 if quick else 40, "per_device_train_batch_size": 16, "learning_rate": RATE}
+        args = SFTConfig(output_dir=place, seed=SEED, save_strategy="no", **settings, **cheap_settings(learner.device))
+        trainer = SFTTrainer(
+            model=learner.model,
+            args=args,
+            train_dataset=Dataset.from_list(rows),
+            processing_class=learner.tokenizer,
+            peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),
+            callbacks=[gate],
+        )
+        trainer.train()
+        looks = [{key: look[key] for key in ("step", "outcome", "change", "lower", "tasks")} for look in gate.looks]
+        before = sum(gate.before) / len(gate.before)
+        return {"SmolLM2": name, "before": before, "steps": trainer.state.global_step, "looks": looks}
+
+
+def measure_kind(number: int, kind: str, runs: int) -> dict[str, Any]:
+    """Runs without and with a loss, of one kind of churn."""
+    kept = KEPT_BY_KIND[kind]
+    false, true = (simulate(kept, loss, runs, SEED + 2 * number + place) for place, loss in enumerate((0.0, LOSS)))
+    soon = sum(0 < stop <= SOON for stop in true)
+    counts = {"false stops": sum(stop > 0 for stop in false), "found soon": soon, "found": sum(stop > 0 for stop in true)}
+    return {"churn": kind, "runs": runs} | counts
 
 
 def measure(quick: bool) -> Result:
-    """Simulate, then train."""
-    runs = 40 if quick else RUNS
-    rows, goals = [], []
-    for number, (kind, kept) in enumerate(KEPT_BY_KIND.items()):
-        false = simulate(kept, 0.0, runs, SEED + 2 * number)
-        true = simulate(kept, LOSS, runs, SEED + 2 * number + 1)
-        stopped, soon = sum(stop > 0 for stop in false), sum(0 < stop <= SOON for stop in true)
-        rows.append(
-            {"churn": kind, "runs": runs, "false stops": stopped, "found soon": soon, "found": sum(s > 0 for s in true)}
-        )
-        stops = share_interval(stopped, runs)
-        goals.append(Goal(f"false stops, {kind}", stops, f"at most {MOST_FALSE_STOPS:.0%}", stops.value <= MOST_FALSE_STOPS))
-        if not kept:
-            found = share_interval(soon, runs)
-            goals.append(Goal("found within 4 looks", found, f"at least {LEAST_FOUND:.0%}", found.value >= LEAST_FOUND))
-    real = train_narrow(quick=quick)
-    last, stopped_at = real["whole"]["looks"][-1]["change"], real["gated"]["looks"][-1]
-    share = stopped_at["change"] / last if last else 0.0
-    stops_early = stopped_at["outcome"] == "lost" and share < 0.5
-    goals.append(
-        Goal("share of the loss when SmolLM2 is stopped", Interval(share, share, share, 1), "under 0.5", stops_early)
-    )
+    """Simulate, then train; each finished row is kept, and a study that was stopped goes on."""
+    rows = [] if quick else read_rows(ROWS_FILE)
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
+        kind: lambda number=number, kind=kind: measure_kind(number, kind, 40 if quick else RUNS)
+        for number, kind in enumerate(KEPT_BY_KIND)
+    }
+    parts |= {name: lambda name=name, stop=stop: train_narrow(name, stop=stop, quick=quick) for name, stop in REAL.items()}
+    for name, make in parts.items():
+        if name not in {row.get("churn", row.get("SmolLM2")) for row in rows}:
+            rows.append(make())
+            if not quick:
+                append_row(ROWS_FILE, rows[-1])
+    goals = goals_of({row.get("churn", row.get("SmolLM2")): row for row in rows})
     return Result(
         goals[0].found,
         "share of runs without a loss that are stopped",
         [SEED],
         rows,
-        figures={"SmolLM2": real},
         settings={"items": ITEMS, "looks": LOOKS, "churn": CHURN, "loss": LOSS, "rate": RATE},
         goals=goals,
     )
+
+
+def goals_of(rows: Mapping[str, Mapping[str, Any]]) -> list[Goal]:
+    """What was fixed before."""
+    goals = []
+    for kind, kept in KEPT_BY_KIND.items():
+        stops = share_interval(rows[kind]["false stops"], rows[kind]["runs"])
+        goals.append(Goal(f"false stops, {kind}", stops, f"at most {MOST_FALSE_STOPS:.0%}", stops.value <= MOST_FALSE_STOPS))
+        if not kept:
+            found = share_interval(rows[kind]["found soon"], rows[kind]["runs"])
+            goals.append(Goal("found within 4 looks", found, f"at least {LEAST_FOUND:.0%}", found.value >= LEAST_FOUND))
+    whole, gated = (rows[name]["looks"][-1] for name in REAL)
+    share = gated["change"] / whole["change"] if whole["change"] else 0.0
+    early = gated["outcome"] == "lost" and share < 0.5
+    return [*goals, Goal("share of the loss when SmolLM2 is stopped", Interval(share, share, share, 1), "under 0.5", early)]
 
 
 if __name__ == "__main__":
