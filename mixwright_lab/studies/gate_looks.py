@@ -125,11 +125,11 @@ def measure(quick: bool) -> Result:
     }
     parts |= {name: lambda name=name, stop=stop: train_narrow(name, stop=stop, quick=quick) for name, stop in REAL.items()}
     for name, make in parts.items():
-        if name not in {row.get("churn", row.get("SmolLM2")) for row in rows}:
+        if name not in map(part_of, rows):
             rows.append(make())
             if not quick:
                 append_row(ROWS_FILE, rows[-1])
-    goals = goals_of({row.get("churn", row.get("SmolLM2")): row for row in rows})
+    goals = goals_of({part_of(row): row for row in rows})
     return Result(
         goals[0].found,
         "share of runs without a loss that are stopped",
@@ -138,6 +138,11 @@ def measure(quick: bool) -> Result:
         settings={"items": ITEMS, "looks": LOOKS, "churn": CHURN, "loss": LOSS, "rate": RATE},
         goals=goals,
     )
+
+
+def part_of(row: Mapping[str, Any]) -> str:
+    """Which part of the study a row is."""
+    return row["churn"] if "churn" in row else row["SmolLM2"]
 
 
 def goals_of(rows: Mapping[str, Mapping[str, Any]]) -> list[Goal]:
