@@ -75,13 +75,58 @@ def test_what_is_wrong_is_found(changed: dict[str, Any], check: str, severity: s
     assert found(write(tmp_path / "a.jsonl", rows(**changed)))[check] == severity
 
 
-def test_a_collapse_is_dated(tmp_path: Path) -> None:
-    (seen,) = [
+def test_a_collapse_is_dated_in_each_task(tmp_path: Path) -> None:
+    seen = [
         one
         for one in diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", rows(reward=after(20, 0.0))))))
         if one.check == "collapse"
     ]
-    assert "the fall began after step 20" in seen.message
+    assert sorted(str(one.task) for one in seen) == ["letters", "sums"]
+    assert all("the fall began after step 20" in one.message for one in seen)
+
+
+def test_harder_tasks_later_are_no_collapse(tmp_path: Path) -> None:
+    """First an easy task, then a hard one, both rising: the mean over both falls."""
+    changed = {
+        "task": lambda row: "easy" if row["step"] <= 15 else "hard",
+        "reward": lambda row: float(
+            (int(row["completion"].split()[2]) % 100) < (80 + row["step"] if row["step"] <= 15 else row["step"])
+        ),
+    }
+    assert "collapse" not in found(write(tmp_path / "a.jsonl", rows(**changed)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_is_no_collapse(seed: int, tmp_path: Path) -> None:
+    """Few groups, slowly rising."""
+    rng = random.Random(seed)
+    made = [
+        {
+            "step": step,
+            "prompt": f"{step} {number}",
+            "completion": str(rng.random()),
+            "reward": float(rng.random() < 0.2 + step / 100),
+        }
+        for step in range(1, 13)
+        for number in (0, 0, 0, 0, 1, 1, 1, 1)
+    ]
+    assert "collapse" not in found(write(tmp_path / "a.jsonl", made))
+
+
+def test_all_right_is_not_called_wrong(tmp_path: Path) -> None:
+    (seen,) = diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", rows(reward=1.0, task="all")))))
+    assert "every completion of the task earned 1" in seen.message
+    assert "easier prompts" not in seen.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "step"), [("step_7/rank_0.jsonl", 7), ("step-8.jsonl", 8), ("run3/00012.jsonl", 12), ("x.jsonl", 0)]
+)
+def test_steps_are_read_from_names(name: str, step: int, tmp_path: Path) -> None:
+    (tmp_path / "in" / name).parent.mkdir(parents=True)
+    write(tmp_path / "in" / name, [{"prompt": "a", "completion": "b", "reward": 1, "task": 3}])
+    (one,) = read_rollouts(str(tmp_path / "in")).rollouts
+    assert (one.step, one.task) == (step, "3")
 
 
 def test_longer_completions_without_a_higher_reward(tmp_path: Path) -> None:
@@ -165,10 +210,10 @@ def test_forms_of_trainers_read_the_same(tmp_path: Path) -> None:
 
 
 def test_profiling_without_completions(tmp_path: Path) -> None:
-    lines = [{"task": "a", "rollout_infos": [{"reward": 0.0}, {"reward": 0.0}]} for _ in range(40)]
+    lines = [{"task": "a", "rollout_infos": [{"reward": 0.0}, {"reward": 0.0}, {"x": 1}]} for _ in range(40)]
     log = read_rollouts(str(write(tmp_path / "x_reward_profiling.jsonl", lines)))
-    assert (log.engine, len(log.rollouts), len({one.group for one in log.rollouts})) == ("NeMo Gym", 80, 40)
-    assert [one.check for one in diagnose(log)] == ["groups"]
+    assert (log.engine, len(log.rollouts), len({one.group for one in log.rollouts})) == ("NeMo Gym", 120, 40)
+    assert [one.check for one in diagnose(log)] == ["groups", "unscored"]
 
 
 def test_a_table_that_trl_wrote(tmp_path: Path) -> None:
@@ -191,6 +236,7 @@ def test_a_table_that_trl_wrote(tmp_path: Path) -> None:
         ('{"prompt": "a", "completion": "b"}\n', "a completion and a reward in every row"),
         ('{"prompt": "a"', "JSON"),
         ("[1, 2]\n", "a row with a completion and its reward"),
+        ('{"completion": "b", "reward": "0.5"}\n', "a number, true, false or null as reward"),
     ],
 )
 def test_what_is_no_rollout_is_refused_with_its_place(text: str, told: str, tmp_path: Path) -> None:

@@ -117,8 +117,9 @@ def test_a_resumed_run_looks_on(knows_letters: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"every": 0}, "every of 1 or more, got 0"),
-        ({"every": 1, "items": 1}, "items of 2 or more"),
+        ({"every": 0}, "every, a whole number of 1 or more, got 0"),
+        ({"every": "2"}, "every, a whole number of 1 or more, got '2'"),
+        ({"every": 1, "items": 1}, "items, a whole number of 2 or more"),
         ({"every": 1, "margin": 5}, "Name it as a share"),
         ({"every": 1, "protect": ["leters"]}, "letters"),
     ],

@@ -100,6 +100,15 @@ def test_losses_are_those_of_the_unpacked_run(attention: str, tmp_path: Path, ca
     assert len({one[2] for one in packed.outcomes}) > size  # rows differ, and steps do
 
 
+def test_packs_that_would_hold_more_rows_than_there_are(tmp_path: Path) -> None:
+    """A batch larger than the data would be dropped whole."""
+    trainer = trainer_of(tmp_path, packing=True, per_device_train_batch_size=40, dataloader_drop_last=True, max_steps=2)
+    trainer.train()
+    assert trainer.state.global_step == 2
+    with pytest.raises(InputError, match="max_length under packing"):
+        trainer_of(tmp_path, packing=True, max_length=None)
+
+
 def test_the_users_settings_are_left_alone(tmp_path: Path) -> None:
     args = sft_config(tmp_path, packing=True, per_device_train_batch_size=2)
     trainer = SteeredSFTTrainer(model(), args=args, train_dataset=DATA, processing_class=tokenizer(), steering=True)

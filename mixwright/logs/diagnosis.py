@@ -11,6 +11,7 @@ Blind spot: a reward at the largest value that its task ever earned counts as ri
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ SAME_WARNING, CUT_WARNING, EMPTY_WARNING, LOOP_WARNING = 0.3, 0.05, 0.01, 0.05
 LENGTH_RATIO = 2.0
 FALL_SHARE = 0.3
 """Of the range of rewards: a fall of the mean reward by so much from its best is a collapse."""
+FALL_ERRORS = 4.0
+"""Standard errors between groups that a fall must be: the best window was chosen among many."""
 MAX_GOLDS = 10
 """Different right answers of a task up to which always giving the commonest one is a rule to be compared with."""
 NO_SIGNAL_REMEDY = {
@@ -98,12 +101,17 @@ def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]
             continue
         rewards = [one.reward for group in own for one in group if one.reward is not None]
         best, worst = max(rewards), min(rewards)
-        right = sum(group[0].reward == best for group in silent) if best > worst else 0
-        wrong = sum(group[0].reward == worst for group in silent)
+        right = sum(group[0].reward == best for group in silent)
+        wrong = sum(group[0].reward == worst for group in silent) if best > worst else 0
         share = share_interval(len(silent), len(own))
+        where = (
+            f"{right} at the best reward, {wrong} at the worst, {len(silent) - right - wrong} between"
+            if best > worst
+            else f"every completion of the task earned {best:g}"
+        )
         message = (
             f"{share.value:.0%} [{share.low:.0%}, {share.high:.0%}] of the groups have equal rewards, and nothing is learnt "
-            f"from them: {right} at the best reward, {wrong} at the worst, {len(silent) - right - wrong} between"
+            f"from them: {where}"
         )
         remedy = NO_SIGNAL_REMEDY.get(log.engine, OTHER_REMEDY) + (f" {HARD_REMEDY}" if wrong > right else "")
         severity: Severity = "error" if share.value >= SILENT_ERROR else "warning"
@@ -176,7 +184,8 @@ def _one_answer(log: RolloutLog) -> list[Observation]:
             continue
         commonest, count = golds.most_common(1)[0]
         rule = count / golds.total()
-        right = sum(one.reward == max(one.reward for one in own if one.reward is not None) for one in own)
+        best = max(one.reward for one in own if one.reward is not None)
+        right = sum(one.reward == best for one in own)
         share = share_interval(right, len(own))
         if share.low <= rule:
             message = (
@@ -249,25 +258,31 @@ def _length(log: RolloutLog) -> list[Observation]:
 
 
 def _collapse(log: RolloutLog) -> list[Observation]:
-    """The step from which on the mean reward fell from its best for good."""
-    by_step: dict[int, list[float]] = defaultdict(list)
+    """Of each task the step from which on its mean reward fell from its best for good, beyond chance between groups."""
+    groups: dict[str, dict[int, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for one in log.rollouts:
         if one.reward is not None:
-            by_step[one.step].append(one.reward)
+            groups[one.task][one.step][one.group].append(one.reward)
+    return [seen for task, by_step in groups.items() if (seen := _collapse_of(task, by_step)) is not None]
+
+
+def _collapse_of(task: str, by_step: Mapping[int, Mapping[str, Sequence[float]]]) -> Observation | None:
     steps, window = sorted(by_step), max(3, len(by_step) // 20)
     if len(steps) < 3 * window:
-        return []
-    means = np.array([fmean(by_step[step]) for step in steps])
-    running = np.convolve(means, np.ones(window) / window, "valid")
-    spread = max(map(max, by_step.values())) - min(map(min, by_step.values()))
-    best, end = int(running.argmax()), float(running[-1])
+        return None
+    means = [[fmean(rewards) for rewards in by_step[step].values()] for step in steps]
+    running = np.convolve([fmean(values) for values in means], np.ones(window) / window, "valid")
+    rewards = [value for groups in by_step.values() for group in groups.values() for value in group]
+    spread, best, end = max(rewards) - min(rewards), int(running.argmax()), float(running[-1])
     fall = float(running[best]) - end
-    if spread <= 0 or fall < FALL_SHARE * spread:
-        return []
+    parts = [[value for values in part for value in values] for part in (means[best : best + window], means[-window:])]
+    error = math.sqrt(sum(float(np.var(part)) / len(part) for part in parts))
+    if spread <= 0 or fall < FALL_SHARE * spread or fall < FALL_ERRORS * error:
+        return None
     near_best = np.flatnonzero(running >= running[best] - 0.1 * fall)
     began = steps[int(near_best[-1]) + window - 1]
     message = (
         f"the mean reward fell from {running[best]:.3g} to {end:.3g} and stayed there; the fall began after step {began}"
     )
     remedy = f"Go back to a checkpoint of step {began} or earlier, with a lower learning rate; look at what changed there."
-    return [Observation("collapse", None, "error", len(steps) - int(near_best[-1]) - window, len(steps), message, remedy)]
+    return Observation("collapse", task, "error", len(steps) - int(near_best[-1]) - window, len(steps), message, remedy)

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ from mixwright.logs.values import join_messages, read_object
 from mixwright.run.folder import check_regular
 
 FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|parquet|jsonl\.gz)$")
-STEP_IN_NAME = re.compile(r"(?:step_?|^|_)(\d+)(?=/|\.|$)")
+STEP_IN_NAME = re.compile(r"(?:global_)?steps?[_-]?(\d+)", re.IGNORECASE)
+NUMBER_AT_END = re.compile(r"(\d+)(?:\.\w+)*$")
+MAX_REWARD = 1e150
+"""Largest reward, above and below 0, whose square is a number."""
 PROMPTS, COMPLETIONS = ("prompt", "input", "question"), ("completion", "output", "response")
 REWARDS, GOLDS, TASKS = ("reward", "score"), ("answer", "gts", "ground_truth", "solution"), ("task", "data_source", "env")
 STEPS, IDS, CUTS = ("step", "global_step", "global_steps"), ("example_id", "prompt_id", "group_id"), ("is_truncated", "cut")
@@ -83,7 +87,8 @@ def read_rollouts(source: str) -> RolloutLog:
     found: list[Rollout] = []
     for file in files:
         name = str(file.relative_to(path)) if path.is_dir() else file.name
-        step = int(named[-1]) if (named := STEP_IN_NAME.findall(name)) else 0
+        named = STEP_IN_NAME.search(name) or NUMBER_AT_END.search(name)
+        step = int(named[1]) if named else 0
         for value, location in read_log_rows(file):
             row = read_object(value, "a row with a completion and its reward", location)
             engines[_engine_of(row, location)] = None
@@ -112,7 +117,9 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Itera
         for info in row["rollout_infos"]:
             info = read_object(info, "a rollout with its reward", location)
             yield from _read_row(
-                {"completion": "", **row, "rollout_infos": None, **info, "example_id": str(location)}, step, location
+                {"completion": "", **row, "rollout_infos": None, "reward": None, **info, "example_id": str(location)},
+                step,
+                location,
             )
         return
     step = int(number) if (number := _number(_first(row, STEPS))) is not None else step
@@ -122,13 +129,16 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Itera
     for name in PARTS:
         parts |= row[name] if isinstance(row.get(name), Mapping) else {}
     numbers = {name: number for name, value in parts.items() if (number := _number(value)) is not None}
+    total = _first(row, REWARDS)
+    if total is not None and not isinstance(total, bool | int | float | Decimal):
+        raise location.error("a number, true, false or null as reward", repr(total)[:60], "Write one number per completion.")
     has_total = any(name in row for name in REWARDS)
-    reward = _number(_first(row, REWARDS)) if has_total else math.fsum(numbers.values()) if numbers else None
+    reward = _number(total) if has_total else math.fsum(numbers.values()) if numbers else None
     gold, cut, name = _first(row, GOLDS), _first(row, CUTS), _first(row, IDS)
     yield Rollout(
         step,
         f"{step} {name if name is not None else prompt}",
-        task if isinstance(task, str) and task else "all",
+        str(task) if isinstance(task, str | int) and task != "" else "all",
         completion,
         reward,
         numbers,
@@ -142,13 +152,12 @@ def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number; True and False are 1 and 0; None for all else."""
-    if not isinstance(value, bool | int | float):
+    """A number, or a text of digits; True and False are 1 and 0; None for all else, and for what cannot be squared."""
+    if isinstance(value, str) and value.isdigit() and len(value) < 16:
+        return float(value)
+    if not isinstance(value, bool | int | float | Decimal):
         return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+    return float(value) if abs(value) <= MAX_REWARD else None  # NaN is not
 
 
 def _text(value: Any, name: str, location: RowLocation) -> str:

@@ -82,8 +82,8 @@ class GateCallback(TrainerCallback):
         max_new_tokens: int | None = None,
     ) -> None:
         for name, value, least in (("every", every, 1), ("items", items, 2), ("max_new_tokens", max_new_tokens or 1, 1)):
-            if value < least:
-                raise InputError(f"{name} of {least} or more", str(value), "Correct it.")
+            if not isinstance(value, int) or value < least:
+                raise InputError(f"{name}, a whole number of {least} or more", repr(value), "Correct it.")
         if not 0 < margin < 1:
             raise InputError("a margin above 0 and below 1", str(margin), "Name it as a share: 0.05 is five points.")
         self._named = dict(graders or {})
@@ -109,7 +109,6 @@ class GateCallback(TrainerCallback):
                 "whole parameters in each process, beside GateCallback", "FSDP or DeepSpeed", "Gate afterwards."
             )
         steps = state.max_steps if state.max_steps > 0 else args.max_steps
-        planned = max(1, math.ceil(steps / self.every))
         file = Path(args.output_dir) / FILE_NAME
         self.looks, began = [], perf_counter()
         if state.global_step:
@@ -117,6 +116,7 @@ class GateCallback(TrainerCallback):
         else:
             self.before, done = self._scores(kwargs, chooses=True), []
         seconds = perf_counter() - began
+        planned = len(done) + max(1, math.ceil((steps - state.global_step) / self.every))
         self._watch = RepeatedLooks([item.task for item in self.items], planned)
         for line in done:
             result = self._watch.look(np.asarray(line["scores"]) - np.asarray(self.before))
@@ -160,6 +160,8 @@ class GateCallback(TrainerCallback):
     def _scores(self, given: Any, *, chooses: bool = False) -> list[float]:
         """Scores of greedy answers to all items, the same in all processes; graders may be chosen by these answers."""
         scores: list[Any] = [None]
+        if given.get("processing_class") is None:
+            raise InputError("a tokenizer of the trainer, beside GateCallback", "none", "Give it a processing_class.")
         if PartialState().is_main_process:
             model = getattr(given["model"], "module", given["model"])
             learner = Learner(model, given["processing_class"], "the model in training")
@@ -219,9 +221,10 @@ class GateCallback(TrainerCallback):
             ids, before, room = kept["items"], kept["before"], kept["settings"]["max_new_tokens"]
             looks = [line for line in kept["looks"] if line["step"] <= step]
             self.corpus = self.corpus.with_graders(kept["settings"]["graders"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            whole = all(len(scores) == len(ids) for scores in (before, *(line["scores"] for line in looks)))
+        except (OSError, ValueError, KeyError, TypeError, InputError) as error:
             raise InputError("the looks of the run that is resumed", type(error).__name__, remedy, file=file) from None
-        if ids != [item.id for item in self.items]:
+        if ids != [item.id for item in self.items] or not whole:
             raise InputError("the items of the run that is resumed", "others", remedy, file=file)
         return before, looks, room
 

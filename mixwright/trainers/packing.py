@@ -71,13 +71,18 @@ def take_rows_for_packs(trainer: Any, shares: Mapping[str, float]) -> None:
     Args:
         trainer: SFT with `packing`, whose rows are prepared and drawn by a run.
         shares: task -> share of the draws.
+
+    Raises:
+        InputError: no length of a pack.
     """
     pool, args = trainer.steered.pool, trainer.args
+    if args.max_length is None:
+        raise InputError("max_length under packing", "None", "Name the tokens of a pack.")
     tokens_by_task: dict[str, list[int]] = {}
     for task, row in zip(pool.task_of, trainer.train_dataset["input_ids"], strict=True):
         tokens_by_task.setdefault(pool.tasks[task], []).append(len(row))
     room = args.per_device_train_batch_size * args.max_length
-    rows = rows_that_fit(tokens_by_task, shares, room)
+    rows = min(rows_that_fit(tokens_by_task, shares, room), max(1, len(pool.task_of) // args.world_size))
     message = (
         "packing: a micro-step takes %d rows as the plan draws them, in one sequence of about %d tokens, instead of %d packs"
     )
