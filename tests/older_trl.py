@@ -13,11 +13,19 @@ TOKENS = "TRL divides the loss by all labels, the first token of a row too; exam
 CHUNKED = "TRL's chunked_nll and a loss of your own do not go together: its own trainer fails"
 ADAPTER = "the first run of TRL makes another adapter than its second, without steering too; mostly, not always"
 RESUME = "transformers cannot load an optimizer on several CPU processes (map_location cpu:0)"
+NO_NORM = "transformers hands its norm of the gradients to nobody, so that they are read a second time"
 BOTH = ("without_steering_it_is_trl_to_the_bit", "with_steering_groups_are_whole_rewards_true_and_refusals_zero")
 REASONS = {
     **{
         f"test_sft_settings.py::test_setting[{name}]": TOKENS
-        for name in ("tokenised", "text", "messages", "completion-only-loss-off", "formatting-func")
+        for name in (
+            *("tokenised", "text", "messages", "completion-only-loss-off", "formatting-func"),
+            *("text-of-another-column", "template-from-a-file"),
+        )
+    },
+    **{
+        f"test_trainers_overflow.py::test_gradients_are_read_once_where_the_trainer_took_their_norm[{most}]": NO_NORM
+        for most in ("0.0", "1.0")
     },
     **{f"test_sft_settings.py::test_setting[{name}]": CHUNKED for name in ("label-smoothing", "compute-loss-func")},
     "test_sft_settings.py::test_setting[torch-compile]": "TRL's chunked_nll warns under torch.compile",
