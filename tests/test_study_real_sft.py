@@ -148,6 +148,18 @@ def test_nothing_is_reached_before_two_seeds() -> None:
     assert not any(goal.reached for goal in real_sft.goals_of(one))
 
 
+def test_figures_are_of_arms_that_all_seeds_have() -> None:
+    """Two seeds have the first arms and one of them a scaled adapter as well: it has no figure, and no curve has."""
+    by_seed = {seed: {arm: _row(seed, arm, 1.0, 0.5) for arm in real_sft.FIRST_ARMS} for seed in (1, 2)}
+    by_seed[3] = {"frozen": _row(3, "frozen", 0.0, 0.5)}
+    by_seed[1]["narrow x 0.5"] = _row(1, "narrow x 0.5", 0.5, 0.5)
+    by_seed[2][NARROW] = _row(2, NARROW, 1.0, 0.1)
+    figures = real_sft.figures_of(by_seed)
+    assert set(figures) == set(real_sft.FIRST_ARMS)
+    assert figures[NARROW]["rehearsed"]["value"] == pytest.approx(30)
+    assert figures[NARROW]["rehearsed, plan less this"]["value"] == pytest.approx(20)
+
+
 def test_kept_at_reads_a_curve_between_its_points() -> None:
     """Half way between two points, and its ends beyond them."""
     points = [(0.0, 60.0), (80.0, 20.0), (100.0, 0.0)]

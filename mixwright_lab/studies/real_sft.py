@@ -17,7 +17,8 @@ the interval of their difference has no 0, and the new task is at most five poin
 `narrow` loses under five points there is nothing to keep, and that is the result. Whether scaling, stopping or chat rows do
 as well is read at equal success on the new task, between the points of their curves.
 
-Settings were chosen on seed 3. Two processes of one thread run at once; each finished row is kept, all answers with it, in
+Settings were chosen on seed 3. The arms of the primary question run first, for all seeds; then the rivals, for all seeds.
+Two processes of one thread run at once; each finished row is kept, all answers with it, in
 `real_sft.rows.jsonl`, and a run that was stopped goes on. Public files are read from the folder that MIXWRIGHT_PUBLIC names
 (`mixwright_lab/studies/public_sets.py` says which). Weights are Q4_1, dequantised.
 
@@ -39,7 +40,19 @@ from mixwright_lab.conditions import conditions
 from mixwright_lab.studies.everyday import HALF_KNOWN
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
 from mixwright_lab.studies.public_sets import QUESTIONS
-from mixwright_lab.studies.real_models import ARMS_OF_JOB, HARMLESS, PublicPlace, RealModels, settings
+from mixwright_lab.studies.real_models import (
+    ARMS_OF_JOB,
+    CHAT,
+    FROZEN,
+    HARMLESS,
+    NARROW,
+    PLAN,
+    PROMPTED,
+    UNIFORM,
+    PublicPlace,
+    RealModels,
+    settings,
+)
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
 SEEDS, QUICK = (101, 127, 149, 173, 197), (3,)
@@ -49,6 +62,8 @@ ROWS_FILE = RESULTS / "real_sft.rows.jsonl"
 PLACE = Path("runs") / "real_sft"
 NEW = "new"
 UNREHEARSED = tuple(QUESTIONS)
+FIRST_ARMS = (FROZEN, PROMPTED, NARROW, PLAN, CHAT, UNIFORM)
+"""Arms of the primary question, made of every seed before any other arm is."""
 LEAST_LOSS, LEAST_KEPT, MOST_NEW_LOSS = 5.0, 0.5, 5.0
 """Points that have to be lost; share of the loss that the plan keeps; points of the new task that it may cost."""
 
@@ -60,6 +75,8 @@ class SFTJob:
     seed: int
     name: str
     """Key of `jobs_of` its seed."""
+    arms: tuple[str, ...]
+    """Models of it that are measured now."""
     quick: bool = False
 
 
@@ -68,10 +85,7 @@ def do_job(job: SFTJob) -> None:
     place = PLACE / ("quick" if job.quick else f"seed-{job.seed}")
     public, truth = PublicPlace.from_environment(), job.seed in GATE_SEEDS
     models = RealModels(place, job.seed, public, truth=truth, quick=job.quick)
-    known = {(row["seed"], row["arm"]) for row in kept_rows()}
-    for arm in jobs_of(job.seed)[job.name]:
-        if (job.seed, arm) in known and not job.quick:
-            continue
+    for arm in job.arms:
         began = time.monotonic()
         answers, remarks = models.measure(arm)
         row = {"seed": job.seed, "arm": arm, "settings": settings(), "commit": conditions()["commit"]}
@@ -117,21 +131,24 @@ CURVES = {
 
 
 def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Means with intervals over seeds that have all arms: tasks of each arm, and differences from the plan."""
-    whole = {seed: arms for seed, arms in by_seed.items() if set(every_arm()) <= set(arms)}
+    """Means with intervals over seeds that have the first arms: tasks of each arm that all of them have, and differences."""
+    whole = {seed: arms for seed, arms in by_seed.items() if set(FIRST_ARMS) <= set(arms)}
     if len(whole) < 2:
-        return {"seeds with all arms": len(whole)}
+        return {"seeds with the first arms": len(whole)}
     tasks = (NEW, *HALF_KNOWN, *UNREHEARSED)
+    of_all = [arm for arm in every_arm() if all(arm in arms for arms in whole.values())]
     found: dict[str, Any] = {
         arm: {task: _rounded([success(arms[arm], task) for arms in whole.values()]) for task in tasks}
         | {"rehearsed": _rounded([mean_success(arms[arm], tuple(HALF_KNOWN)) for arms in whole.values()])}
-        for arm in every_arm()
+        for arm in of_all
     }
-    for name in every_arm():
+    for name in of_all:
         found[name]["rehearsed, plan less this"] = _rounded(
             [_kept(arms["plan"]) - _kept(arms[name]) for arms in whole.values()]
         )
     for name, curve in CURVES.items():
+        if not set(curve) <= set(of_all):
+            continue
         found[name] = {
             "rehearsed, plan less this at equal success": _rounded(
                 [
@@ -183,16 +200,20 @@ def _rounded(values: Sequence[float]) -> dict[str, float]:
 
 
 def measure(quick: bool) -> Result:
-    """Do the jobs that are left, a seed after the other."""
+    """Do the jobs that are left: the first arms of all seeds, then the other arms, then the harmless trainings."""
     seeds = QUICK if quick else SEEDS
     if quick:
         (PLACE / "quick" / "rows.jsonl").unlink(missing_ok=True)
     known = set() if quick else {(row["seed"], row["arm"]) for row in kept_rows()}
-    for seed in seeds:
+    for wave in (FIRST_ARMS, every_arm(), tuple(HARMLESS)):
         jobs = [
-            SFTJob(seed, name, quick) for name, arms in ARMS_OF_JOB.items() if not all((seed, arm) in known for arm in arms)
+            SFTJob(seed, name, left, quick)
+            for seed in seeds
+            for name, arms in jobs_of(seed).items()
+            if (left := tuple(arm for arm in arms if arm in wave and (seed, arm) not in known))
         ]
-        run_in_processes(do_job, jobs, say=f"training, seed {seed}")
+        run_in_processes(do_job, jobs, say="training")
+        known |= {(job.seed, arm) for job in jobs for arm in job.arms}
     rows = read_rows(PLACE / "quick" / "rows.jsonl") if quick else kept_rows()
     by_seed: dict[int, dict[str, Any]] = {}
     for row in rows:
