@@ -109,6 +109,16 @@ def audit(
     task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
     checks: Annotated[list[str] | None, typer.Option("--check", help="Only this check; repeatable.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write a page, and for each check a file of all rows.")
+    ] = None,
+    fix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a cleaned copy of TRAIN, without repeats and copies of held-out items, and a manifest.",
+        ),
+    ] = None,
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
     as_json: Json = False,
@@ -118,15 +128,19 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    observations = api.audit(config, checks=checks)
+    if out is None and fix is None:
+        observations = api.audit(config, checks=checks)
+    else:
+        from mixwright.cli.auditing import audit_files
+
+        observations = audit_files(config, checks, out, fix)
     if as_json:
         output.out_json({"observations": observations})
     else:
-        shown_observations, folded_note = (observations, "") if full else output.fold_infos(observations)
-        shown_observations, others_note = output.first_tasks(shown_observations)
+        shown_observations, note = output.first_tasks(observations) if full else output.worst_of(observations)
         output.out_observations(shown_observations)
-        for line in filter(None, (folded_note, others_note)):
-            output.out(line)
+        if note:
+            output.out(note)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 

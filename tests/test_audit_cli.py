@@ -8,7 +8,7 @@ import pytest
 from cli_call import Call, sums, write
 
 from mixwright.audit.stage import complaints
-from mixwright.cli.output import fold_infos
+from mixwright.cli.output import MAX_OBSERVATIONS, worst_of
 from mixwright.records import Observation
 from mixwright.run.folder import RunFolder, write_json
 from mixwright.verdict.page.blocks import Fold, Paragraph, Table
@@ -54,22 +54,25 @@ def test_a_table_shows_200_tasks_and_counts_the_others(call: Call) -> None:
     assert every.count('"severity": "info"') == 230
 
 
-def test_infos_are_folded_and_errors_and_warnings_are_not(call: Call) -> None:
+def test_the_table_fits_a_screen_and_begins_with_the_worst(call: Call) -> None:
     rows = [{"task": f"t{n:03}", "prompt": f"q {n} {m}", "answer": str(m)} for n in range(50) for m in range(2)]
     rows += [{"task": "t000", "prompt": "q 0 0", "answer": "0"}] * 3
     code, out, _ = call("audit", write("many.jsonl", rows), "--check", "frequency", "--check", "duplicates")
     words = [line.split()[0] for line in out.splitlines() if line.strip().startswith(("info", "warning", "error"))]
     assert code == 0
     assert words[0] != "info"
-    assert len(words) == 30
-    assert "more infos: --full" in out
+    assert len(words) == MAX_OBSERVATIONS
+    assert "infos more: --full" in out
     _, every, _ = call("audit", "many.jsonl", "--check", "frequency", "--check", "duplicates", "--full")
     assert every.count("duplicates") + every.count("frequency") > 30
     assert "--full" not in every
     seen = [Observation("contamination", f"t{n}", "error", 1, 2, "It leaks.", "Remove it.") for n in range(40)]
     info = Observation("frequency", "t", "info", 1, 2, "Few.", "")
-    assert fold_infos([*seen, info]) == (seen, "and 1 more info: --full")
-    assert fold_infos([info] * 30) == ([info] * 30, "")
+    assert worst_of([info, *seen]) == (
+        seen[:MAX_OBSERVATIONS],
+        f"and {40 - MAX_OBSERVATIONS} errors, 1 info more: --full; as a page with all rows: --out FOLDER",
+    )
+    assert worst_of([info] * MAX_OBSERVATIONS) == ([info] * MAX_OBSERVATIONS, "")
 
 
 def test_complaints_and_the_page_stay_short(tmp_path: Path) -> None:

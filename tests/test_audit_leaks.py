@@ -258,7 +258,7 @@ def test_near_duplicates_inside_train_are_a_warning_and_templates_are_none() -> 
     again = [(f"Well, {prompt[:-1]} my dear?", answer) for prompt, answer in rows[:25]]
     (found,) = Duplicates().check(Corpus.from_examples(examples([*rows, *again], "train")))
     assert (found.severity, found.task, found.count) == ("warning", "t", 50)
-    assert float(found.null.split("chance ")[1].split()[0]) < 1
+    assert found.null.startswith("by chance fewer than 0.01 rows")
     assert len(found.evidence) == 50
     clean = Duplicates().check(Corpus.from_examples(examples(list(problems(11, 1500)), "train")))
     assert {observation.severity for observation in clean} == {"info"}

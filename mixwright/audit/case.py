@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.chance import Template, common_words, tokens
+from mixwright.audit.chance import Template, common_words, format_expected, tokens
 from mixwright.audit.leaks import Leaks
 from mixwright.audit.near_duplicates import Siblings, count_siblings
 from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, positions_by_code
@@ -112,7 +112,8 @@ class Case:
             self.expected = max(by_slots, self.siblings.expected_same(self.total, self.train_rows))
             pairs_per_agreement = self.total * self.train_rows / self.expected if self.expected else float("inf")
             self.null = (
-                f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {pairs_per_agreement:.3g} pairs"
+                f"by chance {format_expected(self.expected)} rows: two prompts of this task agree once in "
+                f"{format_expected(pairs_per_agreement)} pairs"
             )
 
     def positions_where(self, mask: np.ndarray) -> np.ndarray:

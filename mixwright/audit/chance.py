@@ -116,6 +116,11 @@ def common_words(prompts: Sequence[str]) -> frozenset[str]:
     return common if len(common) >= MIN_COMMON_WORDS else frozenset()
 
 
+def format_expected(expected: float) -> str:
+    """How many rows chance gives, as it is written: `3.2`, `1,200`, `fewer than 0.01`."""
+    return "fewer than 0.01" if expected < 0.01 else f"{expected:.3g}" if expected < 1000 else f"{expected:,.0f}"
+
+
 def chance_explains(count: int, expected: float) -> bool:
     """Whether so many, where chance gives `expected`, happen more often than once in 1000 times."""
     return poisson_tail(count, expected) >= 0.001

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,13 +27,30 @@ EXCERPT_CHARACTERS_BEFORE = 60
 """Characters of an excerpt that stand before the first difference."""
 MAX_NAMES_SHOWN = 5
 """Forms, levels or tasks named in one message."""
-MAX_PAIRS_LISTED = 10_000
-"""Pairs of rows listed as evidence of one observation; a message says when there are more."""
+MAX_PAIRS_LISTED, MAX_PAIRS_IN_FILES = 10_000, 1_000_000
+"""Pairs of rows listed as evidence of one observation; and where they are written to files. A message says when there are
+more."""
 SAMPLE_ROWS = 2000
 """Rows of a task and split that templates and nulls are worked out on."""
 SHORT_TURN_WORDS = 6
 """Words below which one of several turns of a chat is talk (`thanks, go on`) and is not compared alone."""
+_listed = ContextVar("listed", default=MAX_PAIRS_LISTED)
 _COLUMNS = ["task", "split", "prompt", "target", "answer", "chosen", "chat"]
+
+
+@contextmanager
+def list_for_files() -> Iterator[None]:
+    """Inside it observations list `MAX_PAIRS_IN_FILES` pairs."""
+    token = _listed.set(MAX_PAIRS_IN_FILES)
+    try:
+        yield
+    finally:
+        _listed.reset(token)
+
+
+def max_pairs_listed() -> int:
+    """Pairs of rows that one observation lists now."""
+    return _listed.get()
 
 
 class Row(NamedTuple):
@@ -130,10 +149,10 @@ class Reader:
     def pair_evidence(
         self, pairs: Sequence[tuple[int, int]], first_prefix: str, second_prefix: str, *, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
-        """The first `MAX_PAIRS_LISTED` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
-        alike and not the same.
+        """The first `max_pairs_listed()` pairs of row numbers, with prefixes for the fields of either row; `near` if they
+        are alike and not the same.
         """
-        listed = pairs[:MAX_PAIRS_LISTED]
+        listed = pairs[: max_pairs_listed()]
         example_by_number = self.examples(np.unique(np.array(listed, np.int64)))
         near_field = {"near": True} if near else {}
         return tuple(
@@ -161,7 +180,7 @@ def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
 
 def note_unlisted(count: int) -> str:
     """What a message adds when not all of `count` pairs are listed."""
-    return f" Listed are the first {MAX_PAIRS_LISTED:,} pairs." if count > MAX_PAIRS_LISTED else ""
+    return f" Listed are the first {max_pairs_listed():,} pairs." if count > max_pairs_listed() else ""
 
 
 def _make_evidence(first: Example, second: Example, first_prefix: str, second_prefix: str) -> dict[str, Any]:

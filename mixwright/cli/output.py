@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright.audit.findings import SEVERITIES, worst_first
 from mixwright.errors import one_line
 from mixwright.records import Effect, Measurement, Observation, to_data
 from mixwright.run.folder import RunFolder, yaml_text
@@ -21,8 +22,8 @@ EXIT_FOUND = 3
 """Exit code where damage, or what was asked for, was found."""
 MAX_TASKS = 200
 """Tasks that a table of observations shows."""
-MAX_ROWS = 30
-"""Rows of a table of observations from which infos are counted instead of shown."""
+MAX_OBSERVATIONS = 8
+"""Observations of a table that fits a screen."""
 MEASUREMENT_BY_COLUMN = {
     "success, greedy": "greedy",
     "success, sampled": "pass@1",
@@ -162,7 +163,7 @@ def format_pairs(observation: Observation) -> str:
     ]
     pairs_shown = [sign.join(map(str, sources)) for sign, sources in sign_and_sources if len(sources) == 2 and all(sources)]
     return (
-        f" {', '.join(pairs_shown)}{'; more: --json' if observation.count > len(pairs_shown) else ''}."
+        f" {', '.join(pairs_shown)}{'; more: --out FOLDER' if observation.count > len(pairs_shown) else ''}."
         if pairs_shown
         else ""
     )
@@ -189,16 +190,14 @@ def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation],
     )
 
 
-def fold_infos(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
-    """All errors and warnings, and infos as far as `MAX_ROWS` rows have room; and a line that counts the others, if any."""
-    errors_and_warnings = [observation for observation in observations if observation.severity != "info"]
-    infos = [observation for observation in observations if observation.severity == "info"]
-    shown_infos = max(0, MAX_ROWS - len(errors_and_warnings))
-    hidden_infos = len(infos) - shown_infos
-    return [
-        *errors_and_warnings,
-        *infos[:shown_infos],
-    ], f"and {hidden_infos:,} more {'info' if hidden_infos == 1 else 'infos'}: --full" if hidden_infos > 0 else ""
+def worst_of(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
+    """The worst `MAX_OBSERVATIONS`, and a line that counts the others, if any."""
+    shown = worst_first(observations)[:MAX_OBSERVATIONS]
+    counts = Counter(one.severity for one in worst_first(observations)[MAX_OBSERVATIONS:])
+    if not counts:
+        return shown, ""
+    counts_text = ", ".join(f"{counts[word]:,} {word}{'s' * (counts[word] > 1)}" for word in SEVERITIES if counts[word])
+    return shown, f"and {counts_text} more: --full; as a page with all rows: --out FOLDER"
 
 
 def out_yaml(record: Any) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mixwright.audit.case import Case, Cases
-from mixwright.audit.chance import chance_explains
+from mixwright.audit.chance import chance_explains, format_expected
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.near_duplicates import have_common_passage
 from mixwright.audit.rows import Reader, note_unlisted
@@ -25,6 +25,8 @@ REMEDY = "Remove these rows from train or split by prompt."
 REMEDY_SEEDS = " Seed generators by a hash, never by seed + 1."
 TOLERATED_SHARE = 0.02
 """Share of a task's held-out rows up to which an overlap that chance explains is only a warning."""
+TRAIN = "train_"
+"""How the fields of a pair's training row begin."""
 Pairs = list[tuple[int, int]]
 
 
@@ -62,9 +64,8 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
         text += f" They come in the same order, shifted by {shift}{seed_note}"
     is_tolerated = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
     remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
-    return _observe(
-        case, case.number_pairs(shared), text, case.null, case.total, "warning" if is_tolerated else "error", remedy
-    )
+    severity: Severity = "warning" if is_tolerated else "error"
+    return _observe(case, case.number_pairs(shared), text, case.null, case.total, severity, remedy, drop=TRAIN)
 
 
 def _observe_wrapped(case: Case) -> list[Observation]:
@@ -73,7 +74,9 @@ def _observe_wrapped(case: Case) -> list[Observation]:
     inside = sum(inside for _, inside, agrees in case.wrapped.values() if agrees)
     text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items stand in train with other text around them"
     text += f" ({inside} inside a training text, {len(pairs) - inside} hold a training prompt)."
-    return _judge(case, pairs, text, expected, f"by chance {expected:.3g} rows hold the same words in the same order")
+    return _judge(
+        case, pairs, text, expected, f"by chance {format_expected(expected)} rows hold the same words in the same order"
+    )
 
 
 def _observe_other_answers(case: Case) -> list[Observation]:
@@ -106,7 +109,8 @@ def _observe_near(case: Case) -> list[Observation]:
     if other_pairs:
         text = f"{len(other_pairs)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
         expected = case.expected_near()
-        null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+        null = f"by chance {format_expected(expected)} rows, as often as rows that are worded alike have the same numbers "
+        null += "and answer"
         observations += _judge(case, other_pairs, text, expected, null, near=True)
     return observations
 
@@ -136,16 +140,25 @@ def _observe_clean(clean_cases: Sequence[Case]) -> Observation:
 def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> list[Observation]:
     """An error, or an info where chance gives as many: other items then only look like these."""
     if not chance_explains(len(pairs), expected):
-        return _observe(case, pairs, text, null, len(case.indexed_positions), "error", REMEDY, near=near)
+        return _observe(case, pairs, text, null, len(case.indexed_positions), "error", REMEDY, near=near, drop=TRAIN)
     text += " Unrelated rows would share as much by chance."
     return _observe(case, pairs, text, null, len(case.indexed_positions), "info", "", near=near)
 
 
 def _observe(
-    case: Case, pairs: Pairs, text: str, null: str, total: int, severity: Severity, remedy: str, *, near: bool = False
+    case: Case,
+    pairs: Pairs,
+    text: str,
+    null: str,
+    total: int,
+    severity: Severity,
+    remedy: str,
+    *,
+    near: bool = False,
+    drop: str | None = None,
 ) -> list[Observation]:
     """One observation of these pairs; none without any."""
     if not pairs:
         return []
     text, evidence = text + note_unlisted(len(pairs)), case.as_evidence(pairs, near=near)
-    return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, evidence)]
+    return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, evidence, drop)]

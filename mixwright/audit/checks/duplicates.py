@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.chance import Template, chance_explains
+from mixwright.audit.chance import Template, chance_explains, format_expected
 from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.near_duplicates import NearRepeats, near_repeats
-from mixwright.audit.rows import MAX_PAIRS_LISTED, SAMPLE_ROWS, Reader, fingerprints, note_unlisted, positions_by_code
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, fingerprints, max_pairs_listed, note_unlisted, positions_by_code
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import pc
@@ -93,9 +93,9 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
     if chance_explains(len(pairs), expected):
         text += " So many are to be expected: the task has few different prompts at these levels."
         severity, remedy = "info", ""
-    text, null = text + note_unlisted(len(pairs)), f"by chance {expected:.3g} rows"
-    evidence = reader.pair_evidence(pairs, "repeat_", "first_")
-    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence)]
+    text, null = text + note_unlisted(len(pairs)), f"by chance {format_expected(expected)} rows"
+    evidence, drop = reader.pair_evidence(pairs, "repeat_", "first_"), "repeat_" if severity == "warning" else None
+    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence, drop)]
 
 
 def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
@@ -106,15 +106,13 @@ def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]
     equal_rows = paired_rows[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired_rows]]
     if not len(equal_rows):
         return []
-    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:MAX_PAIRS_LISTED]).to_pylist())
+    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[: max_pairs_listed()]).to_pylist())
     text = (
         f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, space at their ends apart: nothing is "
     )
     text += "preferred there, and the loss has no gradient but for that space." + note_unlisted(len(equal_rows))
-    null = "none: one side is preferred"
-    return [
-        Observation("duplicates", None, "warning", len(equal_rows), len(paired_rows), text, "Drop them.", null, evidence)
-    ]
+    count, total, null = len(equal_rows), len(paired_rows), "none: one side is preferred"
+    return [Observation("duplicates", None, "warning", count, total, text, "Drop them.", null, evidence, drop="")]
 
 
 def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
@@ -133,7 +131,8 @@ def _observe_near(reader: Reader, repeats: NearRepeats) -> Observation:
         text += " Unrelated rows would share as much by chance."
         severity, remedy = "info", ""
     text += note_unlisted(len(pairs))
-    null = f"by chance {repeats.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+    null = f"by chance {format_expected(repeats.expected)} rows, as often as rows that are worded alike have the same "
+    null += "numbers and answer"
     evidence = reader.pair_evidence(pairs, "near_", "other_", near=True)
     return Observation("duplicates", repeats.task, severity, len(pairs), total, text, remedy, null, evidence)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import EXCERPT_CHARACTERS, MAX_PAIRS_LISTED, Reader, note_unlisted, positions_by_code
+from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, max_pairs_listed, note_unlisted, positions_by_code
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import decode, pc
@@ -80,12 +80,12 @@ class BrokenRows:
     count: int = 0
     """All of them."""
     examples: list[Example] = field(default_factory=list)
-    """The first `MAX_PAIRS_LISTED`."""
+    """The first `max_pairs_listed()`."""
 
     def add(self, example: Example) -> None:
         """Count one more."""
         self.count += 1
-        if self.count <= MAX_PAIRS_LISTED:
+        if self.count <= max_pairs_listed():
             self.examples.append(example)
 
 

@@ -108,6 +108,62 @@ class HeatMap:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareCell:
+    """One cell of a map of shares."""
+
+    share: float
+    """0..1; sets the colour."""
+    text: str
+    """What stands in it."""
+    beside: str = ""
+    """Further short text under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMap:
+    """Names x columns, with a share in each cell that has one."""
+
+    caption: str
+    """Heading of the map, with what its signs mean."""
+    columns: tuple[str, ...]
+    """Headings."""
+    rows: tuple[tuple[str, tuple[ShareCell | None, ...]], ...]
+    """(name, one cell per column or None where there is nothing)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSide:
+    """One row of data."""
+
+    name: str
+    """What it is and where it stands."""
+    text: str
+    """Its prompt, or the part shown."""
+    answer: str = ""
+    """Its answer; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Rows that belong together, usually two."""
+
+    sides: tuple[RowSide, ...]
+    """In the order shown."""
+    note: str = ""
+    """What differs; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of data side by side."""
+
+    caption: str
+    """Heading of the list."""
+    items: tuple[SideBySide, ...]
+    """In the order shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
     """One line of a chart, with its interval."""
 
@@ -260,7 +316,9 @@ class Grid:
 
 
 Chart = Lines | Forest
-Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Texts | Terms | Code | Fold | Grid
+Block = (
+    Paragraph | Headline | Table | Claims | HeatMap | ShareMap | Rows | Lines | Forest | Texts | Terms | Code | Fold | Grid
+)
 
 Part = tuple[str, str, int, list[Block]]
 """(name, title, order, blocks) of one section."""
@@ -289,7 +347,7 @@ def keep_filled(blocks: Sequence[Block]) -> list[Block]:
 def _content(block: Block) -> object:
     """What a block would be empty without."""
     match block:
-        case Table() | HeatMap() | Forest():
+        case Table() | HeatMap() | ShareMap() | Forest():
             return block.rows
         case Claims():
             return block.claims
@@ -297,6 +355,8 @@ def _content(block: Block) -> object:
             return any(series.x for series in block.series)
         case Texts():
             return block.pairs
+        case Rows():
+            return block.items
         case Terms():
             return block.words
         case Paragraph() | Headline() | Code():

@@ -75,6 +75,16 @@ def _print_block(console: Console, block: Block) -> None:
                 name_width = max(len(to_line(name)) for name, _, _ in sides)
                 for name, score, text in sides:
                     console.print(Text(f"  {to_line(name):{name_width}} {score:.2g}: {to_line(text)}"))
+        case kinds.ShareMap():
+            names = [
+                (name, *("" if cell is None else f"{cell.text} ({cell.beside})" for cell in cells))
+                for name, cells in block.rows
+            ]
+            console.print(_block_table(Table(block.caption, ("task", *block.columns), names)))
+        case kinds.Rows():
+            for item in block.items:
+                for side in item.sides:
+                    console.print(Text(f"  {to_line(side.name)}: {to_line(side.text)} → {to_line(side.answer)}"))
         case kinds.Code():
             console.print(Text(f"{to_line(block.caption)}: {to_line(block.text, limit=1000)}"))
         case kinds.Fold():

@@ -1,0 +1,172 @@
+"""A cleaned copy of training rows: what can be left out without a second look is left out, and a manifest says why.
+
+Left out on purpose: corrections. Rows that contradict each other, options that are broken and formats that are mixed need
+somebody who knows which is right; the manifest counts them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mixwright.audit.rows import list_for_files
+from mixwright.audit.stage import run_audit
+from mixwright.config import CorpusConfig
+from mixwright.corpus import Corpus
+from mixwright.corpus.corpus import GENERATED_PREFIX
+from mixwright.corpus.reading import read_rows, suffix_of
+from mixwright.errors import InputError
+from mixwright.records import Observation
+from mixwright.run.folder import replacing, write_json
+
+MAX_PASSES = 5
+"""Audits of what is left: a held-out item can stand in train several times, and one partner of it is found at a time."""
+PACKED_LINES, LINES, TABLE = (".jsonl.gz", ".ndjson.gz"), (".jsonl", ".ndjson"), ".parquet"
+"""Endings of files that have a row per line, packed or not, and of tables."""
+
+
+@dataclass
+class Cleaned:
+    """What a cleaned copy left out."""
+
+    corpus: Corpus
+    """Rows that are left, held-out ones with them."""
+    observations: list[Observation]
+    """Of the rows as they were."""
+    left: list[Observation]
+    """Errors and warnings that the cleaned rows still have."""
+    dropped: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Place of a row -> its id, check, task, and place of its partner."""
+    kept: int = 0
+    """Rows that the copy has."""
+
+    def counts(self) -> dict[str, int]:
+        """Check -> rows left out because of it."""
+        return dict(Counter(reason["check"] for reason in self.dropped.values()))
+
+
+def clean(corpus: Corpus, names: Sequence[str] | None = None) -> Cleaned:
+    """Audit, leave out, and audit what is left, until nothing more is to be left out.
+
+    Args:
+        corpus: train and eval.
+        names: of checks; None for all.
+
+    Raises:
+        InputError: an unknown check.
+    """
+    with list_for_files():
+        observations = found = run_audit(corpus, names)
+        cleaned = Cleaned(corpus, observations, [])
+        for _ in range(MAX_PASSES):
+            dropped = rows_to_drop(found)
+            if not dropped:
+                break
+            cleaned.dropped |= dropped
+            ids = {reason["id"] for reason in dropped.values()}
+            cleaned.corpus = corpus = corpus.select(ids=[one for one in corpus.table["id"].to_pylist() if one not in ids])
+            found = run_audit(corpus, names)
+    cleaned.left = [one for one in found if one.severity != "info"]
+    return cleaned
+
+
+def rows_to_drop(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
+    """Place of each training row that an observation says can be left out -> why, the first reason that names it."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in observations:
+        if one.drop is None:
+            continue
+        for row in one.evidence:
+            own, others = f"{one.drop}source", (name for name in row if name.endswith("_source"))
+            partner = next((row[name] for name in others if name != own), None)
+            reason = {"id": row[f"{one.drop}id"], "check": one.check, "task": one.task, "partner": partner}
+            found.setdefault(row[own], reason)
+    return found
+
+
+def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
+    """Write the rows of `config.train` that are left, as they stand there, and a manifest beside them.
+
+    Lines of a file of lines are copied byte for byte; other rows are written as one JSON object per line, or as Parquet
+    where both files are.
+
+    Args:
+        cleaned: what `clean` found in the rows of `config`.
+        config: of the corpus.
+        out: file to write, `.jsonl` or `.parquet`.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        InputError: generated rows, an ending that cannot be written, or a file that is already there.
+    """
+    source = Path(config.train)
+    check_cleaned_file(config, out)
+    dropped = cleaned.dropped.keys()
+    with replacing(out) as temporary:
+        if suffix_of(out) == TABLE:
+            cleaned.kept = _copy_table(source, temporary, dropped)
+        else:
+            lines = (
+                _copied_lines(source, dropped) if suffix_of(source) in LINES + PACKED_LINES else _made_lines(config, dropped)
+            )
+            with temporary.open("wb") as file:
+                for cleaned.kept, line in enumerate(lines, 1):
+                    file.write(line)
+    manifest = out.with_name(f"{out.name}.manifest.json")
+    digest = None
+    if source.is_file():
+        with source.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    dropped_rows = [{"row": row, **reason} for row, reason in cleaned.dropped.items()]
+    left = [{"check": o.check, "task": o.task, "message": o.message, "remedy": o.remedy} for o in cleaned.left]
+    data: Mapping[str, Any] = {"source": config.train, "sha256": digest, "eval": config.eval, "kept": cleaned.kept}
+    write_json(manifest, {**data, "counts": cleaned.counts(), "dropped": dropped_rows, "left for you": left})
+    return manifest
+
+
+def check_cleaned_file(config: CorpusConfig, out: Path) -> None:
+    """Raises InputError where a cleaned copy of these rows cannot be written there."""
+    if config.train.startswith(GENERATED_PREFIX):
+        raise InputError("rows of a file", "generated ones", "Generate them with another seed.")
+    if suffix_of(out) not in (*LINES, TABLE):
+        raise InputError("a file ending in .jsonl or .parquet", repr(out.name), "Name one.")
+    if suffix_of(out) == TABLE and suffix_of(Path(config.train)) != TABLE:
+        raise InputError("a copy of lines or of a JSON list", repr(out.name), "Call it .jsonl.")
+    if out.exists():
+        raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=out)
+
+
+def _copied_lines(source: Path, dropped: Collection[str]) -> Iterator[bytes]:
+    with gzip.open(source) if suffix_of(source) in PACKED_LINES else source.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip() and f"{source}:{number}" not in dropped:
+                yield line if line.endswith(b"\n") else line + b"\n"
+
+
+def _made_lines(config: CorpusConfig, dropped: Collection[str]) -> Iterator[bytes]:
+    for row, location in read_rows(config.train, "train"):
+        if str(location) not in dropped:
+            named = {**row, "task": location.task} if location.task and "task" not in row else row
+            yield (json.dumps(named, ensure_ascii=False, default=str) + "\n").encode("utf-8", "surrogatepass")
+
+
+def _copy_table(source: Path, out: Path, dropped: Collection[str]) -> int:
+    import pyarrow.parquet as pq
+
+    start = kept = 0
+    with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow) as writer:
+        for batch in file.iter_batches():
+            mask = [f"{source}#{start + n}" not in dropped for n in range(1, batch.num_rows + 1)]
+            writer.write_batch(batch.filter(pa.array(mask)))
+            start, kept = start + batch.num_rows, kept + sum(mask)
+    return kept

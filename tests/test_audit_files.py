@@ -1,0 +1,164 @@
+"""Files of an audit: every row behind a finding, a page, and a cleaned copy that the audit has nothing more to drop from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_call import Call, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mixwright.audit.cleaned import clean
+from mixwright.audit.findings import what_differs, worst_first
+from mixwright.config import CorpusConfig
+from mixwright.corpus import read_corpus
+from mixwright.records import Observation, Severity
+
+
+def _row(n: int, answer: str | None = None) -> dict[str, Any]:
+    prompt = f"Name {n}: how much is {n * 7919} times {n + 31}, taken {n % 7} times?"
+    return {"task": "t", "prompt": prompt, "answer": answer or str(n)}
+
+
+@pytest.fixture
+def dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """40 training rows, 6 of them again, 5 held-out items (one twice), one wrapped, one prompt with two answers."""
+    monkeypatch.chdir(tmp_path)
+    wrapped = {**_row(58), "prompt": f"Read with care, please, and take your time. {_row(58)['prompt']} Thank you for it."}
+    train = [_row(n) for n in range(40)] + [_row(n) for n in range(6)]
+    train += [_row(n) for n in range(50, 55)] + [_row(50), wrapped, _row(20, "other")]
+    return write("train.jsonl", train), write("eval.jsonl", [_row(n) for n in range(50, 60)])
+
+
+def test_the_cleaned_copy_has_every_other_line_as_it_was(call: Call, dirty: tuple[str, str]) -> None:
+    """Lines 41 to 46 repeat, 47 to 52 are held out, 53 is wrapped; the other answer of line 54 is for somebody to judge."""
+    train, held_out = dirty
+    before = Path(train).read_bytes()
+    code, _, err = call("audit", train, "--eval", held_out, "--fix", "clean.jsonl")
+    lines = before.splitlines(keepends=True)
+    assert code == 0
+    assert Path("clean.jsonl").read_bytes() == b"".join(lines[:40] + lines[53:])
+    assert Path(train).read_bytes() == before
+    manifest = json.loads(Path("clean.jsonl.manifest.json").read_text())
+    assert {int(row["row"].rpartition(":")[2]) for row in manifest["dropped"]} == set(range(41, 54))
+    assert (manifest["kept"], sum(manifest["counts"].values())) == (41, 13)
+    assert [one["check"] for one in manifest["left for you"]].count("duplicates") == 1
+    assert "41 rows" in err
+    _, again, _ = call("audit", "clean.jsonl", "--eval", held_out, "--fix", "twice.jsonl", "--json")
+    assert not any(one["drop"] is not None for one in json.loads(again)["observations"])
+    assert Path("twice.jsonl").read_bytes() == Path("clean.jsonl").read_bytes()
+
+
+def test_other_forms_give_the_same_rows(call: Call, dirty: tuple[str, str]) -> None:
+    """A packed file, a JSON list and Parquet lose the rows that the file of lines loses."""
+    train, held_out = dirty
+    rows = [json.loads(line) for line in Path(train).read_text().splitlines()]
+    Path("packed.jsonl.gz").write_bytes(gzip.compress(Path(train).read_bytes()))
+    Path("list.json").write_text(json.dumps(rows, indent=1))
+    pq.write_table(pa.Table.from_pylist(rows), "rows.parquet")
+    call("audit", train, "--eval", held_out, "--fix", "lines.jsonl")
+    expected = [json.loads(line) for line in Path("lines.jsonl").read_text().splitlines()]
+    for source in ("packed.jsonl.gz", "list.json", "rows.parquet"):
+        assert call("audit", source, "--eval", held_out, "--fix", f"{source}.out.jsonl")[0] == 0
+        assert [json.loads(line) for line in Path(f"{source}.out.jsonl").read_text().splitlines()] == expected
+    assert call("audit", "rows.parquet", "--eval", held_out, "--fix", "out.parquet")[0] == 0
+    assert pq.read_table("out.parquet").to_pylist() == expected
+
+
+@pytest.mark.parametrize("fix", ["train.jsonl", "eval.jsonl", "clean.csv", "clean.parquet"])
+def test_nothing_is_written_in_place_or_in_a_form_that_is_none(call: Call, dirty: tuple[str, str], fix: str) -> None:
+    train, held_out = dirty
+    before = Path(train).read_bytes(), Path(held_out).read_bytes()
+    code, _, err = call("audit", train, "--eval", held_out, "--fix", fix)
+    assert (code, len(err.strip().splitlines())) == (1, 1)
+    assert before == (Path(train).read_bytes(), Path(held_out).read_bytes())
+
+
+def test_held_out_rows_of_one_file_stay(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file with a column `split`, the training copy goes and the held-out item stays."""
+    monkeypatch.chdir(tmp_path)
+    rows = [_row(n) | {"split": "train"} for n in range(30)]
+    rows += [_row(n) | {"split": "test"} for n in range(40, 50)] + [_row(41) | {"split": "train"}]
+    code, _, _ = call("audit", write("both.jsonl", rows), "--fix", "clean.jsonl")
+    kept = [json.loads(line) for line in Path("clean.jsonl").read_text().splitlines()]
+    assert code == 0
+    assert kept == rows[:-1]
+
+
+def test_the_folder_has_every_row_and_a_page(call: Call, dirty: tuple[str, str]) -> None:
+    train, held_out = dirty
+    code, _, err = call("audit", train, "--eval", held_out, "--out", "found")
+    assert code == 0
+    assert "found/page.html" in err
+    observations = json.loads(Path("found/observations.json").read_text())
+    severities = [one["severity"] for one in observations]
+    assert severities == sorted(severities, key=("error", "warning", "info").index)
+    rows = [json.loads(line) for line in Path("found/rows/contamination.jsonl").read_text().splitlines()]
+    assert {row["eval_source"] for row in rows} == {f"eval.jsonl:{n}" for n in (1, 2, 3, 4, 5, 9)}
+    assert sum(one["count"] for one in observations if one["check"] == "duplicates" and one["severity"] == "warning") >= 7
+    page = Path("found/page.html").read_text()
+    assert "contamination in t" in page
+    assert "train.jsonl:53" in page
+    assert "<script" not in page
+    assert call("audit", held_out, "--out", "found")[0] == 0
+    assert not Path("found/rows/contamination.jsonl").exists()
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine")
+    assert call("audit", train, "--out", "mine")[0] == 1
+    assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]
+
+
+def test_the_page_shows_hostile_rows_as_text(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bad = {
+        "task": "<b>t</b>",
+        "prompt": "<script>alert(1)</script> Say how many of the nine are left \u202e",
+        "answer": "</pre>",
+    }
+    rows = [_row(n) | {"task": "<b>t</b>"} for n in range(30)] + [bad]
+    assert call("audit", write("train.jsonl", rows), "--eval", write("eval.jsonl", [bad]), "--out", "found")[0] == 0
+    page = Path("found/page.html").read_text()
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert "<b>t</b>" not in page
+    assert "\u202e" not in page
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 12), max_size=30), st.lists(st.integers(0, 20), min_size=1, max_size=8, unique=True))
+def test_cleaning_ends_with_nothing_to_drop(train: list[int], held_out: list[int]) -> None:
+    """Whatever repeats and leaks there are: no row that is dropped was a held-out one, and a second pass drops nothing."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in ("train.jsonl", "eval.jsonl")]
+        for path, numbers in zip(paths, ([*train, 99, 98], held_out), strict=True):
+            path.write_text("".join(json.dumps(_row(n)) + "\n" for n in numbers))
+        corpus = read_corpus(CorpusConfig(*map(str, paths), eval_share=0.0))
+        cleaned = clean(corpus)
+        assert all(str(paths[0]) in place for place in cleaned.dropped)
+        assert not clean(cleaned.corpus).dropped
+        assert len(cleaned.corpus) == len(corpus) - len(cleaned.dropped)
+
+
+def test_what_differs_by_hand() -> None:
+    assert what_differs("a b c", "a b c") == []
+    assert what_differs("a b c d", "a x c") == [["b", "x"], ["d", ""]]
+    assert len(what_differs(" ".join("abcdefghijkl"), " ".join("a1c2e3g4i5k6"))) == 5
+
+
+def test_worst_first_by_severity_then_share() -> None:
+    """Errors before warnings, each by its share; infos stay in the order of the checks."""
+
+    def seen(name: str, severity: Severity, count: int) -> Observation:
+        return Observation("c", name, severity, count, 10, "", "")
+
+    infos = [seen("x", "info", 1), seen("a", "info", 9)]
+    others = [seen("b", "warning", 2), seen("c", "error", 1), seen("d", "warning", 5), seen("e", "error", 4)]
+    assert [one.task for one in worst_first([*infos, *others])] == ["e", "c", "d", "b", "x", "a"]
