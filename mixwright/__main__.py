@@ -119,6 +119,16 @@ def audit(
             help="Write a cleaned copy of TRAIN, without repeats and copies of held-out items, and a manifest.",
         ),
     ] = None,
+    top_up: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write what held-out rows need and no training row has, with rows where they can be made."
+        ),
+    ] = None,
+    skills: Annotated[
+        str | None,
+        typer.Option(metavar="FUNCTION", help="package.module:function that names a row's skills, for the check coverage."),
+    ] = None,
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
     as_json: Json = False,
@@ -128,12 +138,12 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    if out is None and fix is None:
+    if (out, fix, top_up, skills) == (None, None, None, None):
         observations = api.audit(config, checks=checks)
     else:
-        from mixwright.cli.auditing import audit_files
+        from mixwright.cli.auditing import Files, audit_files
 
-        observations = audit_files(config, checks, out, fix)
+        observations = audit_files(config, checks, Files(out, fix, top_up), skills)
     if as_json:
         output.out_json({"observations": observations})
     else:

@@ -187,31 +187,6 @@ def test_levels_shares_and_tasks_without_any() -> None:
     assert [(o.task, o.count, o.total) for o in warnings(mixed)] == [("t", 4, 10)]
 
 
-def test_levels_that_only_eval_has_are_said() -> None:
-    train, held_out = (
-        Example("a", "t", "p", answer="1", level=1.0),
-        Example("b", "t", "q", answer="2", level=3.0, split="eval"),
-    )
-    seen = Difficulty().check(Corpus.from_examples([train, held_out]))
-    assert ("t", 1, 1, "info") in [(o.task, o.count, o.total, o.severity) for o in seen if "lacks (3)" in o.message]
-
-
-def test_a_level_missing_between_the_trained_ones_is_a_warning_and_one_beyond_them_an_info() -> None:
-    def check(held_out: float) -> Observation:
-        levels = {1.0: "train", 2.0: "train", 5.0: "train", held_out: "eval"}
-        made = [
-            Example(f"i{level:g}", "maze", f"walk {level:g}", answer="x", level=level, split=split)
-            for level, split in levels.items()
-        ]
-        (found,) = [o for o in Difficulty().check(Corpus.from_examples(made)) if "train lacks" in o.message]
-        return found
-
-    hole = check(4.0)
-    assert (hole.severity, hole.task, hole.count, bool(hole.remedy)) == ("warning", "maze", 1, True)
-    assert hole.message.endswith("levels on both sides of 4: that is a hole in what it covers.")
-    assert (check(6.0).severity, check(6.0).remedy) == ("info", "")
-
-
 def test_a_lucky_cell_is_a_warning_that_names_the_majority_answer() -> None:
     rows = answered("bits", ["16"] * 12 + [str(i) for i in range(100, 118)])
     rows += answered("sums", [str(i) for i in range(50, 80)])

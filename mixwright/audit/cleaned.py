@@ -53,18 +53,21 @@ class Cleaned:
         return dict(Counter(reason["check"] for reason in self.dropped.values()))
 
 
-def clean(corpus: Corpus, names: Sequence[str] | None = None) -> Cleaned:
+def clean(
+    corpus: Corpus, names: Sequence[str] | None = None, options: Mapping[str, dict[str, Any]] | None = None
+) -> Cleaned:
     """Audit, leave out, and audit what is left, until nothing more is to be left out.
 
     Args:
         corpus: train and eval.
         names: of checks; None for all.
+        options: of a check, by its name.
 
     Raises:
-        InputError: an unknown check.
+        InputError: an unknown check or option.
     """
     with list_for_files():
-        observations = found = run_audit(corpus, names)
+        observations = found = run_audit(corpus, names, options)
         cleaned = Cleaned(corpus, observations, [])
         for _ in range(MAX_PASSES):
             dropped = rows_to_drop(found)
@@ -73,7 +76,7 @@ def clean(corpus: Corpus, names: Sequence[str] | None = None) -> Cleaned:
             cleaned.dropped |= dropped
             ids = {reason["id"] for reason in dropped.values()}
             cleaned.corpus = corpus = corpus.select(ids=[one for one in corpus.table["id"].to_pylist() if one not in ids])
-            found = run_audit(corpus, names)
+            found = run_audit(corpus, names, options)
     cleaned.left = [one for one in found if one.severity != "info"]
     return cleaned
 

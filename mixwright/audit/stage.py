@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mixwright.catalog import create, listing
 from mixwright.corpus import Corpus
@@ -17,15 +18,23 @@ MAX_COMPLAINT_LINES = 200
 """Lines about the data; what is beyond is counted."""
 
 
-def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observation]:
-    """What the checks called `names` (all when None) see in `corpus`: errors, then warnings, then infos.
+def run_audit(
+    corpus: Corpus, names: Sequence[str] | None = None, options: Mapping[str, dict[str, Any]] | None = None
+) -> list[Observation]:
+    """What the checks see in `corpus`: errors, then warnings, then infos.
 
     With all of them also what was done with its columns when it was read, as infos of the name `columns`.
 
+    Args:
+        corpus: what is looked at.
+        names: of checks; None for all.
+        options: of a check, by its name.
+
     Raises:
-        InputError: unknown check (with the nearest names).
+        InputError: unknown check (with the nearest names), or option of it.
     """
-    checks = {name: create("checks", name) for name in (listing("checks") if names is None else names)}
+    all_names = listing("checks") if names is None else names
+    checks = {name: create("checks", name, (options or {}).get(name)) for name in all_names}
     own_corpus = corpus.without_rehearsal()
     observations = [
         Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())

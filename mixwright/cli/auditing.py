@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mixwright.audit.cleaned import Cleaned, check_cleaned_file, clean, write_cleaned
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
+from mixwright.audit.holes import find_coverage
 from mixwright.audit.rows import list_for_files
 from mixwright.audit.stage import run_audit
+from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import say
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
 from mixwright.verdict.page.text import format_count, join_words
@@ -20,34 +24,55 @@ from mixwright.verdict.page.text import format_count, join_words
 PAGE = "page.html"
 
 
-def audit_files(config: CorpusConfig, checks: Sequence[str] | None, out: Path | None, fix: Path | None) -> list[Observation]:
+@dataclass(frozen=True)
+class Files:
+    """What an audit writes."""
+
+    out: Path | None = None
+    """Folder of the findings."""
+    fix: Path | None = None
+    """File of the cleaned copy."""
+    top_up: Path | None = None
+    """File of what to add to train."""
+
+
+def audit_files(
+    config: CorpusConfig, checks: Sequence[str] | None, files: Files, skills: str | None = None
+) -> list[Observation]:
     """Audit, and write what was asked for; says what was written.
 
     Args:
         config: the corpus.
         checks: names; None for all.
-        out: folder of the findings.
-        fix: file of the cleaned copy.
+        files: what to write.
+        skills: `package.module:function` that names a row's skills.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a place that holds something else.
     """
-    if fix is not None:
-        check_cleaned_file(config, fix)
-    if out is not None:
-        check_findings_folder(out)
-    corpus = read_corpus(config)
-    cleaned = clean(corpus, checks) if fix is not None else None
+    if files.fix is not None:
+        check_cleaned_file(config, files.fix)
+    if files.out is not None:
+        check_findings_folder(files.out)
+    if files.top_up is not None:
+        check_top_up_file(files.top_up)
+    corpus, options = read_corpus(config), {} if skills is None else {"coverage": {"skills": skills}}
+    cleaned = clean(corpus, checks, options) if files.fix is not None else None
     if cleaned is None:
         with list_for_files():
-            observations = run_audit(corpus, checks)
+            observations = run_audit(corpus, checks, options)
     else:
         observations = cleaned.observations
-    if out is not None:
-        _write_folder(observations, corpus, config, out)
-    if fix is not None and cleaned is not None:
-        manifest = write_cleaned(cleaned, config, fix)
-        say(_describe(cleaned, fix, manifest))
+    if files.out is not None:
+        _write_folder(observations, corpus, config, files.out)
+    if files.fix is not None and cleaned is not None:
+        manifest = write_cleaned(cleaned, config, files.fix)
+        say(_describe(cleaned, files.fix, manifest))
+    if files.top_up is not None:
+        holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
+        counts = write_top_up(holes, corpus, files.top_up)
+        text = f"top-up: {files.top_up}, {format_count(counts['holes'], 'hole')}, {counts['wanted']:,} rows to add"
+        say(text + (f"; {counts['made']:,} of them were made ({rows_file(files.top_up)})" if counts["made"] else ""))
     return observations
 
 

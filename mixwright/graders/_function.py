@@ -84,7 +84,7 @@ def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_im
     """
     stem, _, option_query = name.partition("?")
     if ":" in stem:
-        return FunctionGrader(stem, _import_function(stem, never_import_from))
+        return FunctionGrader(stem, import_function(stem, never_import_from))
     named_options = {key: _parse_option(value) for key, value in parse_qsl(option_query, keep_blank_values=True)}
     return catalog.create("graders", stem, named_options | dict(options or {}))
 
@@ -96,7 +96,16 @@ def _parse_option(text: str) -> Any:
         return text
 
 
-def _import_function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
+def import_function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
+    """The function that `package.module:function` names.
+
+    Args:
+        name: as a user wrote it; the working folder is searched, too.
+        never_import_from: folder of data, which never brings code.
+
+    Raises:
+        InputError: no such module or function, or one in that folder.
+    """
     module_name, _, attribute = name.partition(":")
     remedy = "Write package.module:function of an installed package or of a file in the working folder."
     if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):

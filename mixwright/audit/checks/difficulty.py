@@ -2,8 +2,9 @@
 
 Source: own; success must be read beside its chance level (in Reasoning Gym, gcd's answer is often 1).
 Unit: rows per level; chance level per cell (task and level), 0..1: the best rule without the skill, chosen on other rows.
-Cost: one pass beside the search for leaks, and the grader a few times on at most 500 rows of each cell.
-Blind spot: whether a higher level really is harder (measure says), and guesses that read the prompt.
+Cost: one pass, and the grader a few times on at most 500 rows of each cell.
+Blind spot: whether a higher level really is harder (measure says), and guesses that read the prompt. Levels that only
+    held-out rows have: `coverage`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import functools
 from collections import Counter, defaultdict
 from typing import Any
 
-from mixwright.audit.leaks import find_leaks
 from mixwright.audit.rows import EXCERPT_CHARACTERS, MAX_NAMES_SHOWN
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -30,31 +30,22 @@ class Difficulty(Check):
     """Looks at the train split's levels, and at the chance level of its cells."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Levels per task, rows without one, levels that only eval has, and lucky cells with their majority answer."""
+        """Levels per task, rows without one, and lucky cells with their majority answer."""
         train: Levels = defaultdict(Counter)
-        held_out: Levels = defaultdict(Counter)
         answers: dict[str, Counter[str]] = defaultdict(Counter)
-        leaked: Levels = defaultdict(Counter)
         readings = functools.cache(lambda task: corpus.grader(task).reading)
-        copied = iter(find_leaks(corpus).copied.tolist())
         for batch in corpus.batches():
             columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
             for task, split, level, answer in zip(*columns, strict=True):
-                is_copy = next(copied)
                 if split == "eval":
-                    held_out[task][level] += 1
                     continue
                 train[task][level] += 1
-                leaked[task][level] += is_copy
                 cell_answers = answers[cell_key(task, level)]
                 answer = None if answer is None else readings(task)(answer)
                 if answer is not None and (answer in cell_answers or len(cell_answers) < MAX_ANSWERS_COUNTED):
                     cell_answers[answer] += 1
         observations = [_observe_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
         observations += _observe_missing_levels(train)
-        for task in sorted(held_out.keys() & train.keys()):
-            new_levels = _observe_new_levels(task, held_out[task], train[task], leaked[task])
-            observations += [new_levels] if new_levels.count else []
         return [*observations, *_observe_lucky_cells(corpus, answers)]
 
 
@@ -88,33 +79,6 @@ def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
     null = f"uniform: {1 / len(rows_by_level):.1%} for each level"
     evidence = tuple({"level": level, "rows": n} for level, n in rows_by_level[:50])
     return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, evidence)
-
-
-def _observe_new_levels(
-    task: str, held_out: Counter[float | None], train: Counter[float | None], leaked: Counter[float | None]
-) -> Observation:
-    """Levels that only eval has; a level that train has only in rows copied from eval is one of them."""
-    train_levels = {level for level in train if level is not None}
-    absent = [level for level in held_out if level is not None and level not in train_levels] if train_levels else []
-    copied_levels = sorted(level for level in train_levels if train[level] == leaked[level] and held_out[level])
-    levels = sorted({*absent, *copied_levels})
-    names = ", ".join(f"{level:g}" for level in levels[:MAX_NAMES_SHOWN])
-    count, total = sum(held_out[level] for level in levels), held_out.total()
-    text = f"{count} of {total} held-out rows are at levels that train lacks ({names})."
-    if copied_levels:
-        copies = ", ".join(f"{level:g}" for level in copied_levels[:MAX_NAMES_SHOWN])
-        text += (
-            f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
-        )
-    null = "they measure generalisation beyond the training levels"
-    own_levels = train_levels.difference(copied_levels)
-    lowest, highest = min(own_levels, default=0.0), max(own_levels, default=0.0)
-    if holes := [level for level in levels if lowest < level < highest]:
-        between = ", ".join(f"{level:g}" for level in holes[:MAX_NAMES_SHOWN])
-        text += f" Training has levels on both sides of {between}: that is a hole in what it covers."
-        remedy = "Add training rows of these levels, or keep them out on purpose and say so."
-        return Observation("difficulty", task, "warning", count, total, text, remedy, null)
-    return Observation("difficulty", task, "info", count, total, text, "", null)
 
 
 def _observe_missing_levels(train: Levels) -> list[Observation]:

@@ -1,0 +1,113 @@
+"""Check of what held-out rows need and no training row has: levels, skills, their order and number, formats, lengths.
+
+Source: Zhao et al. 2025 (arXiv 2508.01191): few rows of a missing composition repair it; the null is our own.
+Unit: held-out rows of a task that need something which train lacks; each row is told the first thing only.
+Cost: one pass beside the search for leaks; held-out rows are kept as a few numbers and words each.
+Blind spot: skills that nobody names and no parser reads, and whether the model can do it without training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixwright.audit.holes import Coverage as Found
+from mixwright.audit.holes import Hole, Kind, Supply, find_coverage
+from mixwright.audit.rows import MAX_NAMES_SHOWN
+from mixwright.audit.skills import Function
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
+from mixwright.graders import import_function
+from mixwright.records import Observation
+
+IDS_SHOWN = 20
+"""Held-out rows named as evidence of one hole."""
+REMEDY = "Add some 100 rows of each to train (--top-up FILE lists them), or leave them out on purpose and say so."
+LACKS: dict[Kind, str] = {
+    "level": "are at levels that train lacks",
+    "skill": "need a skill that no training row has",
+    "pair": "need two skills one after the other that no training row has so, though train has each of them",
+    "steps": "need another number of skills in a row than training rows of the task",
+    "form": "have an answer of a format that no training answer of the task has",
+    "length": "have answers of a length that no training answer of the task has",
+}
+
+
+class Coverage(Check):
+    """Compares what held-out rows need with what training rows have.
+
+    Args:
+        skills: `package.module:function` that names the skills of a row in order, where its column `skills` is empty; it is
+            called with a mapping of id, task, prompt, answer and level.
+    """
+
+    def __init__(self, skills: str | None = None) -> None:
+        self.function: Function | None = None if skills is None else import_function(skills, None)
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """A warning for each kind of hole of a task, and one info on the cells that are covered."""
+        if not any(split == "eval" for split in corpus.table["split"].unique().to_pylist()):
+            return []
+        found = find_coverage(corpus, self.function)
+        observations = []
+        for task in dict.fromkeys(hole.task for hole in found.holes):
+            for kind in LACKS:
+                holes = [hole for hole in found.holes if (hole.task, hole.kind) == (task, kind) and hole.is_hole]
+                if holes:
+                    observations.append(_observe(task, kind, holes, found.supplies[task]))
+        return [*observations, _observe_cells(found)]
+
+
+def _observe(task: str, kind: Kind, holes: Sequence[Hole], supply: Supply) -> Observation:
+    count, total = len({need.id for hole in holes for need in hole.rows}), holes[0].total
+    names = ", ".join(f"{hole.what} ({len(hole.rows)})" for hole in holes[:MAX_NAMES_SHOWN])
+    more = f" and {len(holes) - MAX_NAMES_SHOWN} more" if len(holes) > MAX_NAMES_SHOWN else ""
+    text = f"{count} of {total} held-out rows {LACKS[kind]}: {names}{more}."
+    text += _remark_levels(holes, supply) if kind == "level" else _remark_steps(supply) if kind == "steps" else ""
+    chances = [hole.chance for hole in holes if hole.chance is not None]
+    null = f"train would lack the likeliest of them in {max(chances):.1g} of cases, were both drawn alike" if chances else ""
+    evidence = tuple(_make_evidence(hole) for hole in holes)
+    return Observation(
+        "coverage", task, "warning", count, total, text, REMEDY, null or "none: train has it or not", evidence
+    )
+
+
+def _remark_levels(holes: Sequence[Hole], supply: Supply) -> str:
+    levels = sorted(float(hole.what) for hole in holes)
+    own = [level for level in supply.levels if level is not None]
+    copies = [level for level in levels if level in supply.copied_levels]
+    between = [level for level in levels if own and min(own) < level < max(own)]
+    text = ""
+    if copies:
+        names = ", ".join(f"{level:g}" for level in copies[:MAX_NAMES_SHOWN])
+        text += f" At {names} the only training rows are copies of held-out rows."
+    if between:
+        text += f" Training has levels on both sides of {', '.join(f'{level:g}' for level in between[:MAX_NAMES_SHOWN])}."
+    return text
+
+
+def _remark_steps(supply: Supply) -> str:
+    return f" Training rows need {min(supply.steps)} to {max(supply.steps)}." if supply.steps else ""
+
+
+def _make_evidence(hole: Hole) -> dict[str, object]:
+    levels = sorted({need.level for need in hole.rows if need.level is not None})
+    return {
+        "kind": hole.kind,
+        "missing": hole.what,
+        "levels": levels,
+        "held_out_rows": len(hole.rows),
+        "of": hole.total,
+        "chance": hole.chance,
+        "held_out_sources": [need.source or need.id for need in hole.rows[:IDS_SHOWN]],
+    }
+
+
+def _observe_cells(found: Found) -> Observation:
+    covered, total = sum(word == "covered" for word in found.cells.values()), len(found.cells)
+    by_chance = sum(not hole.is_hole for hole in found.holes)
+    text = f"{covered} of {total} cells of the held-out rows (task and level) are covered by training rows."
+    if by_chance:
+        text += f" {by_chance} further things are in held-out rows alone, as chance explains."
+    evidence = tuple({"cell_task": task, "level": level, "word": word} for (task, level), word in found.cells.items())
+    null = "rows dealt out at random"
+    return Observation("coverage", None, "info", covered, total, text, "", null, evidence)

@@ -1,0 +1,284 @@
+"""What held-out rows need and training rows lack: levels, skills, skills in an order, steps, forms and lengths of answers.
+
+Source: Zhao et al. 2025 (arXiv 2508.01191) for skills, their order and their number; the null is our own.
+Left out on purpose: how well the model does there, which `measure` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from mixwright.audit.checks.formats import COVERED_SHARE, FormCounts, coarse_form
+from mixwright.audit.checks.frequency import count_tokens
+from mixwright.audit.leaks import find_leaks
+from mixwright.audit.skills import Function, Skills, call_function, read_skills
+from mixwright.corpus import Corpus, texts
+
+Kind = Literal["task", "level", "skill", "pair", "steps", "form", "length"]
+KINDS: tuple[Kind, ...] = ("task", "level", "skill", "pair", "steps", "form", "length")
+"""In this order: a row is told the first thing that train lacks for it, and what follows from that is not told again."""
+CHANCE = 0.01
+"""Probability that one task has any absence of a kind by chance, from which on it is told as a hole."""
+FEW_FORMS = 5
+"""Forms of answers that cover most of a task's rows where forms are a choice of formats, and no content."""
+STEPS_PER_DOUBLING = 2
+"""Classes of length between one and twice as many tokens."""
+
+
+class Need(NamedTuple):
+    """What a held-out row needs."""
+
+    id: str
+    """Of the row."""
+    source: str
+    """Where it stands."""
+    level: float | None
+    """Its level."""
+    skills: Skills
+    """Its skills."""
+    form: str
+    """Form of its answer; empty where there is none."""
+    length: int | None
+    """Class of length of its answer."""
+
+
+@dataclass
+class Supply:
+    """What training rows have."""
+
+    rows: int = 0
+    """How many."""
+    levels: set[float | None] = field(default_factory=set)
+    """Levels, copies of held-out rows left out."""
+    copied_levels: set[float | None] = field(default_factory=set)
+    """Levels of copies."""
+    skills: set[str] = field(default_factory=set)
+    """Skills and other things needed."""
+    pairs: set[tuple[str, str]] = field(default_factory=set)
+    """Skills that follow each other."""
+    pair_rows: int = 0
+    """Rows with two skills or more."""
+    steps: Counter[int] = field(default_factory=Counter)
+    """Skills of a row -> rows."""
+    forms: FormCounts = field(default_factory=FormCounts)
+    """Forms of answers."""
+    lengths: Counter[int] = field(default_factory=Counter)
+    """Classes of length -> rows."""
+
+
+@dataclass(frozen=True)
+class Hole:
+    """One thing that held-out rows of a task need and that train lacks."""
+
+    task: str
+    """Task of the rows."""
+    kind: Kind
+    """What is lacking."""
+    what: str
+    """Its name, as it is written."""
+    rows: tuple[Need, ...]
+    """Held-out rows that need it, and lack nothing that comes before in `KINDS`."""
+    total: int
+    """Held-out rows of the task."""
+    chance: float | None
+    """Probability that train lacks it, were both drawn alike; None where that is no question."""
+    is_hole: bool
+    """Chance does not explain it."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was found in a corpus."""
+
+    holes: tuple[Hole, ...]
+    """By task, then in the order of `KINDS`; those that chance explains, too."""
+    cells: dict[tuple[str, float | None], str]
+    """Task and level of held-out rows -> `covered`, or what is missing."""
+    supplies: dict[str, Supply]
+    """Task -> what its training rows have."""
+
+
+def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
+    """Compare the held-out rows with the training rows. One pass; held-out rows are kept, training rows counted.
+
+    Args:
+        corpus: with both splits.
+        function: names the skills of a row, where its column does not.
+
+    Raises:
+        InputError: `function` fails.
+    """
+    supplies: dict[str, Supply] = defaultdict(Supply)
+    together = Supply()
+    needs: dict[str, list[Need]] = defaultdict(list)
+    copied = iter(find_leaks(corpus).copied.tolist())
+    for batch in corpus.batches():
+        names = ("id", "task", "source", "split", "level", "skills", "answer")
+        columns = (batch.column(name).to_pylist() for name in names)
+        both = (texts(batch, "prompt"), texts(batch, "target"))
+        for name, task, source, split, level, named, gold, prompt, target in zip(*columns, *both, strict=True):
+            is_copy, answer = next(copied), gold or target or ""
+            if is_copy:
+                supplies[task].copied_levels.add(level)
+                supplies[task].rows += 1
+                continue
+            if function is not None and not named:
+                row = {"id": name, "task": task, "prompt": prompt, "answer": answer, "level": level}
+                skills = call_function(function, row, source)
+            else:
+                skills = read_skills(tuple(named or ()), prompt or "", answer)
+            need = Need(name, source, level, skills, coarse_form(answer) if answer else "", _length(answer))
+            if split == "eval":
+                needs[task].append(need)
+            else:
+                _add(supplies[task], together, need)
+    holes = [hole for task in sorted(needs) for hole in _holes_of(task, needs[task], supplies.get(task), together)]
+    return Coverage(tuple(holes), _cells(needs, holes), dict(supplies))
+
+
+def chance_of_absence(needed: int, held_out: int, train: int) -> float:
+    """Probability that none of the rows with some trait is a training row, were rows dealt out at random.
+
+    Args:
+        needed: rows with it, all of them held out.
+        held_out: held-out rows.
+        train: training rows.
+
+    Examples:
+        >>> chance_of_absence(1, 100, 300)
+        0.25
+    """
+    return math.prod((held_out - n) / (held_out + train - n) for n in range(needed))
+
+
+def _length(answer: str) -> int | None:
+    tokens = count_tokens(answer)
+    return round(STEPS_PER_DOUBLING * math.log2(tokens)) if tokens else None
+
+
+def _tokens_of(length: int) -> str:
+    """The tokens of a class of length, in words."""
+    low, high = (2 ** ((length + edge) / STEPS_PER_DOUBLING) for edge in (-0.5, 0.5))
+    first, last = math.ceil(low), math.ceil(high) - 1
+    return f"{first} to {last} tokens" if last > first else f"{first} tokens" if first > 1 else "1 token"
+
+
+def _add(own: Supply, together: Supply, need: Need) -> None:
+    sequence = need.skills.sequence
+    for supply in (own, together):
+        supply.rows += 1
+        supply.skills.update(sequence, need.skills.others)
+        supply.pairs.update(pairwise(sequence))
+        supply.pair_rows += len(sequence) > 1
+    own.levels.add(need.level)
+    if sequence:
+        own.steps[len(sequence)] += 1
+    if need.form:
+        own.forms.add(need.form)
+    if need.length is not None:
+        own.lengths[need.length] += 1
+
+
+def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply) -> list[Hole]:
+    """Holes of one task, kind by kind: rows with one are left out of what follows."""
+    total = len(needs)
+    if own is None:
+        return [Hole(task, "task", task, tuple(needs), total, None, is_hole=True)]
+    found: list[Hole] = []
+    left = needs
+    for kind in KINDS[1:]:
+        missing, tested, train_rows, is_exact = _missing(kind, left, own, together)
+        by_name: dict[str, list[Need]] = defaultdict(list)
+        for need, names in missing:
+            for name in names:
+                by_name[name].append(need)
+        holes = []
+        for name, rows in by_name.items():
+            chance = None if is_exact(name) else chance_of_absence(len(rows), len(left), train_rows)
+            is_hole = chance is None or chance < CHANCE / max(tested, 1)
+            holes.append(Hole(task, kind, name, tuple(rows), total, chance, is_hole))
+        found += sorted(holes, key=lambda hole: (-len(hole.rows), hole.what))
+        in_hole = {need.id for hole in holes if hole.is_hole for need in hole.rows}
+        left = [need for need in left if need.id not in in_hole]
+    return found
+
+
+Missing = tuple[list[tuple[Need, list[str]]], int, int, Callable[[str], bool]]
+"""Rows with what each lacks; how many different things are needed; training rows; whether chance is no question."""
+
+
+def _missing(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Missing:
+    """What rows lack of one kind."""
+    match kind:
+        case "level":
+            lacks = own.levels != {None} and bool(own.levels or own.copied_levels)
+            rows = [
+                (need, [f"{need.level:g}"])
+                for need in needs
+                if lacks and need.level is not None and need.level not in own.levels
+            ]
+            return rows, 1, own.rows, lambda name: True
+        case "skill":
+            named = {name for need in needs if not need.skills.parsed for name in need.skills.sequence}
+            wanted = [(need, dict.fromkeys((*need.skills.sequence, *need.skills.others))) for need in needs]
+            rows = [(need, [name for name in names if name not in together.skills]) for need, names in wanted]
+            return rows, _different(names for _, names in wanted), together.rows, lambda name: name in named
+        case "pair":
+            pairs = [(need, dict.fromkeys(pairwise(need.skills.sequence))) for need in needs]
+            rows = [(need, [" > ".join(pair) for pair in found if pair not in together.pairs]) for need, found in pairs]
+            return rows, _different(found for _, found in pairs), together.pair_rows, lambda name: False
+        case "steps":
+            counts = [(need, len(need.skills.sequence)) for need in needs if need.skills.sequence]
+            rows = [
+                (need, [f"{count} {'step' if count == 1 else 'steps'}"]) for need, count in counts if count not in own.steps
+            ]
+            return rows, len({count for _, count in counts}), own.steps.total(), lambda name: False
+        case "form":
+            rows = [(need, [need.form]) for need in needs if need.form and need.form not in own.forms.rows_by_form]
+            are_formats = own.forms.total and not own.forms.spilled and _few_forms(own.forms)
+            return rows if are_formats else [], len({need.form for need in needs}), own.forms.total, lambda name: False
+        case _:
+            lengths = [(need, need.length) for need in needs if need.length is not None]
+            rows = [(need, [_tokens_of(length)]) for need, length in lengths if length not in own.lengths]
+            return rows, len({length for _, length in lengths}), own.lengths.total(), lambda name: False
+
+
+def _different(found: Iterable[Iterable[Any]]) -> int:
+    return len({one for many in found for one in many})
+
+
+def _few_forms(forms: FormCounts) -> bool:
+    return sum(count for _, count in forms.rows_by_form.most_common(FEW_FORMS)) >= COVERED_SHARE * forms.total
+
+
+def _cells(needs: dict[str, list[Need]], holes: Iterable[Hole]) -> dict[tuple[str, float | None], str]:
+    """What each cell of held-out rows lacks."""
+    lacking: dict[tuple[str, float | None], list[str]] = {
+        (task, need.level): [] for task in sorted(needs) for need in needs[task]
+    }
+    for hole in holes:
+        for level in dict.fromkeys(need.level for need in hole.rows) if hole.is_hole else ():
+            lacking[hole.task, level].append(_name_hole(hole))
+    return {cell: "; ".join(dict.fromkeys(words)) or "covered" for cell, words in lacking.items()}
+
+
+def _name_hole(hole: Hole) -> str:
+    """What is missing, in a few words."""
+    match hole.kind:
+        case "task":
+            return "the task is not trained"
+        case "form":
+            return f"form is missing: {hole.what}"
+        case "skill" if hole.what.startswith("tool "):
+            return f"tool is missing: {hole.what.removeprefix('tool ')}"
+        case "level":
+            return f"top up: level {hole.what}"
+        case "length":
+            return f"top up: answers of {hole.what}"
+        case _:
+            return f"top up: {hole.what}"

@@ -1,0 +1,96 @@
+"""Skills that a row needs: as its column `skills` names them, as a user's function says, or read from tool calls and sums.
+
+Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the two parsers are our own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from mixwright.errors import InputError
+
+Function = Callable[[dict[str, Any]], Any]
+"""A row as a mapping (prompt, answer, task, level) -> its skills in order."""
+TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_name")
+"""Keys under which a tool call in JSON has the tool's name."""
+ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
+"""Keys under which it has its arguments, where they do not stand beside the name."""
+MAX_JSON_CHARACTERS = 20_000
+_OPERATOR = re.compile(r"(?<=[\d)]) ?([+*\u00d7\u00f7]) ?(?=[\d(])|(?<=[\d)]) ([-/]) (?=[\d(])")
+_SAME_OPERATOR = {"\u00d7": "*", "\u00f7": "/"}
+
+
+class Skills(NamedTuple):
+    """What a row needs."""
+
+    sequence: tuple[str, ...] = ()
+    """Skills in the order in which they are used; two that follow each other are a pair."""
+    others: tuple[str, ...] = ()
+    """Further things it needs, in no order, such as the arguments of a tool."""
+    parsed: bool = True
+    """Read from texts, where nobody named them."""
+
+
+def read_skills(named: tuple[str, ...], prompt: str, answer: str) -> Skills:
+    """The skills that a row names; else those of the tool calls in its answer, else of the sum in its prompt.
+
+    Examples:
+        >>> read_skills((), "What is 3 + 4 * 5?", "23").sequence
+        ('+', '*')
+        >>> read_skills((), "Wake me at 7.", '{"tool": "alarm", "time": "7:00"}')[:2]
+        (('tool alarm',), ('alarm(time)',))
+    """
+    if named:
+        return Skills(named, parsed=False)
+    if answer[:1] in "{[" and len(answer) <= MAX_JSON_CHARACTERS and (found := _read_calls(answer)):
+        return found
+    operators = (_SAME_OPERATOR.get(one, one) for match in _OPERATOR.finditer(prompt) for one in match.groups() if one)
+    return Skills(tuple(operators))
+
+
+def call_function(function: Function, row: dict[str, Any], place: str) -> Skills:
+    """The skills that a user's function names for a row.
+
+    Raises:
+        InputError: it raises, or returns something else than texts.
+    """
+    try:
+        found = function(row)
+        names = (found,) if isinstance(found, str) else tuple(found)
+    except Exception as error:  # a user's function may raise anything
+        raise InputError("a list of skills", f"{type(error).__name__}: {error}"[:160], "Correct it.", file=place) from error
+    if not all(isinstance(name, str) and name for name in names):
+        raise InputError("a list of texts", repr(names)[:120], "Correct the function of --skills.", file=place)
+    return Skills(names, parsed=False)
+
+
+def _read_calls(answer: str) -> Skills | None:
+    """Tools and their arguments; keys where an object calls none; None where it is no JSON."""
+    try:
+        value = json.loads(answer)
+    except (ValueError, RecursionError):
+        return None
+    calls, others = list[str](), list[str]()
+    for one in _objects(value):
+        name = next((one[key] for key in TOOL_NAME_KEYS if isinstance(one.get(key), str)), None)
+        if name is None:
+            others += [f"key {key}" for key in one]
+            continue
+        calls.append(f"tool {name}")
+        nested = next((one[key] for key in ARGUMENT_KEYS if isinstance(one.get(key), dict)), None)
+        arguments = one if nested is None else nested
+        others += [f"{name}({key})" for key in arguments if nested is not None or key not in TOOL_NAME_KEYS]
+    return Skills(tuple(calls), tuple(dict.fromkeys(others)))
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The objects of a JSON value, those in lists too; in an object `{"function": {...}}` the inner one."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _objects(one)
+    elif isinstance(value, dict):
+        inner = next((value[key] for key in ("function", "tool_call") if isinstance(value.get(key), dict)), None)
+        yield value if inner is None else inner

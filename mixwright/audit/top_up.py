@@ -1,0 +1,100 @@
+"""A list of what to add to train: for each hole how many rows, made where Reasoning Gym makes the task.
+
+Source: Zhao et al. 2025 (arXiv 2508.01191): some 70 rows of a missing composition repaired it in a small model.
+Left out on purpose: rows of other tasks, which somebody has to write or to ask a generator for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mixwright.audit.holes import Hole
+from mixwright.config import CorpusConfig
+from mixwright.corpus import Corpus, read_source, texts
+from mixwright.corpus.corpus import GENERATED_PREFIX
+from mixwright.errors import InputError
+from mixwright.records import Example, plain, to_data
+from mixwright.run.folder import replacing
+
+ROWS_PER_HOLE = 100
+"""Rows to add for each hole."""
+SPARE = 3
+"""Times as many rows are made, so that those that train or eval has can be left out."""
+
+
+def write_top_up(holes: Sequence[Hole], corpus: Corpus, out: Path, *, rows: int = ROWS_PER_HOLE) -> dict[str, int]:
+    """Write one line per hole to `out`, and beside it the rows that could be made.
+
+    Args:
+        holes: of the corpus; those that chance explains, and tasks that are not trained, are left out.
+        corpus: with both splits; no row of it is made again.
+        out: JSONL; the rows stand in `NAME.rows.jsonl` with prompt, answer, task and level.
+        rows: wanted for each hole.
+
+    Returns:
+        Counts: holes, rows wanted, and rows made.
+
+    Raises:
+        InputError: a file that is already there.
+    """
+    check_top_up_file(out)
+    asked = [hole for hole in holes if hole.is_hole and hole.kind != "task"]
+    made = [list(_make(hole, corpus, rows)) for hole in asked]
+    with replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(_wanted(hole, rows, len(own))) + "\n" for hole, own in zip(asked, made, strict=True))
+    if any(made):
+        with replacing(rows_file(out)) as temporary, temporary.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(_row_of(example)) + "\n" for own in made for example in own)
+    return {"holes": len(asked), "wanted": rows * len(asked), "made": sum(map(len, made))}
+
+
+def rows_file(out: Path) -> Path:
+    """Where the rows stand that were made for the list `out`."""
+    return out.with_name(f"{out.stem}.rows{out.suffix}")
+
+
+def check_top_up_file(out: Path) -> None:
+    """Raises InputError where the list or its rows are there already, or it is no JSONL."""
+    if out.suffix != ".jsonl":
+        raise InputError("a file ending in .jsonl", repr(out.name), "Name one.")
+    for path in (out, rows_file(out)):
+        if path.exists():
+            raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=path)
+
+
+def _wanted(hole: Hole, rows: int, made: int) -> dict[str, Any]:
+    return {
+        "task": hole.task,
+        "kind": hole.kind,
+        "missing": hole.what,
+        "levels": sorted({need.level for need in hole.rows if need.level is not None}),
+        "held_out_rows": len(hole.rows),
+        "rows": rows,
+        "made": made,
+    }
+
+
+def _make(hole: Hole, corpus: Corpus, rows: int) -> Iterator[Example]:
+    """Rows for a hole of a Reasoning Gym task, at the levels of the held-out rows that need them; else none."""
+    first = corpus.select(ids=[hole.rows[0].id])[0]
+    request = first.extra.get("reasoning_gym") if isinstance(first.extra, dict) else None
+    if not isinstance(request, dict) or hole.kind not in ("level", "steps", "length"):
+        return
+    known = {prompt for batch in corpus.batches() for prompt in texts(batch, "prompt")}
+    levels = sorted({need.level for need in hole.rows}, key=lambda level: (level is None, level))
+    share = -(-rows // len(levels))
+    for level in levels:
+        at = "" if level is None else f"@{level:g}"
+        source = f"{GENERATED_PREFIX}{request['task']}{at}x{share * SPARE}"
+        made = read_source(source, split="train", config=CorpusConfig(source))
+        fresh = (example for example in made if plain(example.prompt) not in known)
+        yield from (replace(example, task=hole.task) for example, _ in zip(fresh, range(share), strict=False))
+
+
+def _row_of(example: Example) -> dict[str, Any]:
+    row = {"task": example.task, "prompt": example.prompt, "answer": example.answer, "level": example.level}
+    return to_data({name: value for name, value in row.items() if value is not None})
