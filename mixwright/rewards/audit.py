@@ -77,7 +77,7 @@ class RewardAudit:
     kinds: tuple[str, ...]
     """Per function: TRL, verl, verifiers, or a grader."""
     form: str
-    """Form of right answers that is paid most above wrong ones in the same form."""
+    """Form of right answers that is paid most above wrong ones in the same form; of several, the one that earns most."""
     seconds_per_completion: float
     completions: int
 
@@ -130,7 +130,7 @@ class _Auditor:
             for name in FORMS
             if _any(right[name], wrong[name])
         }
-        best = max(gaps, key=lambda name: gaps[name], default="")
+        best = max(gaps, key=lambda name: (round(gaps[name], 6), np.nanmean(right[name].totals)), default="")
         changed = 0
         if gaps and gaps[best] > 1e-9:
             form = FORMS[best]
