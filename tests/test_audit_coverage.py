@@ -124,7 +124,7 @@ def test_a_tool_and_an_argument() -> None:
     held_out = [call("alarm", time="7"), *[call("lamp", room="hall")] * 6, *[call("weather", city="Bern", day="May")] * 6]
     corpus = _corpus(train, held_out)
     assert {(kind, what) for kind, what, _ in _holes(corpus)} == {
-        ("skill", "tool lamp"), ("skill", "lamp(room)"), ("skill", "weather(day)")
+        ("skill", "tool lamp"), ("detail", "weather(day)")
     }  # fmt: skip
     assert "tool is missing: lamp" in find_coverage(corpus).cells["t", None]
 

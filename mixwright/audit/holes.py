@@ -6,12 +6,13 @@ Left out on purpose: how well the model does there, which `measure` says.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mixwright.audit.checks.formats import COVERED_SHARE, FormCounts, coarse_form
 from mixwright.audit.checks.frequency import count_tokens
@@ -19,11 +20,11 @@ from mixwright.audit.leaks import find_leaks
 from mixwright.audit.skills import Function, Skills, call_function, read_skills
 from mixwright.corpus import Corpus, texts
 
-Kind = Literal["task", "level", "skill", "pair", "steps", "form", "length"]
-KINDS: tuple[Kind, ...] = ("task", "level", "skill", "pair", "steps", "form", "length")
+Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
+KINDS: tuple[Kind, ...] = ("task", "level", "skill", "detail", "pair", "steps", "form", "length")
 """In this order: a row is told the first thing that train lacks for it, and what follows from that is not told again."""
-CHANCE = 0.01
-"""Probability that one task has any absence of a kind by chance, from which on it is told as a hole."""
+CHANCE = 0.05
+"""Probability of an absence by chance, times the things that as many held-out rows need, from which on it is no hole."""
 FEW_FORMS = 5
 """Forms of answers that cover most of a task's rows where forms are a choice of formats, and no content."""
 STEPS_PER_DOUBLING = 2
@@ -192,15 +193,19 @@ def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply
     found: list[Hole] = []
     left = needs
     for kind in KINDS[1:]:
-        missing, tested, train_rows, is_exact = _missing(kind, left, own, together)
-        by_name: dict[str, list[Need]] = defaultdict(list)
-        for need, names in missing:
-            for name in names:
-                by_name[name].append(need)
+        wanted, has, train_rows, is_exact = _wanted(kind, left, own, together)
+        rows_by_name: dict[str, list[Need]] = defaultdict(list)
+        for need, names in wanted:
+            for name in dict.fromkeys(names):
+                rows_by_name[name].append(need)
+        counts = sorted(map(len, rows_by_name.values()))
         holes = []
-        for name, rows in by_name.items():
+        for name, rows in rows_by_name.items():
+            if has(name):
+                continue
             chance = None if is_exact(name) else chance_of_absence(len(rows), len(left), train_rows)
-            is_hole = chance is None or chance < CHANCE / max(tested, 1)
+            as_frequent = len(counts) - bisect.bisect_left(counts, len(rows))
+            is_hole = chance is None or chance * as_frequent < CHANCE
             holes.append(Hole(task, kind, name, tuple(rows), total, chance, is_hole))
         found += sorted(holes, key=lambda hole: (-len(hole.rows), hole.what))
         in_hole = {need.id for hole in holes if hole.is_hole for need in hole.rows}
@@ -208,48 +213,49 @@ def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply
     return found
 
 
-Missing = tuple[list[tuple[Need, list[str]]], int, int, Callable[[str], bool]]
-"""Rows with what each lacks; how many different things are needed; training rows; whether chance is no question."""
+Wanted = tuple[list[tuple[Need, list[str]]], Callable[[str], bool], int, Callable[[str], bool]]
+"""Rows with what each needs, by name; whether train has it; training rows; whether chance is no question."""
 
 
-def _missing(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Missing:
-    """What rows lack of one kind."""
+def _wanted(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Wanted:
+    """What rows need of one kind."""
     match kind:
         case "level":
-            lacks = own.levels != {None} and bool(own.levels or own.copied_levels)
-            rows = [
-                (need, [f"{need.level:g}"])
-                for need in needs
-                if lacks and need.level is not None and need.level not in own.levels
-            ]
-            return rows, 1, own.rows, lambda name: True
+            has_levels = own.levels != {None} and bool(own.levels or own.copied_levels)
+            levels = {f"{level:g}" for level in own.levels if level is not None}
+            rows = [(need, [f"{need.level:g}"]) for need in needs if has_levels and need.level is not None]
+            return rows, levels.__contains__, own.rows, lambda name: True
         case "skill":
             named = {name for need in needs if not need.skills.parsed for name in need.skills.sequence}
-            wanted = [(need, dict.fromkeys((*need.skills.sequence, *need.skills.others))) for need in needs]
-            rows = [(need, [name for name in names if name not in together.skills]) for need, names in wanted]
-            return rows, _different(names for _, names in wanted), together.rows, lambda name: name in named
+            rows = [(need, list(need.skills.sequence)) for need in needs]
+            return rows, together.skills.__contains__, own.rows, named.__contains__
+        case "detail":
+            rows = [(need, list(need.skills.others)) for need in needs]
+            return rows, together.skills.__contains__, own.rows, lambda name: False
         case "pair":
-            pairs = [(need, dict.fromkeys(pairwise(need.skills.sequence))) for need in needs]
-            rows = [(need, [" > ".join(pair) for pair in found if pair not in together.pairs]) for need, found in pairs]
-            return rows, _different(found for _, found in pairs), together.pair_rows, lambda name: False
+            pairs = {_name_pair(pair) for pair in together.pairs}
+            rows = [(need, list(map(_name_pair, pairwise(need.skills.sequence)))) for need in needs]
+            return rows, pairs.__contains__, own.pair_rows, lambda name: False
         case "steps":
-            counts = [(need, len(need.skills.sequence)) for need in needs if need.skills.sequence]
-            rows = [
-                (need, [f"{count} {'step' if count == 1 else 'steps'}"]) for need, count in counts if count not in own.steps
-            ]
-            return rows, len({count for _, count in counts}), own.steps.total(), lambda name: False
+            counts = {_name_steps(count) for count in own.steps}
+            rows = [(need, [_name_steps(len(need.skills.sequence))]) for need in needs if need.skills.sequence]
+            return rows, counts.__contains__, own.steps.total(), lambda name: False
         case "form":
-            rows = [(need, [need.form]) for need in needs if need.form and need.form not in own.forms.rows_by_form]
             are_formats = own.forms.total and not own.forms.spilled and _few_forms(own.forms)
-            return rows if are_formats else [], len({need.form for need in needs}), own.forms.total, lambda name: False
+            rows = [(need, [need.form]) for need in needs if need.form and are_formats]
+            return rows, own.forms.rows_by_form.__contains__, own.forms.total, lambda name: False
         case _:
-            lengths = [(need, need.length) for need in needs if need.length is not None]
-            rows = [(need, [_tokens_of(length)]) for need, length in lengths if length not in own.lengths]
-            return rows, len({length for _, length in lengths}), own.lengths.total(), lambda name: False
+            lengths = {_tokens_of(length) for length in own.lengths}
+            rows = [(need, [_tokens_of(need.length)]) for need in needs if need.length is not None]
+            return rows, lengths.__contains__, own.lengths.total(), lambda name: False
 
 
-def _different(found: Iterable[Iterable[Any]]) -> int:
-    return len({one for many in found for one in many})
+def _name_pair(pair: tuple[str, str]) -> str:
+    return " > ".join(pair)
+
+
+def _name_steps(count: int) -> str:
+    return f"{count} {'step' if count == 1 else 'steps'}"
 
 
 def _few_forms(forms: FormCounts) -> bool:

@@ -19,8 +19,12 @@ TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_n
 ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
 """Keys under which it has its arguments, where they do not stand beside the name."""
 MAX_JSON_CHARACTERS = 20_000
-_OPERATOR = re.compile(r"(?<=[\d)]) ?([+*\u00d7\u00f7]) ?(?=[\d(])|(?<=[\d)]) ([-/]) (?=[\d(])")
-_SAME_OPERATOR = {"\u00d7": "*", "\u00f7": "/"}
+_TERM, _SIGN = r"\(*\d+(?:\.\d+)?\)*", r"\s?[-+*/x\u00d7\u00f7]\s?"
+_EXPRESSION = re.compile(rf"(?<![\w.-]){_TERM}(?:{_SIGN}{_TERM})+(?![\w-])")
+_OPERATOR = re.compile(r"[-+*/x\u00d7\u00f7]")
+_DATE_OR_CALL = re.compile(r"\d{1,4}([-/])\d{1,2}\1\d{1,4}|\d{3}-\d{4}|\d{3}-\d{3}-\d{4}|\d{1,2}/\d{1,2}")
+"""Numbers with signs between them that are no sum: dates, calls, fractions."""
+_SAME_OPERATOR = {"\u00d7": "*", "\u00f7": "/", "x": "*"}
 
 
 class Skills(NamedTuple):
@@ -35,7 +39,9 @@ class Skills(NamedTuple):
 
 
 def read_skills(named: tuple[str, ...], prompt: str, answer: str) -> Skills:
-    """The skills that a row names; else those of the tool calls in its answer, else of the sum in its prompt.
+    """The skills that a row names; else those of the tool calls in its answer, else of the sums in its prompt.
+
+    Sums are read where the answer holds a digit.
 
     Examples:
         >>> read_skills((), "What is 3 + 4 * 5?", "23").sequence
@@ -47,8 +53,7 @@ def read_skills(named: tuple[str, ...], prompt: str, answer: str) -> Skills:
         return Skills(named, parsed=False)
     if answer[:1] in "{[" and len(answer) <= MAX_JSON_CHARACTERS and (found := _read_calls(answer)):
         return found
-    operators = (_SAME_OPERATOR.get(one, one) for match in _OPERATOR.finditer(prompt) for one in match.groups() if one)
-    return Skills(tuple(operators))
+    return Skills(_read_operators(prompt) if any(character.isdigit() for character in answer) else ())
 
 
 def call_function(function: Function, row: dict[str, Any], place: str) -> Skills:
@@ -65,6 +70,13 @@ def call_function(function: Function, row: dict[str, Any], place: str) -> Skills
     if not all(isinstance(name, str) and name for name in names):
         raise InputError("a list of texts", repr(names)[:120], "Correct the function of --skills.", file=place)
     return Skills(names, parsed=False)
+
+
+def _read_operators(prompt: str) -> tuple[str, ...]:
+    """The operators of the sums in a prompt, in the order in which they stand there."""
+    sums = (match[0] for match in _EXPRESSION.finditer(prompt) if not _DATE_OR_CALL.fullmatch(match[0]))
+    signs = (str(sign) for one in sums for sign in _OPERATOR.findall(one))
+    return tuple(_SAME_OPERATOR.get(sign, sign) for sign in signs)
 
 
 def _read_calls(answer: str) -> Skills | None:

@@ -185,11 +185,13 @@ def _trl_arguments(asked: Sequence[Asked], parameters: Mapping[str, inspect.Para
 
 
 def _verl_arguments(one: Asked, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    model, extra = one.columns.get("reward_model"), one.columns.get("extra_info")
+    stated = model.get("ground_truth") if isinstance(model, dict) else None
     given = {
-        "data_source": one.example.task,
+        "data_source": one.columns.get("data_source", one.example.task),
         "solution_str": one.completion,
-        "ground_truth": one.example.answer,
-        "extra_info": dict(one.columns),
+        "ground_truth": one.columns.get("ground_truth", one.example.answer if stated is None else stated),
+        "extra_info": extra if isinstance(extra, dict) else dict(one.columns),
     }
     return {name: value for name, value in given.items() if name in parameters}
 

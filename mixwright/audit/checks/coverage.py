@@ -25,6 +25,7 @@ REMEDY = "Add some 100 rows of each to train (--top-up FILE lists them), or leav
 LACKS: dict[Kind, str] = {
     "level": "are at levels that train lacks",
     "skill": "need a skill that no training row has",
+    "detail": "have an argument or a key that no training row has",
     "pair": "need two skills one after the other that no training row has so, though train has each of them",
     "steps": "need another number of skills in a row than training rows of the task",
     "form": "have an answer of a format that no training answer of the task has",
