@@ -69,6 +69,12 @@ def compute_score(data_source: str, solution_str: str, ground_truth: str, extra_
     return {"score": float(bool(found) and found[-1].strip() == ground_truth)}
 
 
+def nested_score(data_source: str, solution_str: str, ground_truth: dict[str, list[str]], extra_info: Any = None) -> float:
+    """verl's form, with right answers in a column as verl's rows have them; sound."""
+    assert (data_source, extra_info) == ("sums", {"split": "train"})
+    return float(solution_str.strip() in ground_truth["target"])
+
+
 async def state_reward(completion: list[dict[str, str]], answer: str, state: dict[str, Any]) -> float:
     """verifiers' form; sound."""
     assert state["answer"] == answer

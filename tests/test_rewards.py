@@ -57,6 +57,25 @@ def test_sound_rewards_are_called_as_their_library_does_and_have_no_error(name: 
     assert (found.kinds, found.form) == ((kind,), form)
 
 
+@pytest.mark.parametrize("in_reward_model", [True, False])
+def test_verl_rows_are_passed_as_they_are(corpus: Path, in_reward_model: bool) -> None:
+    """`ground_truth` in a column of its own or in `reward_model`, a data source, and further information."""
+    rows = []
+    for n in range(30, 50):
+        truth = {"ground_truth": {"target": [str(37 * n)]}}
+        row = {
+            "prompt": f"What is {n} times 37?",
+            "answer": str(37 * n),
+            "data_source": "sums",
+            "extra_info": {"split": "train"},
+        }
+        rows.append(row | ({"reward_model": truth} if in_reward_model else truth))
+    (corpus / "verl.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = audit("nested_score", rows="verl.jsonl")
+    assert errors(found) == []
+    assert found.kinds == ("verl",)
+
+
 @pytest.mark.parametrize(
     ("name", "check", "told"),
     [
