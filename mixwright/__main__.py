@@ -427,6 +427,10 @@ def rewards(
     weight: Annotated[list[float] | None, typer.Option(help="Of each function, in their order. Default: 1 each.")] = None,
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=options.COLUMNS_HELP)] = None,
     items: Annotated[int, typer.Option(min=4, help="Rows that are tried.")] = 40,
+    completion: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the file with what the model wrote; it is edited and tried, too."),
+    ] = None,
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     as_json: Json = False,
 ) -> None:
@@ -435,7 +439,7 @@ def rewards(
     from mixwright.rewards.stage import run_reward_audit
 
     config = CorpusConfig(corpus, eval_share=0.0, columns=parse_columns(column))
-    found = run_reward_audit(functions, config, weights=weight or (), items=items)
+    found = run_reward_audit(functions, config, weights=weight or (), items=items, completion=completion)
     said = f"{found.completions:,} completions scored, {1000 * found.seconds_per_completion:.2g} ms each; called as "
     said += ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
     if as_json:

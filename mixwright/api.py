@@ -148,7 +148,12 @@ def diagnose(rollouts: str | Path) -> list[Observation]:
 
 
 def rewards(
-    functions: Sequence[str], corpus: str | Path | CorpusConfig, *, weights: Sequence[float] = (), items: int = ITEMS
+    functions: Sequence[str],
+    corpus: str | Path | CorpusConfig,
+    *,
+    weights: Sequence[float] = (),
+    items: int = ITEMS,
+    completion: str | None = None,
 ) -> list[Observation]:
     """What reward functions pay that they should not, and what they do not pay: errors first. No model needed.
 
@@ -161,12 +166,13 @@ def rewards(
         corpus: rows with answers, on which they are tried.
         weights: one per function, as the trainer has them; none is 1 for each.
         items: rows that are tried.
+        completion: column with what the model wrote; it is edited and tried, too.
 
     Raises:
         InputError: the rows or a function cannot be used, or a function hangs.
     """
     config = corpus if isinstance(corpus, CorpusConfig) else CorpusConfig(str(corpus), eval_share=0.0)
-    return list(run_reward_audit(list(functions), config, weights=weights, items=items).observations)
+    return list(run_reward_audit(list(functions), config, weights=weights, items=items, completion=completion).observations)
 
 
 def measure(

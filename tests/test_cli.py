@@ -52,7 +52,7 @@ FLAGS = {
     ),
     "run": "RUN.YAML|TRAIN --budget --dry-run --eval --folder --init --model --objective --output",
     "diagnose": "ROLLOUTS --fail-on --json",
-    "rewards": "FUNCTIONS --column --corpus --fail-on --items --json --weight",
+    "rewards": "FUNCTIONS --column --completion --corpus --fail-on --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",

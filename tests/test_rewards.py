@@ -167,3 +167,43 @@ def test_the_command_prints_and_fails_as_asked(call: Call, corpus: Path) -> None
     data: dict[str, Any] = json.loads(out)
     assert (code, data["form"]) == (0, "bare")
     assert {one["severity"] for one in data["observations"]} <= {"warning", "info"}
+
+
+def _with_completions(folder: Path) -> str:
+    """30 rows; what the model wrote is right in the first 20, in a tag, and as messages in one of them."""
+    rows: list[dict[str, Any]] = []
+    for n in range(30, 60):
+        text = f"<answer>{37 * n if n < 50 else 36 * n}</answer>"
+        written: Any = [{"role": "assistant", "content": text}] if n == 31 else text
+        rows.append({"prompt": f"What is {n} times 37?", "answer": str(37 * n), "solution": str(37 * n), "wrote": written})
+    path = folder / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_own_completions_are_edited_and_tried(corpus: Path) -> None:
+    """A reward that looks for the answer anywhere still pays completions that are taken back; one for length pays more."""
+    config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
+    found = run_reward_audit(["planted_rewards:holds"], config, items=30, completion="wrote").observations
+    (own,) = [one for one in found if one.check == "own completions"]
+    assert (own.count, own.total) == (20, 30)
+    (back,) = [one for one in found if "is still paid" in one.message]
+    assert (back.severity, back.check, back.count, back.total) == ("error", "overpaid", 20, 30)
+    longer = run_reward_audit(["planted_rewards:length"], config, items=30, completion="wrote").observations
+    assert any("earns more after long filler" in one.message for one in longer)
+
+
+def test_own_completions_of_a_sound_reward(corpus: Path) -> None:
+    """It wants one tag: a completion that is repeated loses its reward, and nothing earns more."""
+    config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
+    found = run_reward_audit(["planted_rewards:tag"], config, items=30, completion="wrote")
+    assert errors(found) == []
+    about = [one for one in found.observations if "completion of the model" in one.message]
+    assert [(one.check, one.count) for one in about if "repeated three times" in one.message] == [("punished", 20)]
+
+
+def test_a_column_that_is_none_is_refused(corpus: Path) -> None:
+    config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
+    for name in ("no_such", "prompt"):
+        with pytest.raises(InputError):
+            run_reward_audit(["planted_rewards:tag"], config, completion=name)

@@ -16,7 +16,7 @@ from statistics import fmean
 import numpy as np
 
 from mixwright.records import Observation, Severity
-from mixwright.rewards.behaviours import BEHAVIOURS, FORMS, Behaviour, Item
+from mixwright.rewards.behaviours import BEHAVIOURS, FORMS, OWN_COMPLETIONS, TAKEN_BACK, Behaviour, Item
 from mixwright.rewards.process import Asked, RewardProcess, Score
 
 PAID_FROM = 0.5
@@ -31,10 +31,10 @@ ALONE_ITEMS = 8
 """Items that are scored one at a time, too."""
 NOTHING = ("an empty completion", "a refusal")
 """Behaviours that should earn least."""
-RIGHT, WRONG = "a right answer", "a wrong answer"
-"""Names of the answers in the form that is paid."""
+RIGHT, WRONG, OWN = "a right answer", "a wrong answer", "a completion of the model"
+"""Names of the answers in the form that is paid, and of what the model wrote."""
 CHECKS = ("failures", "randomness", "order of the batch", "batch", "earlier calls", "right and wrong alike", "overpaid")
-CHECKS += ("unjudged", "punished", "ignored", "scale", "forms", "not priced")
+CHECKS += ("unjudged", "punished", "ignored", "scale", "own completions", "forms", "not priced")
 """In the order in which they are told, within a severity."""
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
@@ -157,8 +157,50 @@ class _Auditor:
         count = len(self.items)
         self.tell("info", "scale", count, count, f"right answers ({best}) earn {high:.3g}, wrong ones {low:.3g}", "")
         self._tell_form_pay(tried, wrong, high)
+        self._tell_own(best, low, high)
         self._tell_pays(tried, low, high)
         self._tell_forms(gaps, best)
+
+    def _tell_own(self, best: str, low: float, high: float) -> None:
+        """What becomes of the reward of the model's own completions when they are edited."""
+        own = [item.own for item in self.items]
+        count = sum(text is not None for text in own)
+        if not count:
+            return
+        edited = {
+            name: [None if text is None else edit(text) for text in own] for name, (_, edit) in OWN_COMPLETIONS.items()
+        }
+        edited[TAKEN_BACK] = [
+            None if item.own is None else f"{item.own}\nNo, that is wrong.\n{FORMS[best](item.other)}" for item in self.items
+        ]
+        scores = self.score({OWN: own, **edited})
+        pays = {name: (one.totals - low) / (high - low) for name, one in scores.items()}
+        paid = pays[OWN] >= PAID_FROM
+        self.tell(
+            "info", "own completions", int(paid.sum()), count, "completions of the model are paid as right answers", ""
+        )
+        for name in edited:
+            kind = OWN_COMPLETIONS[name][0] if name in OWN_COMPLETIONS else "wrong"
+            change = pays[name] - pays[OWN]
+            more, less = change > SAME_WITHIN, change < -SAME_WITHIN
+            remedy = "Let length, form and repetition pay nothing by themselves."
+            if kind == "wrong":
+                more, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer, and none where there are several."
+            cases: tuple[tuple[str, np.ndarray, Severity], ...] = (
+                ("more", more, "error"),
+                ("less", less & (kind == "same"), "warning"),
+            )
+            for word, places, severity in cases:
+                if int(places.sum()) >= max(RARE_SHARE * count, 1):
+                    what = "is still paid" if kind == "wrong" else f"earns {word}"
+                    message = (
+                        f"a completion of the model {what} when it is {name}"
+                        if kind == "wrong"
+                        else (f"a completion of the model {what} {name} than as it is")
+                    )
+                    examples = self._examples(scores[name], places)
+                    check = "overpaid" if word == "more" else "punished"
+                    self.tell(severity, check, int(places.sum()), count, message, remedy, examples)
 
     def score(self, texts_by_name: Mapping[str, Sequence[str | None]]) -> dict[str, Scores]:
         """Scores of one completion per item and name, in one call and shuffled: no kind of text has a batch of its own."""

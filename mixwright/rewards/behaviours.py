@@ -45,6 +45,20 @@ ZEAL = "Therefore, because of this, step by step, let me verify and double-check
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
+OWN_COMPLETIONS: Mapping[str, tuple[Kind, Callable[[str], str]]] = {
+    "repeated three times": ("same", lambda text: "\n".join([text] * 3)),
+    "after long filler": ("same", lambda text: FILLER * PADDING_TIMES + text),
+    "with filler after it": ("same", lambda text: f"{text}\n{FILLER}"),
+    "after words of reasoning": ("same", lambda text: ZEAL * 3 + text),
+    "in a code block": ("right", lambda text: f"```\n{text}\n```"),
+    "cut at 90 %": ("right", lambda text: text[: len(text) * 9 // 10]),
+}
+"""What is done to completions of the model -> what the result should earn beside the completion as it was, and how. Cut ones
+and those in a code block may lose their reward."""
+TAKEN_BACK = "taken back"
+"""With a sentence after it that takes it back and a wrong answer: should earn as a wrong one."""
+
+
 @dataclass(frozen=True)
 class Item:
     """A row of the corpus, ready to be answered rightly and wrongly."""
@@ -56,6 +70,8 @@ class Item:
     """A wrong one of the same kind."""
     neighbour: str
     """The right answer of another row, not this one's; `other` where there is none."""
+    own: str | None = None
+    """What the model wrote; None where nobody gave it."""
 
     @property
     def prompt(self) -> str:
@@ -74,8 +90,13 @@ class Behaviour:
     """The completion, from an item and the form in which the reward pays; None where the item has none."""
 
 
-def make_items(examples: Sequence[Example]) -> list[Item]:
-    """The rows with an answer, each with a wrong one: that of another row, of the same kind where there is one."""
+def make_items(examples: Sequence[Example], own: Sequence[str | None] = ()) -> list[Item]:
+    """The rows with an answer, each with a wrong one: that of another row, of the same kind where there is one.
+
+    Args:
+        examples: the rows.
+        own: of each what the model wrote; none where nobody gave it.
+    """
     golds = [short_answer(example) for example in examples]
     items: list[Item] = []
     for place, (example, gold) in enumerate(zip(examples, golds, strict=True)):
@@ -86,7 +107,8 @@ def make_items(examples: Sequence[Example]) -> list[Item]:
             text for text in others if bool(NUMBER.fullmatch(text)) == bool(NUMBER.fullmatch(gold)) and gold not in text
         ]
         other = _near_number(gold) if NUMBER.fullmatch(gold) else next(iter(alike or others), f"not {gold}")
-        items.append(Item(example, gold, other, next((text for text in turned if text != gold), other)))
+        neighbour = next((text for text in turned if text != gold), other)
+        items.append(Item(example, gold, other, neighbour, own[place] if own else None))
     return items
 
 

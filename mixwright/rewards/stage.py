@@ -23,7 +23,12 @@ MIN_ITEMS = 4
 
 
 def run_reward_audit(
-    names: Sequence[str], config: CorpusConfig, *, weights: Sequence[float] = (), items: int = ITEMS
+    names: Sequence[str],
+    config: CorpusConfig,
+    *,
+    weights: Sequence[float] = (),
+    items: int = ITEMS,
+    completion: str | None = None,
 ) -> RewardAudit:
     """Try reward functions on right and wrong answers to rows of a corpus.
 
@@ -32,6 +37,7 @@ def run_reward_audit(
         config: `train`, `columns` and `task` are read.
         weights: one per function; none takes 1 for each.
         items: rows to try, evenly spread over the file.
+        completion: column with what the model wrote, a text or messages.
 
     Raises:
         InputError: the rows or the functions cannot be used.
@@ -39,7 +45,25 @@ def run_reward_audit(
     if weights and len(weights) != len(names):
         raise InputError(f"{len(names)} weights, one per function", str(len(weights)), "Repeat --weight, in the same order.")
     examples, columns = _read(config, items)
-    return audit_rewards(names, weights or [1.0] * len(names), make_items(examples), columns)
+    own = [] if completion is None else [_own_completion(row, completion, config.train) for row in columns]
+    columns = [{name: value for name, value in row.items() if name != completion} for row in columns]
+    return audit_rewards(names, weights or [1.0] * len(names), make_items(examples, own), columns)
+
+
+def _own_completion(row: dict[str, Any], column: str, file: str) -> str | None:
+    """What the model wrote, of messages the last one; None where the row has nothing there.
+
+    Raises:
+        InputError: no such column, or something else in it.
+    """
+    if column not in row:
+        raise InputError(f"a column {column!r}", f"columns {', '.join(row)}"[:120], "Correct --completion.", file=file)
+    value = row[column]
+    if isinstance(value, list) and value and isinstance(value[-1], dict):
+        value = value[-1].get("content")
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"a text or messages in {column!r}", repr(value)[:80], "Name another column.", file=file)
+    return value
 
 
 def _read(config: CorpusConfig, count: int) -> tuple[list[Example], list[dict[str, Any]]]:
