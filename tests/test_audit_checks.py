@@ -33,6 +33,11 @@ def warnings(seen: list[Observation]) -> list[Observation]:
     return [observation for observation in seen if observation.severity != "info"]
 
 
+def advised(seen: list[Observation]) -> list[Observation]:
+    """Those that say what to do."""
+    return [observation for observation in seen if observation.remedy]
+
+
 def answered(task: str, answers: list[str]) -> list[tuple[str, str, str]]:
     return [(task, f"question {task} {i}", answer) for i, answer in enumerate(answers)]
 
@@ -130,13 +135,14 @@ def test_of_long_answers_the_last_line_counts() -> None:
     assert coarse_form("So first I think about it. " * 20 + "\n#### 42") == coarse_form("#### 7")
 
 
-def test_a_minority_form_is_a_warning_with_its_count() -> None:
+def test_a_minority_form_is_told_with_its_count() -> None:
     seen = Formats().check(corpus(*answered("t", ["12"] * 90 + [r"\boxed{7}"] * 10)))
     assert "'9' is the commonest, 90.0% of them (9 stands for a number, a for a word" in seen[0].message
-    info, warning = seen
-    assert (info.severity, info.count, info.total) == ("info", 90, 100)
-    assert (warning.severity, warning.count, warning.total, warning.task) == ("warning", 10, 100, "t")
-    assert warnings(Formats().check(corpus(*answered("t", ["12"] * 50 + [r"\boxed{7}"] * 50)))) == []
+    common, rare = seen
+    assert (common.severity, common.count, common.total) == ("info", 90, 100)
+    assert (rare.severity, rare.count, rare.total, rare.task) == ("info", 10, 100, "t")
+    assert bool(rare.remedy)
+    assert advised(Formats().check(corpus(*answered("t", ["12"] * 50 + [r"\boxed{7}"] * 50)))) == []
 
 
 def test_one_format_is_called_one() -> None:
@@ -150,18 +156,18 @@ def test_free_text_is_no_choice_of_formats() -> None:
     signs = "+-*/"
     rng = random.Random(0)
     terms = ["".join(f"{rng.randint(1, 9)}{rng.choice(signs)}(" for _ in range(rng.randint(1, 6))) for _ in range(200)]
-    assert warnings(Formats().check(corpus(*answered("t", terms)))) == []
+    assert advised(Formats().check(corpus(*answered("t", terms)))) == []
 
 
-def test_tasks_that_write_the_same_kind_of_answer_in_two_ways_are_a_warning() -> None:
+def test_tasks_that_write_the_same_kind_of_answer_in_two_ways_are_told() -> None:
     rows = (
         answered("a", ["12"] * 5)
         + answered("b", [r"\boxed{12}"] * 5)
         + answered("c", ["7"] * 5)
         + answered("d", ["yes"] * 5)
     )
-    (warning,) = warnings(Formats().check(corpus(*rows)))
-    assert (warning.task, warning.count, warning.total) == (None, 1, 3)
+    (found,) = advised(Formats().check(corpus(*rows)))
+    assert (found.task, found.count, found.total) == (None, 1, 3)
     assert form_without_markup(r"\boxed{9}") == form_without_markup("#### 9") == form_without_markup("answer: 9") == "9"
 
 
@@ -187,23 +193,23 @@ def test_levels_shares_and_tasks_without_any() -> None:
     assert [(o.task, o.count, o.total) for o in warnings(mixed)] == [("t", 4, 10)]
 
 
-def test_a_lucky_cell_is_a_warning_that_names_the_majority_answer() -> None:
+def test_a_lucky_cell_is_told_with_the_majority_answer() -> None:
     rows = answered("bits", ["16"] * 12 + [str(i) for i in range(100, 118)])
     rows += answered("sums", [str(i) for i in range(50, 80)])
-    (lucky,) = warnings(Difficulty().check(corpus(*rows, levels=[2.0] * 30 + [1.0] * 30)))
+    (lucky,) = advised(Difficulty().check(corpus(*rows, levels=[2.0] * 30 + [1.0] * 30)))
     assert (lucky.task, lucky.count, lucky.total) == ("bits", 12, 30)
     assert "bits@2: 40.0% (± 22 points)" in lucky.message
     assert "'16': 12 of 30" in lucky.message
     assert lucky.evidence[0] == {"level": 2.0, "answer": "16", "rows": 12, "chance": 0.4}
 
 
-def test_a_number_of_the_prompt_that_is_the_answer_is_a_warning_too() -> None:
-    (found,) = warnings(Difficulty().check(corpus(*answered("sums", [str(i) for i in range(30)]))))
+def test_a_number_of_the_prompt_that_is_the_answer_is_told_too() -> None:
+    (found,) = advised(Difficulty().check(corpus(*answered("sums", [str(i) for i in range(30)]))))
     assert found.message.startswith("sums: 100.0% (± 10 points) are right without the skill (first number).")
 
 
 def test_too_few_rows_are_not_judged_for_luck() -> None:
-    assert warnings(Difficulty().check(corpus(*answered("t", ["1"] * 19)))) == []
+    assert advised(Difficulty().check(corpus(*answered("t", ["1"] * 19)))) == []
 
 
 # duplicates
@@ -290,6 +296,8 @@ def test_answers_that_are_no_option_and_options_that_say_the_same_are_warnings_w
     assert (repeated.severity, repeated.count, repeated.total) == ("warning", 1, 9)
     assert [row["id"] for row in repeated.evidence] == ["r8"]
     assert "same option twice" in repeated.message
+    genes = [("A", ["BB Bb", "Bb bb", "BB bb"]), ("B", ["WW or Ww", "WW or ww"])]
+    assert [one.severity for one in Options().check(choices(*genes))] == ["info"], "case is what they differ in"
 
 
 def test_rows_without_options_are_a_warning_where_the_others_have_some_and_the_prompt_lists_none() -> None:
@@ -325,7 +333,7 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
-    assert {o.check for o in seen} == set(listing("checks"))
+    assert {o.check for o in seen} == set(listing("checks")) - {"preferences"}, "there are no pairs"
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)
     assert ranks[0] == 0

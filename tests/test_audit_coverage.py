@@ -195,3 +195,17 @@ def test_holes_that_nobody_can_make_are_listed(call: Call, tmp_path: Path, monke
     assert "1 hole, 100 rows to add" in err
     assert json.loads(Path("add.jsonl").read_text())["missing"] == "b"
     assert not Path("add.rows.jsonl").exists()
+
+
+def test_signs_in_a_few_prompts_are_no_skills_of_the_task() -> None:
+    """Dates and docstrings hold signs in some held-out prompts; sums are read where most rows have some."""
+    train = [{"prompt": f"On which weekday was day {n} of the year?", "answer": str(n)} for n in range(60)]
+    held_out = [{"prompt": f"The {n} / 4 / 2 + {n} note, what day was it?", "answer": str(n)} for n in range(10, 16)]
+    plain = [{"prompt": f"On which weekday did day {n} of the month fall?", "answer": str(n)} for n in range(20)]
+    assert _holes(_corpus(train, [*held_out, *plain])) == []
+
+
+def test_shorter_answers_are_no_hole() -> None:
+    """Train has worked solutions, held-out rows have the bare number."""
+    train = [{"answer": f"First I add {n} and then I take {n} away, which gives {n}."} for n in range(60)]
+    assert not [hole for hole in _holes(_corpus(train, [{"answer": str(n)} for n in range(20)])) if hole[0] == "length"]

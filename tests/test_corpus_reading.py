@@ -292,3 +292,28 @@ def test_a_packed_list_that_memory_does_not_hold_is_refused(tmp_path: Path, monk
     monkeypatch.setattr(reading, "MAX_UNPACKED_BYTES", len(rows) - 1)
     with pytest.raises(InputError, match=r"fits in memory, got one of more than .* Write a row per line"):
         list(read_rows("a.json.gz", "train", relative_to=tmp_path))
+
+
+def test_json_with_a_row_per_line_is_read_as_lines(tmp_path: Path) -> None:
+    """Public sets are published so; a single object with a list in it is read as before."""
+    path = tmp_path / "lines.json"
+    path.write_text('{"prompt": "a", "answer": "1"}\n{"prompt": "b", "answer": "2"}\n', encoding="utf-8")
+    notes: list[str] = []
+    found = list(read_rows(str(path), "train", notes=notes))
+    assert [(row["prompt"], str(location)) for row, location in found] == [("a", f"{path}:1"), ("b", f"{path}:2")]
+    assert notes == ["lines.json: a row per line"]
+    path.write_text('{"about": "x",\n "rows": [{"prompt": "a"}]}', encoding="utf-8")
+    assert [row["prompt"] for row, _ in read_rows(str(path), "train")] == ["a"]
+    path.write_text('{"prompt": "a"}\n{"prompt": ', encoding="utf-8")
+    with pytest.raises(InputError, match=r"lines.json, line 2"):
+        list(read_rows(str(path), "train"))
+
+
+@pytest.mark.parametrize(("answer", "letter"), [(2, "C"), ("2", "2"), (0, "A"), ("24", "24"), (7, "7"), (True, "true")])
+def test_a_number_beside_options_is_a_place(tmp_path: Path, answer: object, letter: str) -> None:
+    """A number of the file is a place, also where an option reads like it; a text that is an option is that option."""
+    path = tmp_path / "rows.jsonl"
+    row = {"prompt": "How many?", "options": ["8", "2", "24", "120"], "answer": answer}
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (example,) = read_corpus(CorpusConfig(str(path), eval_share=0.0))
+    assert example.answer == letter

@@ -64,6 +64,8 @@ class Supply:
     """Skills that follow each other."""
     pair_rows: int = 0
     """Rows with two skills or more."""
+    parsed_rows: int = 0
+    """Rows whose skills were read from texts."""
     steps: Counter[int] = field(default_factory=Counter)
     """Skills of a row -> rows."""
     forms: FormCounts = field(default_factory=FormCounts)
@@ -138,8 +140,20 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
                 needs[task].append(need)
             else:
                 _add(supplies[task], together, need)
+    needs = {task: _without_rare_sums(rows, supplies.get(task)) for task, rows in needs.items()}
     holes = [hole for task in sorted(needs) for hole in _holes_of(task, needs[task], supplies.get(task), together)]
     return Coverage(tuple(holes), _cells(needs, holes), dict(supplies))
+
+
+def _without_rare_sums(needs: list[Need], own: Supply | None) -> list[Need]:
+    """The held-out rows of a task, without skills that were parsed where most of its rows show none: they are no skills
+    there, but a date, a docstring, or an answer that happens to be JSON.
+    """
+    parsed = sum(need.skills.parsed and bool(need.skills.sequence or need.skills.others) for need in needs)
+    rows = len(needs) + (own.rows if own is not None else 0)
+    if 2 * (parsed + (own.parsed_rows if own is not None else 0)) >= rows:
+        return needs
+    return [need._replace(skills=Skills()) if need.skills.parsed else need for need in needs]
 
 
 def chance_of_absence(needed: int, held_out: int, train: int) -> float:
@@ -176,6 +190,7 @@ def _add(own: Supply, together: Supply, need: Need) -> None:
         supply.skills.update(sequence, need.skills.others)
         supply.pairs.update(pairwise(sequence))
         supply.pair_rows += len(sequence) > 1
+        supply.parsed_rows += need.skills.parsed and bool(sequence or need.skills.others)
     own.levels.add(need.level)
     if sequence:
         own.steps[len(sequence)] += 1
@@ -245,9 +260,10 @@ def _wanted(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Wan
             rows = [(need, [need.form]) for need in needs if need.form and are_formats]
             return rows, own.forms.rows_by_form.__contains__, own.forms.total, lambda name: False
         case _:
-            lengths = {_tokens_of(length) for length in own.lengths}
+            longest = max(own.lengths, default=0)
             rows = [(need, [_tokens_of(need.length)]) for need in needs if need.length is not None]
-            return rows, lengths.__contains__, own.lengths.total(), lambda name: False
+            known = {_tokens_of(need.length) for need in needs if need.length is not None and need.length <= longest}
+            return rows, known.__contains__, own.lengths.total(), lambda name: False
 
 
 def _name_pair(pair: tuple[str, str]) -> str:

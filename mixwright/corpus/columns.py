@@ -163,7 +163,7 @@ def _given_answer(
     if listed != texts["prompt"]:
         texts["prompt"] = listed
         column_conversions["options listed in the prompt"] += 1
-    letter = _letter_of_index(answer, options)
+    letter = _letter_of_index(answer, options, is_number=isinstance(value, int) and not isinstance(value, bool))
     if letter != answer:
         column_conversions["the answer's place among the options as its letter"] += 1
     return letter
@@ -375,10 +375,17 @@ def _with_options(prompt: str, options: Mapping[str, str]) -> str:
     return "\n".join([prompt.rstrip(), *(f"({letter}) {text.strip()}" for letter, text in options.items())])
 
 
-def _letter_of_index(answer: str, options: Mapping[str, str]) -> str:
-    """The letter of an answer that is a whole number and no option: its place, counted from 0. Else the answer itself."""
-    names_and_texts = {name.casefold() for name in (*options, *(text.strip() for text in options.values()))}
-    if answer.strip().casefold() in names_and_texts or not answer.isascii() or not answer.isdecimal() or len(answer) > 3:
+def _letter_of_index(answer: str, options: Mapping[str, str], *, is_number: bool = False) -> str:
+    """The letter of an answer that is a whole number and no option: its place, counted from 0. Else the answer itself.
+
+    Args:
+        answer: as text.
+        options: label -> text.
+        is_number: the file has a number there, and no text: beside options, which are texts, it is a place even where one
+            of them reads like it; a label that reads like it goes before.
+    """
+    names = {name.casefold() for name in (*options, *(() if is_number else (text.strip() for text in options.values())))}
+    if answer.strip().casefold() in names or not answer.isascii() or not answer.isdecimal() or len(answer) > 3:
         return answer
     option_index = int(answer)
     return list(options)[option_index] if option_index < len(options) else answer

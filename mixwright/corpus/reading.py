@@ -258,6 +258,11 @@ def _read_json_list(path: Path, notes: list[str]) -> Rows:
         raise RowLocation(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
     position, line, row_count, is_last = _after_space(text, 0), 1, 0, False
     if text[position : position + 1] == "{":
+        first, _, rest = text[position:].partition("\n")
+        if rest.strip() and _is_json(first):
+            notes.append(f"{path.name}: a row per line")
+            yield from read_lines(path)
+            return
         yield from _rows_under_key(text, path, notes)
         return
     if text[position : position + 1] != "[":
@@ -282,6 +287,14 @@ def _read_json_list(path: Path, notes: list[str]) -> Rows:
         raise RowLocation(str(path), line).error(
             "one JSON list that ends with ]", repr(text[position : position + 20]), "Correct the file."
         )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _after_space(text: str, position: int) -> int:

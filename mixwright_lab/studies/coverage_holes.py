@@ -1,7 +1,8 @@
 """Study of the check `coverage`: planted holes are to be found and nothing else, on corpora of a generator of its own.
 
 The generator (`hole_corpora.py`) was written by somebody who had not read the check. Corpora of seeds 1 to 60 were used
-while the check was written; those of the study have other seeds. A planted hole is found where a warning of the planted task
+while the check was written; those of the study have other seeds. (Seeds from 10,001 on gave .967 to 1 of all goals; then false
+holes in public sets changed what is read as a sum and which lengths are told, and the study was done anew.) A planted hole is found where a warning of the planted task
 is about what was planted. A tool is a skill to the check; a form that is longer as well may be told as either; and a list of
 two calls, which the generator counts as a form, is a number of steps. Precision is the share of corpora with a warning in
 which the hole is found and every warning is about the planted task and a kind that names it; recall is the share of planted
@@ -28,7 +29,7 @@ from mixwright_lab.studies.hole_corpora import KINDS, MadeCorpus, make_corpus
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 10_001, 15, 240
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 20_001, 15, 240
 """Seeds are consecutive: the generator hashes them. Fifteen of each of eight kinds at two severities, and clean ones."""
 FOLLOWS = {
     "level": {"level"},

@@ -29,7 +29,7 @@ LACKS: dict[Kind, str] = {
     "pair": "need two skills one after the other that no training row has so, though train has each of them",
     "steps": "need another number of skills in a row than training rows of the task",
     "form": "have an answer of a format that no training answer of the task has",
-    "length": "have answers of a length that no training answer of the task has",
+    "length": "have longer answers than any training row of the task",
 }
 
 

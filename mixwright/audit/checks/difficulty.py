@@ -21,7 +21,7 @@ from mixwright.records import Observation, cell_key
 MAX_ANSWERS_COUNTED = 256
 """Different answers counted per cell; answers that first come later are not considered for the majority."""
 LUCKY_CHANCE, MIN_ROWS = 0.25, 20
-"""Chance level from which on a cell is warned about, and rows below which a cell is too small to judge."""
+"""Chance level from which on a cell is told, and rows below which a cell is too small to judge."""
 
 Levels = dict[str, Counter[float | None]]
 
@@ -65,7 +65,7 @@ def _observe_lucky_cells(corpus: Corpus, answers: dict[str, Counter[str]]) -> li
         remedy = "Read success beside its chance level (measure does); vary the answers."
         null = f"were all answers different: {1 / cell.count:.2%}"
         count = round(cell.chance * cell.count)
-        observations.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, evidence))
+        observations.append(Observation("difficulty", cell.task, "info", count, cell.count, text, remedy, null, evidence))
     return observations
 
 

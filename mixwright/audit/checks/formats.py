@@ -34,7 +34,10 @@ class Formats(Check):
     """Finds the forms of answers in the train split."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """One info per task, a warning for tasks with a minority form, and one for tasks that disagree with each other."""
+        """Infos: one per task, one for tasks with a minority form, and one for tasks that disagree with each other.
+
+        In public sets one of 21 mixed formats that were told was a problem, so they are no warnings.
+        """
         counts: dict[str, FormCounts] = defaultdict(FormCounts)
         for row in rows(corpus.batches()):
             if row.split != "eval" and row.answer:
@@ -67,12 +70,12 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
             f"Answer formats are mixed: {names} beside {top_form!r} ({count / total:.1%}). Training may drop the rarer ones."
         )
         remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
-        observations.append(Observation("formats", name, "warning", rare_rows, total, text, remedy, null, evidence))
+        observations.append(Observation("formats", name, "info", rare_rows, total, text, remedy, null, evidence))
     return observations
 
 
 def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
-    """One warning per kind of answer that tasks write in several ways, given the commonest form of each task."""
+    """One info per kind of answer that tasks write in several ways, given the commonest form of each task."""
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, form in sorted(top.items()):
         groups[form_without_markup(form)][form].append(name)
@@ -88,7 +91,7 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
         null = "one format for one kind of answer"
         evidence = tuple({"form": form, "tasks": names} for form, names in shown_forms)
         observations.append(
-            Observation("formats", None, "warning", task_count - agreeing_tasks, task_count, text, remedy, null, evidence)
+            Observation("formats", None, "info", task_count - agreeing_tasks, task_count, text, remedy, null, evidence)
         )
     return observations
 

@@ -31,6 +31,7 @@ CHOICE_TASK_SHARE = 0.5
 """Share of a task's rows with options from which on the others are told to lack them; under the grader `choice` one is
 enough."""
 ROWS_READ_TOGETHER = 4000
+SHORT_WORD_LETTERS = 2
 WRONG_ANSWER, REPEATED_OPTION, NO_OPTIONS = (
     "an answer that is none of their options",
     "the same option twice",
@@ -58,7 +59,8 @@ class Options(Check):
             has_options[number] = len(texts) > 1 and all(texts)
             if has_options[number] and not _names_an_option(example, columns[example.task], len(texts)):
                 broken[example.task, WRONG_ANSWER].add(example)
-            if has_options[number] and len({*texts}) < len(texts):
+            written = [_as_compared(text) for text in labelled_options(example, columns[example.task]).values()]
+            if has_options[number] and len({*written}) < len(written):
                 broken[example.task, REPEATED_OPTION].add(example)
         observations, reader = list[Observation](), Reader(corpus)
         for task, numbers in _answered_rows(corpus):
@@ -71,6 +73,11 @@ class Options(Check):
                         broken[task, NO_OPTIONS].add(example)
             observations += _observe_task(task, columns[task], with_options, len(numbers), broken)
         return observations
+
+
+def _as_compared(text: str) -> tuple[str, ...]:
+    """The words of an option; those of one or two letters keep their case, which is what `Bb` and `bb` differ in."""
+    return tuple(word.casefold() if len(word) > SHORT_WORD_LETTERS else word for word in text.split())
 
 
 @dataclass
