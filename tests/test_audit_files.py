@@ -162,3 +162,79 @@ def test_worst_first_by_severity_then_share() -> None:
     infos = [seen("x", "info", 1), seen("a", "info", 9)]
     others = [seen("b", "warning", 2), seen("c", "error", 1), seen("d", "warning", 5), seen("e", "error", 4)]
     assert [one.task for one in worst_first([*infos, *others])] == ["e", "c", "d", "b", "x", "a"]
+
+
+def test_rows_that_share_a_place_are_not_cleaned(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list on one line has one place for all its rows: nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("list.json").write_text(json.dumps([_row(n) for n in range(20)] + [_row(3)]))
+    code, _, err = call("audit", "list.json", "--fix", "clean.jsonl")
+    assert (code, "rows at fewer places" in err) == (1, True)
+    assert [path.name for path in Path().iterdir()] == ["list.json"]
+
+
+@pytest.mark.parametrize("differing", ["completion", "rejected", "options", "task"])
+def test_rows_of_their_own_are_no_repeats(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differing: str
+) -> None:
+    """Another solution, rejected answer, list of options or task: the audit may tell of repeats, the copy keeps them."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for n in range(40):
+        for other in ("one", "two"):
+            row: dict[str, Any] = {"prompt": [{"role": "user", "content": _row(n)["prompt"]}]}
+            if differing == "rejected":
+                row |= {"chosen": f"It is {n}.", "rejected": f"It is {n + 1}, {other}."}
+            elif differing == "options":
+                row |= {"answer": "A", "options": [f"{n} {other}", "none"]}
+            elif differing == "task":
+                row |= {"answer": str(n), "task": other}
+            else:
+                row |= {"answer": str(n), "completion": f"By way {other} it is {n}."}
+            rows.append(row)
+    train = write("train.jsonl", [*rows, rows[0]])
+    assert call("audit", train, "--fix", "clean.jsonl")[0] == 0
+    assert [json.loads(line) for line in Path("clean.jsonl").read_text().splitlines()] == rows
+
+
+def test_many_copies_of_one_item_all_go(call: Call, dirty: tuple[str, str]) -> None:
+    """One partner of an item is found at a time."""
+    _, held_out = dirty
+    train = write("many.jsonl", [_row(n) for n in range(40)] + [_row(55)] * 12)
+    assert call("audit", train, "--eval", held_out, "--check", "contamination", "--fix", "clean.jsonl")[0] == 0
+    assert len(Path("clean.jsonl").read_text().splitlines()) == 40
+
+
+def test_outputs_take_the_place_of_nothing(call: Call, dirty: tuple[str, str]) -> None:
+    train, held_out = dirty
+    Path("eval.jsonl").rename("clean.jsonl.manifest.json.jsonl")
+    held_out = "clean.jsonl.manifest.json.jsonl"
+    Path("found").mkdir()
+    Path("found/observations.json").write_text('{"mine": 1}')
+    Path("data").mkdir()
+    Path("data/part.jsonl").write_bytes(Path(train).read_bytes())
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    for options in (
+        ("--out", "found"),
+        ("--fix", "same.jsonl", "--top-up", "same.jsonl"),
+        ("--fix", "new/rows/f.jsonl", "--out", "new"),
+        ("--top-up", "a.jsonl", "--fix", "a.rows.jsonl"),
+    ):
+        code, _, err = call("audit", train, "--eval", held_out, *options)
+        assert (code, len(err.strip().splitlines())) == (1, 1), options
+    assert call("audit", "data", "--fix", "data/clean.jsonl")[0] == 1
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+    Path("x.jsonl.manifest.json").write_text("mine")
+    assert call("audit", train, "--fix", "x.jsonl")[0] == 1
+    assert Path("x.jsonl.manifest.json").read_text() == "mine"
+
+
+def test_a_pattern_of_files_is_cleaned(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows without a task keep the name of their file."""
+    monkeypatch.chdir(tmp_path)
+    Path("parts").mkdir()
+    write("parts/a.jsonl", [_row(n) | {"task": None} for n in range(20)])
+    write("parts/b.jsonl", [_row(n) | {"task": None} for n in range(30, 50)] + [_row(31) | {"task": None}])
+    assert call("audit", "parts/*.jsonl", "--fix", "clean.jsonl")[0] == 0
+    tasks = [json.loads(line)["task"] for line in Path("clean.jsonl").read_text().splitlines()]
+    assert tasks == ["a"] * 20 + ["b"] * 20

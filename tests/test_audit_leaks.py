@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from mixwright.audit.checks.contamination import Contamination
-from mixwright.audit.checks.difficulty import Difficulty
+from mixwright.audit.checks.coverage import Coverage
 from mixwright.audit.checks.duplicates import Duplicates
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.rows import Row
@@ -246,8 +246,8 @@ def test_a_hole_that_only_leaks_fill_is_named() -> None:
     rows = [Example(f"a{i}", "t", p, answer=a, level=1.0) for i, (p, a) in enumerate(items[:30])]
     rows += [Example(f"e{i}", "t", p, answer=a, level=2.0, split="eval") for i, (p, a) in enumerate(items[30:])]
     rows += [Example(f"l{i}", "t", f"Solve this:\n{p}", answer=a, level=2.0) for i, (p, a) in enumerate(items[30:40])]
-    found = [o for o in Difficulty().check(Corpus.from_examples(rows)) if "lacks (2)" in o.message]
-    assert [(o.severity, o.count, o.total) for o in found] == [("info", 30, 30)]
+    found = [o for o in Coverage().check(Corpus.from_examples(rows)) if "lacks: 2 (30)" in o.message]
+    assert [(o.severity, o.count, o.total) for o in found] == [("warning", 30, 30)]
     assert "copies of held-out rows" in found[0].message
 
 

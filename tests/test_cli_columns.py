@@ -52,7 +52,7 @@ def test_a_leak_is_shown_with_the_places_of_its_first_rows(call: Call) -> None:
     assert code == 0
     places = [f"held.jsonl:{line}=mine.jsonl:{row}" for line, row in ((10, 30), (11, 29), (12, 28), (13, 27))]
     assert [place in "".join(seen(out)) for place in places] == [True, True, True, False]
-    assert "more:--json" in "".join(seen(out))
+    assert "more:--out" in "".join(seen(out))
     assert "Remove these rows" in text
     assert "seed + 1" not in text, "the rows are not in the order that neighbouring seeds make"
 

@@ -127,7 +127,7 @@ def test_a_folder_of_splits_and_an_object_without_rows_are_refused(tmp_path: Pat
     for text, told in [
         ('{"a": [{"prompt": "p"}], "b": [{"prompt": "q"}]}', "one such list.*'a', 'b'"),
         ('{"prompt": "p"}', "one such list"),
-        ('{"prompt": "p"}\n{"prompt": "q"}', "Extra data"),
+        ('{"prompt": "p"}{"prompt": "q"}', "Extra data"),
     ]:
         (tmp_path / "one.json").write_text(text)
         with pytest.raises(InputError, match=told):

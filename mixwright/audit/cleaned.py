@@ -27,8 +27,11 @@ from mixwright.errors import InputError
 from mixwright.records import Observation
 from mixwright.run.folder import replacing, write_json
 
-MAX_PASSES = 5
+MAX_PASSES = 50
 """Audits of what is left: a held-out item can stand in train several times, and one partner of it is found at a time."""
+REPEAT = "repeat_"
+"""How the fields of a row that repeats another begin."""
+CONTENT = ("task", "prompt", "target", "answer", "chosen", "rejected", "level", "skills")
 PACKED_LINES, LINES, TABLE = (".jsonl.gz", ".ndjson.gz"), (".jsonl", ".ndjson"), ".parquet"
 """Endings of files that have a row per line, packed or not, and of tables."""
 
@@ -70,7 +73,7 @@ def clean(
         observations = found = run_audit(corpus, names, options)
         cleaned = Cleaned(corpus, observations, [])
         for _ in range(MAX_PASSES):
-            dropped = rows_to_drop(found)
+            dropped = rows_to_drop(found, corpus)
             if not dropped:
                 break
             cleaned.dropped |= dropped
@@ -81,17 +84,34 @@ def clean(
     return cleaned
 
 
-def rows_to_drop(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
-    """Place of each training row that an observation says can be left out -> why, the first reason that names it."""
+def rows_to_drop(observations: Sequence[Observation], corpus: Corpus) -> dict[str, dict[str, Any]]:
+    """Place of each training row that an observation says can be left out -> why, the first reason that names it.
+
+    A row that repeats another is left out where all they hold is the same, case and space apart: another solution, another
+    rejected answer, other options or another task make it a row of its own.
+    """
     found: dict[str, dict[str, Any]] = {}
+    contents = _contents(corpus, [row for one in observations if one.drop == REPEAT for row in one.evidence])
     for one in observations:
         if one.drop is None:
             continue
         for row in one.evidence:
+            if one.drop == REPEAT and contents[row[f"{REPEAT}id"]] != contents[row["first_id"]]:
+                continue
             own, others = f"{one.drop}source", (name for name in row if name.endswith("_source"))
             partner = next((row[name] for name in others if name != own), None)
             reason = {"id": row[f"{one.drop}id"], "check": one.check, "task": one.task, "partner": partner}
             found.setdefault(row[own], reason)
+    return found
+
+
+def _contents(corpus: Corpus, pairs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Id of each row of these pairs -> all that it holds, case and space apart."""
+    ids = {pair[name] for pair in pairs for name in (f"{REPEAT}id", "first_id")}
+    found = {}
+    for example in corpus.select(ids=list(ids)) if ids else ():
+        held = {name: getattr(example, name) for name in CONTENT} | {"extra": dict(example.extra)}
+        found[example.id] = " ".join(json.dumps(held, sort_keys=True, default=str).split()).casefold()
     return found
 
 
@@ -112,29 +132,41 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
     Raises:
         InputError: generated rows, an ending that cannot be written, or a file that is already there.
     """
-    source = Path(config.train)
+    source, manifest = Path(config.train), manifest_of(out)
     check_cleaned_file(config, out)
     dropped = cleaned.dropped.keys()
     with replacing(out) as temporary:
         if suffix_of(out) == TABLE:
             cleaned.kept = _copy_table(source, temporary, dropped)
         else:
-            lines = (
-                _copied_lines(source, dropped) if suffix_of(source) in LINES + PACKED_LINES else _made_lines(config, dropped)
-            )
+            has_lines = source.is_file() and suffix_of(source) in LINES + PACKED_LINES
+            lines = _copied_lines(source, dropped) if has_lines else _made_lines(config, dropped)
             with temporary.open("wb") as file:
                 for cleaned.kept, line in enumerate(lines, 1):
                     file.write(line)
-    manifest = out.with_name(f"{out.name}.manifest.json")
-    digest = None
-    if source.is_file():
-        with source.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    dropped_rows = [{"row": row, **reason} for row, reason in cleaned.dropped.items()]
-    left = [{"check": o.check, "task": o.task, "message": o.message, "remedy": o.remedy} for o in cleaned.left]
-    data: Mapping[str, Any] = {"source": config.train, "sha256": digest, "eval": config.eval, "kept": cleaned.kept}
-    write_json(manifest, {**data, "counts": cleaned.counts(), "dropped": dropped_rows, "left for you": left})
+        _check_count(cleaned, config)
+        digest = None
+        if source.is_file():
+            with source.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        dropped_rows = [{"row": row, **reason} for row, reason in cleaned.dropped.items()]
+        left = [{"check": o.check, "task": o.task, "message": o.message, "remedy": o.remedy} for o in cleaned.left]
+        data: Mapping[str, Any] = {"source": config.train, "sha256": digest, "eval": config.eval, "kept": cleaned.kept}
+        write_json(manifest, {**data, "counts": cleaned.counts(), "dropped": dropped_rows, "left for you": left})
     return manifest
+
+
+def manifest_of(out: Path) -> Path:
+    """The file that says what a cleaned copy left out."""
+    return out.with_name(f"{out.name}.manifest.json")
+
+
+def _check_count(cleaned: Cleaned, config: CorpusConfig) -> None:
+    """Raises InputError where other rows were left out than the manifest says: several rows have one place."""
+    count = sum(1 for _ in read_rows(config.train, "train"))
+    if cleaned.kept + len(cleaned.dropped) != count:
+        got = f"{count} rows at fewer places"
+        raise InputError("a row per line", got, "Write the file as .jsonl first.", file=config.train)
 
 
 def check_cleaned_file(config: CorpusConfig, out: Path) -> None:
@@ -145,31 +177,37 @@ def check_cleaned_file(config: CorpusConfig, out: Path) -> None:
         raise InputError("a file ending in .jsonl or .parquet", repr(out.name), "Name one.")
     if suffix_of(out) == TABLE and suffix_of(Path(config.train)) != TABLE:
         raise InputError("a copy of lines or of a JSON list", repr(out.name), "Call it .jsonl.")
-    if out.exists():
-        raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=out)
+    for path in (out, manifest_of(out)):
+        if path.exists() or path.is_symlink():
+            raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=path)
 
 
 def _copied_lines(source: Path, dropped: Collection[str]) -> Iterator[bytes]:
     with gzip.open(source) if suffix_of(source) in PACKED_LINES else source.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if line.strip() and f"{source}:{number}" not in dropped:
+            is_blank = not line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
+            if not is_blank and f"{source}:{number}" not in dropped:
                 yield line if line.endswith(b"\n") else line + b"\n"
 
 
 def _made_lines(config: CorpusConfig, dropped: Collection[str]) -> Iterator[bytes]:
     for row, location in read_rows(config.train, "train"):
         if str(location) not in dropped:
-            named = {**row, "task": location.task} if location.task and "task" not in row else row
-            yield (json.dumps(named, ensure_ascii=False, default=str) + "\n").encode("utf-8", "surrogatepass")
+            named = {**row, "task": location.task} if location.task and row.get("task") is None else row
+            yield (json.dumps(named, default=str) + "\n").encode()
 
 
 def _copy_table(source: Path, out: Path, dropped: Collection[str]) -> int:
     import pyarrow.parquet as pq
 
     start = kept = 0
-    with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow) as writer:
-        for batch in file.iter_batches():
-            mask = [f"{source}#{start + n}" not in dropped for n in range(1, batch.num_rows + 1)]
-            writer.write_batch(batch.filter(pa.array(mask)))
-            start, kept = start + batch.num_rows, kept + sum(mask)
+    try:
+        with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow) as writer:
+            for batch in file.iter_batches():
+                mask = [f"{source}#{start + n}" not in dropped for n in range(1, batch.num_rows + 1)]
+                writer.write_batch(batch.filter(pa.array(mask)))
+                start, kept = start + batch.num_rows, kept + sum(mask)
+    except (pa.ArrowException, MemoryError) as error:
+        remedy = "Name a .jsonl file for the copy."
+        raise InputError("columns that can be copied", str(error)[:120], remedy, file=source) from None
     return kept

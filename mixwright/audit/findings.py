@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.records import Observation
-from mixwright.run.folder import replacing, write_json
+from mixwright.run.folder import read_list, replacing, write_json
 
 OBSERVATIONS, ROWS = "observations.json", "rows"
 """Names of the file and of the folder."""
@@ -78,9 +79,6 @@ def write_findings(observations: Sequence[Observation], folder: Path) -> None:
         InputError: a folder that holds something else.
     """
     check_findings_folder(folder)
-    for old in (folder / ROWS).glob("*.jsonl"):
-        old.unlink()
-    write_json(folder / OBSERVATIONS, worst_first(observations))
     by_check: dict[str, list[Observation]] = defaultdict(list)
     for one in worst_first(observations):
         by_check[one.check].append(one)
@@ -89,9 +87,25 @@ def write_findings(observations: Sequence[Observation], folder: Path) -> None:
             continue
         with replacing(folder / ROWS / f"{check}.jsonl") as temporary, temporary.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, default=str) + "\n" for row in finding_rows(of_check))
+    for check in listing("checks"):
+        if not any(one.evidence for one in by_check.get(check, ())):
+            (folder / ROWS / f"{check}.jsonl").unlink(missing_ok=True)
+    write_json(folder / OBSERVATIONS, worst_first(observations))
 
 
 def check_findings_folder(folder: Path) -> None:
     """Raises InputError for a folder that holds other things than an earlier audit's findings."""
-    if folder.exists() and not (folder / OBSERVATIONS).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    if not folder.exists() and not folder.is_symlink():
+        return
+    is_ours = folder.is_dir() and (not any(folder.iterdir()) or _has_findings(folder))
+    if not is_ours or (folder / ROWS).is_symlink():
         raise InputError("a new or empty folder", "something else", "Name another one.", file=folder)
+
+
+def _has_findings(folder: Path) -> bool:
+    """Whether an earlier audit wrote its findings there."""
+    try:
+        read_list(folder / OBSERVATIONS, Observation)
+    except InputError:
+        return False
+    return True

@@ -64,6 +64,8 @@ class Supply:
     """Skills that follow each other."""
     pair_rows: int = 0
     """Rows with two skills or more."""
+    named_rows: int = 0
+    """Rows whose skills a column or a function named."""
     parsed_rows: int = 0
     """Rows whose skills were read from texts."""
     steps: Counter[int] = field(default_factory=Counter)
@@ -128,7 +130,6 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
             is_copy, answer = next(copied), gold or target or ""
             if is_copy:
                 supplies[task].copied_levels.add(level)
-                supplies[task].rows += 1
                 continue
             if function is not None and not named:
                 row = {"id": name, "task": task, "prompt": prompt, "answer": answer, "level": level}
@@ -141,6 +142,7 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
             else:
                 _add(supplies[task], together, need)
     needs = {task: _without_rare_sums(rows, supplies.get(task)) for task, rows in needs.items()}
+    needs = {task: _without_one_sided_names(rows, supplies.get(task)) for task, rows in needs.items()}
     holes = [hole for task in sorted(needs) for hole in _holes_of(task, needs[task], supplies.get(task), together)]
     return Coverage(tuple(holes), _cells(needs, holes), dict(supplies))
 
@@ -154,6 +156,15 @@ def _without_rare_sums(needs: list[Need], own: Supply | None) -> list[Need]:
     if 2 * (parsed + (own.parsed_rows if own is not None else 0)) >= rows:
         return needs
     return [need._replace(skills=Skills()) if need.skills.parsed else need for need in needs]
+
+
+def _without_one_sided_names(needs: list[Need], own: Supply | None) -> list[Need]:
+    """The held-out rows of a task, without skills where one side names them and the other does not: nothing is compared."""
+    named = any(need.skills.sequence and not need.skills.parsed for need in needs)
+    train_names = own is not None and own.named_rows > 0
+    if own is None or named == train_names:
+        return needs
+    return [need._replace(skills=Skills()) for need in needs]
 
 
 def chance_of_absence(needed: int, held_out: int, train: int) -> float:
@@ -190,6 +201,7 @@ def _add(own: Supply, together: Supply, need: Need) -> None:
         supply.skills.update(sequence, need.skills.others)
         supply.pairs.update(pairwise(sequence))
         supply.pair_rows += len(sequence) > 1
+        supply.named_rows += bool(sequence) and not need.skills.parsed
         supply.parsed_rows += need.skills.parsed and bool(sequence or need.skills.others)
     own.levels.add(need.level)
     if sequence:
@@ -237,8 +249,8 @@ def _wanted(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Wan
     match kind:
         case "level":
             has_levels = own.levels != {None} and bool(own.levels or own.copied_levels)
-            levels = {f"{level:g}" for level in own.levels if level is not None}
-            rows = [(need, [f"{need.level:g}"]) for need in needs if has_levels and need.level is not None]
+            levels = {_name_level(level) for level in own.levels if level is not None}
+            rows = [(need, [_name_level(need.level)]) for need in needs if has_levels and need.level is not None]
             return rows, levels.__contains__, own.rows, lambda name: True
         case "skill":
             named = {name for need in needs if not need.skills.parsed for name in need.skills.sequence}
@@ -264,6 +276,10 @@ def _wanted(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Wan
             rows = [(need, [_tokens_of(need.length)]) for need in needs if need.length is not None]
             known = {_tokens_of(need.length) for need in needs if need.length is not None and need.length <= longest}
             return rows, known.__contains__, own.lengths.total(), lambda name: False
+
+
+def _name_level(level: float) -> str:
+    return f"{level + 0.0:.12g}"
 
 
 def _name_pair(pair: tuple[str, str]) -> str:

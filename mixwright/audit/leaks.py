@@ -41,7 +41,9 @@ class Leaks:
     near: dict[int, int]
     """Position in `rows`, wrapped ones apart -> number of the first train row that nearly is it."""
     copied: np.ndarray
-    """bool of shape (rows of the corpus,): train rows that any of these was found in."""
+    """bool of shape (rows of the corpus,): train rows that are a held-out item, or hold one, with its answer."""
+    nearly_copied: np.ndarray
+    """bool of the same shape: train rows that are nearly one: copies, or other questions about one text."""
 
 
 _LAST: list[tuple[weakref.ref[Corpus], Leaks]] = []
@@ -64,7 +66,7 @@ def _search_leaks(corpus: Corpus) -> Leaks:
     near_index = NearIndex(rows, NEAR_SIMILARITY)
     wrapped: dict[int, tuple[int, bool, bool]] = {}
     near: dict[int, int] = {}
-    copied = overlap.copied.copy()
+    copied, nearly_copied = overlap.copied.copy(), np.zeros(len(corpus), bool)
     for row, turn_count in with_turns(corpus.batches()) if rows else ():
         if row.split == "eval":
             continue
@@ -75,9 +77,9 @@ def _search_leaks(corpus: Corpus) -> Leaks:
             copied[row.number] |= match.agrees
         for at in () if turn_count else near_index.find_near(row, prompt_words):
             near.setdefault(at, row.number)
-            copied[row.number] = True
+            nearly_copied[row.number] = True
     near = {at: number for at, number in near.items() if at not in wrapped or not wrapped[at][2]}
-    return Leaks(prints.tasks, overlap, rows, wrapped_index, near_index, wrapped, near, copied)
+    return Leaks(prints.tasks, overlap, rows, wrapped_index, near_index, wrapped, near, copied, nearly_copied)
 
 
 def _accept_graded_answers(corpus: Corpus, reader: Reader, overlap: Overlap) -> Overlap:

@@ -5,8 +5,10 @@ Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the tw
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_n
 ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
 """Keys under which it has its arguments, where they do not stand beside the name."""
 MAX_JSON_CHARACTERS = 20_000
-_TERM, _SIGN = r"\(*\d+(?:\.\d+)?\)*", r"\s?[-+*/x\u00d7\u00f7]\s?"
+_TERM, _SIGN = r"\({0,9}\d{1,40}(?:\.\d{1,40})?\){0,9}", r"\s?[-+*/x\u00d7\u00f7]\s?"
 _EXPRESSION = re.compile(rf"(?<![\w.-]){_TERM}(?:{_SIGN}{_TERM})+(?![\w-])")
 _OPERATOR = re.compile(r"[-+*/x\u00d7\u00f7]")
 _DATE_OR_CALL = re.compile(r"\d{1,4}([-/])\d{1,2}\1\d{1,4}|\d{3}-\d{4}|\d{3}-\d{3}-\d{4}|\d{1,2}/\d{1,2}")
@@ -63,13 +65,21 @@ def call_function(function: Function, row: dict[str, Any], place: str) -> Skills
         InputError: it raises, or returns something else than texts.
     """
     try:
-        found = function(row)
-        names = (found,) if isinstance(found, str) else tuple(found)
-    except Exception as error:  # a user's function may raise anything
-        raise InputError("a list of skills", f"{type(error).__name__}: {error}"[:160], "Correct it.", file=place) from error
-    if not all(isinstance(name, str) and name for name in names):
-        raise InputError("a list of texts", repr(names)[:120], "Correct the function of --skills.", file=place)
+        with contextlib.redirect_stdout(sys.stderr):
+            found = function(row)
+            names = (found,) if isinstance(found, str) else tuple(found)
+    except (Exception, SystemExit, GeneratorExit) as error:  # a user's function may raise anything
+        raise InputError("a list of skills", _describe(error), "Correct the function of --skills.", file=place) from None
+    if wrong := [type(name).__name__ for name in names if type(name) is not str or not name]:
+        raise InputError("a list of texts", f"one with {wrong[0]}", "Correct the function of --skills.", file=place)
     return Skills(names, parsed=False)
+
+
+def _describe(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:160]
+    except Exception:  # its own text may raise
+        return type(error).__name__
 
 
 def _read_operators(prompt: str) -> tuple[str, ...]:

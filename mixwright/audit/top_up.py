@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.audit.holes import Hole
+from mixwright.audit.rows import with_turns
+from mixwright.audit.text import normal_form
 from mixwright.config import CorpusConfig
-from mixwright.corpus import Corpus, read_source, texts
+from mixwright.corpus import Corpus, read_source
 from mixwright.corpus.corpus import GENERATED_PREFIX
 from mixwright.errors import InputError
 from mixwright.records import Example, plain, to_data
@@ -43,7 +45,8 @@ def write_top_up(holes: Sequence[Hole], corpus: Corpus, out: Path, *, rows: int 
     """
     check_top_up_file(out)
     asked = [hole for hole in holes if hole.is_hole and hole.kind != "task"]
-    made = [list(_make(hole, corpus, rows)) for hole in asked]
+    known = {normal_form(row.prompt).casefold() for row, _ in with_turns(corpus.batches())}
+    made = [list(_make(hole, corpus, rows, known)) for hole in asked]
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(_wanted(hole, rows, len(own))) + "\n" for hole, own in zip(asked, made, strict=True))
     if any(made):
@@ -78,21 +81,23 @@ def _wanted(hole: Hole, rows: int, made: int) -> dict[str, Any]:
     }
 
 
-def _make(hole: Hole, corpus: Corpus, rows: int) -> Iterator[Example]:
-    """Rows for a hole of a Reasoning Gym task, at the levels of the held-out rows that need them; else none."""
+def _make(hole: Hole, corpus: Corpus, rows: int, known: set[str]) -> Iterator[Example]:
+    """Rows for a level of a Reasoning Gym task, none of which is `known`; else none."""
     first = corpus.select(ids=[hole.rows[0].id])[0]
-    request = first.extra.get("reasoning_gym") if isinstance(first.extra, dict) else None
-    if not isinstance(request, dict) or hole.kind not in ("level", "steps", "length"):
+    request, level = first.extra.get("reasoning_gym"), hole.rows[0].level
+    task = request.get("task") if isinstance(request, dict) else None
+    if not isinstance(task, str) or hole.kind != "level" or level is None or level != int(level):
         return
-    known = {prompt for batch in corpus.batches() for prompt in texts(batch, "prompt")}
-    levels = sorted({need.level for need in hole.rows}, key=lambda level: (level is None, level))
-    share = -(-rows // len(levels))
-    for level in levels:
-        at = "" if level is None else f"@{level:g}"
-        source = f"{GENERATED_PREFIX}{request['task']}{at}x{share * SPARE}"
-        made = read_source(source, split="train", config=CorpusConfig(source))
-        fresh = (example for example in made if plain(example.prompt) not in known)
-        yield from (replace(example, task=hole.task) for example, _ in zip(fresh, range(share), strict=False))
+    source, count = f"{GENERATED_PREFIX}{task}@{int(level)}x{rows * SPARE}", 0
+    try:
+        for example in read_source(source, split="train", config=CorpusConfig(source)):
+            key = normal_form(plain(example.prompt)).casefold()
+            if key not in known and count < rows:
+                known.add(key)
+                count += 1
+                yield replace(example, task=hole.task)
+    except InputError:  # a column of that name that Reasoning Gym did not write
+        return
 
 
 def _row_of(example: Example) -> dict[str, Any]:

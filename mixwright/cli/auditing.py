@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mixwright.audit.cleaned import Cleaned, check_cleaned_file, clean, write_cleaned
+from mixwright.audit.cleaned import Cleaned, check_cleaned_file, clean, manifest_of, write_cleaned
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
 from mixwright.audit.holes import find_coverage
 from mixwright.audit.rows import list_for_files
@@ -16,6 +16,7 @@ from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import say
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.errors import InputError
 from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
@@ -50,12 +51,7 @@ def audit_files(
     Raises:
         InputError: data that cannot be read, an unknown check, or a place that holds something else.
     """
-    if files.fix is not None:
-        check_cleaned_file(config, files.fix)
-    if files.out is not None:
-        check_findings_folder(files.out)
-    if files.top_up is not None:
-        check_top_up_file(files.top_up)
+    _check_files(config, files)
     corpus, options = read_corpus(config), {} if skills is None else {"coverage": {"skills": skills}}
     cleaned = clean(corpus, checks, options) if files.fix is not None else None
     if cleaned is None:
@@ -76,6 +72,24 @@ def audit_files(
     return observations
 
 
+def _check_files(config: CorpusConfig, files: Files) -> None:
+    """Raises InputError where something cannot be written, or would take the place of something else."""
+    if files.fix is not None:
+        check_cleaned_file(config, files.fix)
+    if files.out is not None:
+        check_findings_folder(files.out)
+    if files.top_up is not None:
+        check_top_up_file(files.top_up)
+    fixed = [] if files.fix is None else [files.fix, manifest_of(files.fix)]
+    added = [] if files.top_up is None else [files.top_up, rows_file(files.top_up)]
+    outputs = [path.resolve() for path in (*fixed, *added, *filter(None, [files.out]))]
+    inputs = [Path(name).resolve() for name in (config.train, config.eval) if name is not None and Path(name).exists()]
+    for number, path in enumerate(outputs):
+        for other in (*inputs, *outputs[:number], *outputs[number + 1 :]):
+            if path == other or path in other.parents or (other in path.parents and (other in outputs or other.is_dir())):
+                raise InputError("files that are apart", f"{path.name} and {other.name}", "Name other places.", file=path)
+
+
 def _write_folder(observations: Sequence[Observation], corpus: Corpus, config: CorpusConfig, out: Path) -> None:
     from mixwright.verdict.audit_page import render_audit_page
 
@@ -91,6 +105,8 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path) -> str:
     counts = cleaned.counts()
     left_out = join_words([f"{count:,} by the check {check}" for check, count in counts.items()]) or "none"
     lines = [f"cleaned copy: {fix}, {format_count(cleaned.kept, 'row')}; left out: {left_out} ({manifest.name} lists them)"]
+    if not cleaned.kept:
+        lines.append("no row is left: all of them repeat each other or stand among the held-out items")
     if cleaned.left:
         lines.append(f"left for you: {format_count(len(cleaned.left), 'finding')} that somebody has to look at")
     return "\n".join(lines)

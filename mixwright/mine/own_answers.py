@@ -117,7 +117,8 @@ def usable_prompts(corpus: Corpus) -> Prompts:
     rehearse_numbers = [number for number, split in enumerate(splits) if split == REHEARSE_SPLIT]
     if not rehearse_numbers:
         return Prompts((), (), ())
-    copied = find_leaks(corpus).copied if "eval" in splits else None
+    leaks = find_leaks(corpus) if "eval" in splits else None
+    copied = None if leaks is None else leaks.copied | leaks.nearly_copied
     held_out, used_keys = (set(map(key_of, corpus.select(split=split))) for split in ("eval", "train"))
     usable: list[Example] = []
     left_out_counts: Counter[str] = Counter()

@@ -66,10 +66,8 @@ def _headline(findings: Sequence[Observation], counts: Mapping[str, int]) -> Hea
     text = f"The audit found {' and '.join(found)}." if found else "The audit found no error and no warning."
     tone: Tone = "bad" if by_severity["error"] else "caution" if found else "good"
     facts = [Fact(f"{split} rows", f"{count:,}") for split, count in counts.items()]
-    droppable = sum(one.count for one in findings if one.drop is not None)
     if found:
         facts.append(Fact("tasks with a finding", f"{tasks:,}"))
-        facts.append(Fact("rows that --fix can leave out", f"{droppable:,}", "at most: a row can be found twice"))
     return Headline(text, tone, tuple(facts))
 
 
