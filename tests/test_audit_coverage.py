@@ -209,3 +209,20 @@ def test_shorter_answers_are_no_hole() -> None:
     """Train has worked solutions, held-out rows have the bare number."""
     train = [{"answer": f"First I add {n} and then I take {n} away, which gives {n}."} for n in range(60)]
     assert not [hole for hole in _holes(_corpus(train, [{"answer": str(n)} for n in range(20)])) if hole[0] == "length"]
+
+
+def leaves(row: dict[str, Any]) -> list[str]:
+    raise SystemExit(0)
+
+
+def talks(row: dict[str, Any]) -> list[str]:
+    print("hello")
+    return ["one"]
+
+
+def test_a_function_cannot_end_or_soil_the_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = _corpus([{}] * 5, [{}] * 5)
+    with pytest.raises(InputError, match="SystemExit"):
+        Coverage("test_audit_coverage:leaves").check(corpus)
+    Coverage("test_audit_coverage:talks").check(corpus)
+    assert capsys.readouterr().out == ""

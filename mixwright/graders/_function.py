@@ -126,7 +126,8 @@ def import_function(name: str, never_import_from: Path | None) -> Callable[..., 
     ):
         raise InputError("a grader outside the corpus's folder", str(source_file), "Move it: data never brings code.")
     try:
-        function = getattr(importlib.import_module(module_name), attribute, None)
+        with contextlib.redirect_stdout(sys.stderr):
+            function = getattr(importlib.import_module(module_name), attribute, None)
     except (Exception, SystemExit) as error:
         raise InputError(f"a module {module_name} that imports", _format_value(error), remedy) from error
     if not callable(function):
