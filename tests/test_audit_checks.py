@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
-from mixwright.audit.checks.formats import MAX_FORMS_KEPT, Formats, FormCounts, coarse_form, evenness, form_without_markup
-from mixwright.audit.checks.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
+from mixwright.audit.checks.formats import Formats, form_without_markup
+from mixwright.audit.checks.frequency import Frequency, gap_quantile, longest_gap, longest_gap_quantile
 from mixwright.audit.checks.options import Options
+from mixwright.audit.forms import MAX_FORMS_KEPT, FormCounts, coarse_form, evenness
 from mixwright.audit.stage import run_audit
+from mixwright.audit.text import count_tokens
 from mixwright.catalog import listing
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError

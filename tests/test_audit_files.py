@@ -169,7 +169,7 @@ def test_rows_that_share_a_place_are_not_cleaned(call: Call, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     Path("list.json").write_text(json.dumps([_row(n) for n in range(20)] + [_row(3)]))
     code, _, err = call("audit", "list.json", "--fix", "clean.jsonl")
-    assert (code, "rows at fewer places" in err) == (1, True)
+    assert (code, "several rows on one line" in err) == (1, True)
     assert [path.name for path in Path().iterdir()] == ["list.json"]
 
 

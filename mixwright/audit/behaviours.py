@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from mixwright.audit.checks.frequency import count_tokens
-from mixwright.audit.text import normal_form
+from mixwright.audit.text import count_tokens, normal_form
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"\n]{0,300}\"|\u201c[^\u201d\n]{0,300}\u201d")

@@ -117,8 +117,10 @@ def common_words(prompts: Sequence[str]) -> frozenset[str]:
 
 
 def format_expected(expected: float) -> str:
-    """How many rows chance gives, as it is written: `3.2`, `1,200`, `fewer than 0.01`."""
-    return "fewer than 0.01" if expected < 0.01 else f"{expected:.3g}" if expected < 1000 else f"{expected:,.0f}"
+    """How many rows chance gives, as it is written: `3.2`, `1,200`, `fewer than 0.01`, `more than a million`."""
+    if not 0.01 <= expected <= 1e6:
+        return "fewer than 0.01" if expected < 0.01 else "more than a million"
+    return f"{expected:.3g}" if expected < 1000 else f"{expected:,.0f}"
 
 
 def chance_explains(count: int, expected: float) -> bool:

@@ -165,7 +165,7 @@ def _check_count(cleaned: Cleaned, config: CorpusConfig) -> None:
     """Raises InputError where other rows were left out than the manifest says: several rows have one place."""
     count = sum(1 for _ in read_rows(config.train, "train"))
     if cleaned.kept + len(cleaned.dropped) != count:
-        got = f"{count} rows at fewer places"
+        got = "several rows on one line"
         raise InputError("a row per line", got, "Write the file as .jsonl first.", file=config.train)
 
 

@@ -14,12 +14,11 @@ from typing import Any
 
 from mixwright.catalog import listing
 from mixwright.errors import InputError
-from mixwright.records import Observation
+from mixwright.records import SEVERITIES, Observation
 from mixwright.run.folder import read_list, replacing, write_json
 
 OBSERVATIONS, ROWS = "observations.json", "rows"
 """Names of the file and of the folder."""
-SEVERITIES = ("error", "warning", "info")
 MAX_DIFFERENCES = 5
 """Places named where two texts differ."""
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from mixwright.audit.checks.formats import COVERED_SHARE, FormCounts, coarse_form
-from mixwright.audit.checks.frequency import count_tokens
+from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.skills import Function, Skills, call_function, read_skills
+from mixwright.audit.text import count_tokens
 from mixwright.corpus import Corpus, texts
 
 Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
@@ -25,8 +25,6 @@ KINDS: tuple[Kind, ...] = ("task", "level", "skill", "detail", "pair", "steps", 
 """In this order: a row is told the first thing that train lacks for it, and what follows from that is not told again."""
 CHANCE = 0.05
 """Probability of an absence by chance, times the things that as many held-out rows need, from which on it is no hole."""
-FEW_FORMS = 5
-"""Forms of answers that cover most of a task's rows where forms are a choice of formats, and no content."""
 STEPS_PER_DOUBLING = 2
 """Classes of length between one and twice as many tokens."""
 
@@ -268,7 +266,7 @@ def _wanted(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Wan
             rows = [(need, [_name_steps(len(need.skills.sequence))]) for need in needs if need.skills.sequence]
             return rows, counts.__contains__, own.steps.total(), lambda name: False
         case "form":
-            are_formats = own.forms.total and not own.forms.spilled and _few_forms(own.forms)
+            are_formats = own.forms.total and not own.forms.spilled and own.forms.are_formats()
             rows = [(need, [need.form]) for need in needs if need.form and are_formats]
             return rows, own.forms.rows_by_form.__contains__, own.forms.total, lambda name: False
         case _:
@@ -288,10 +286,6 @@ def _name_pair(pair: tuple[str, str]) -> str:
 
 def _name_steps(count: int) -> str:
     return f"{count} {'step' if count == 1 else 'steps'}"
-
-
-def _few_forms(forms: FormCounts) -> bool:
-    return sum(count for _, count in forms.rows_by_form.most_common(FEW_FORMS)) >= COVERED_SHARE * forms.total
 
 
 def _cells(needs: dict[str, list[Need]], holes: Iterable[Hole]) -> dict[tuple[str, float | None], str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mixwright.catalog import create, listing
 from mixwright.corpus import Corpus
-from mixwright.records import Observation
+from mixwright.records import SEVERITIES, Observation
 from mixwright.run.folder import RunFolder, write_json
 
 MAX_CHARACTERS_PER_PART = 200
@@ -41,7 +41,7 @@ def run_audit(
     ]
     for name, check in checks.items():
         observations += check.check(corpus if name == LEAK_CHECK else own_corpus)
-    return sorted(observations, key=lambda observation: ("error", "warning", "info").index(observation.severity))
+    return sorted(observations, key=lambda observation: SEVERITIES.index(observation.severity))
 
 
 def audit_run_folder(corpus: Corpus, folder: RunFolder) -> list[Observation]:

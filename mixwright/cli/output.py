@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.audit.findings import SEVERITIES, worst_first
+from mixwright.audit.findings import worst_first
 from mixwright.errors import one_line
-from mixwright.records import Effect, Measurement, Observation, to_data
+from mixwright.records import SEVERITIES, Effect, Measurement, Observation, to_data
 from mixwright.run.folder import RunFolder, yaml_text
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation],
     if not left_out:
         return observations_shown, ""
     counts = Counter(observation.severity for observation in left_out)
-    counts_text = ", ".join(f"{counts[word]:,} {word}" for word in ("error", "warning", "info") if counts[word])
+    counts_text = ", ".join(f"{counts[word]:,} {word}" for word in SEVERITIES if counts[word])
     return (
         observations_shown,
         f"{len({observation.task for observation in left_out}):,} more tasks: {counts_text}; all of them: --json",

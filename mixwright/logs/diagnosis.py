@@ -21,7 +21,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import share_interval
 from mixwright.logs.rollouts import Rollout, RolloutLog
-from mixwright.records import Observation, Severity
+from mixwright.records import SEVERITIES, Observation, Severity
 
 SILENT_WARNING, SILENT_ERROR = 0.5, 0.9
 """Shares of groups without a signal from which on it is a warning, and an error."""
@@ -46,7 +46,6 @@ NO_SIGNAL_REMEDY = {
 }
 OTHER_REMEDY = "Leave such prompts out, or draw those whose rewards differ more often."
 HARD_REMEDY = "Where all are wrong: easier prompts, more completions of each, or SFT on the form of the answer first."
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 Groups = Mapping[str, Sequence[Rollout]]
 

@@ -4,6 +4,7 @@ Flow: Example, Task, Cell -> Observation -> Measurement -> Plan -> outcomes, act
 Small records are JSON, tables are Parquet, the plan is YAML; `to_data` and `from_data` are the only way in and out.
 """
 
+from mixwright.records.corpus import SEVERITIES as SEVERITIES
 from mixwright.records.corpus import Cell as Cell
 from mixwright.records.corpus import Example as Example
 from mixwright.records.corpus import Message as Message

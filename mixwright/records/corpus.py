@@ -9,6 +9,8 @@ from typing import Any, Literal
 Message = Mapping[str, str]
 Text = str | tuple[Message, ...]
 Severity = Literal["info", "warning", "error"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""The worst first."""
 
 
 def plain(text: Text | None) -> str:

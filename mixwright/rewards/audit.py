@@ -15,7 +15,7 @@ from statistics import fmean
 
 import numpy as np
 
-from mixwright.records import Observation, Severity
+from mixwright.records import SEVERITIES, Observation, Severity
 from mixwright.rewards.behaviours import BEHAVIOURS, FORMS, OWN_COMPLETIONS, TAKEN_BACK, Behaviour, Item
 from mixwright.rewards.process import Asked, RewardProcess, Score
 
@@ -36,7 +36,6 @@ RIGHT, WRONG, OWN = "a right answer", "a wrong answer", "a completion of the mod
 CHECKS = ("failures", "randomness", "order of the batch", "batch", "earlier calls", "right and wrong alike", "overpaid")
 CHECKS += ("unjudged", "punished", "ignored", "scale", "own completions", "forms", "not priced")
 """In the order in which they are told, within a severity."""
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mixwright.audit.findings import SEVERITIES, two_sides, what_differs, worst_first
-from mixwright.records import Observation
+from mixwright.audit.findings import two_sides, what_differs, worst_first
+from mixwright.records import SEVERITIES, Observation
 from mixwright.verdict.page.blocks import (
     Block,
     Fact,
@@ -112,6 +112,11 @@ def _finding(one: Observation) -> list[Block]:
 
 
 def _side_by_side(evidence: Mapping[str, Any]) -> SideBySide:
+    if "chosen" in evidence:
+        place = evidence.get("source") or evidence.get("id")
+        pair = (("preferred", evidence["chosen"]), ("rejected", evidence["rejected"]))
+        shown = tuple(RowSide(f"{name}: {place}", str(text)) for name, text in pair)
+        return SideBySide(shown, f"Prompt: {evidence['prompt']}")
     sides = two_sides(evidence)
     prompts = [str(side["prompt"]) for _, side in sides if "prompt" in side]
     differs = what_differs(*prompts) if len(prompts) == 2 else []

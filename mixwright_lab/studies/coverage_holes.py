@@ -18,20 +18,19 @@ held-out rows fall into, and recall of at least .9 for those of 6 to 12 %; a war
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mixwright.audit.checks.coverage import Coverage
 from mixwright.corpus import Corpus
-from mixwright.estimates.intervals import share_interval
 from mixwright.records import Example
 from mixwright_lab.studies.hole_corpora import KINDS, MadeCorpus, make_corpus
 from mixwright_lab.studies.jobs import run_in_processes
-from mixwright_lab.studies.report import Goal, Result, run
+from mixwright_lab.studies.planted import PlantedJob, jobs_of, result_of, row_of
+from mixwright_lab.studies.report import Result, run
 
 FIRST_SEED, SEEDS_PER_KIND, CLEAN = 20_001, 15, 240
 """Seeds are consecutive: the generator hashes them. Fifteen of each of eight kinds at two severities, and clean ones."""
+LEAST_MILD = 0.9
 FOLLOWS = {
     "level": {"level"},
     "skill": {"skill"},
@@ -45,16 +44,7 @@ FOLLOWS = {
 """Planted kind -> kinds of the check that name it."""
 
 
-@dataclass(frozen=True)
-class HoleJob:
-    """One corpus."""
-
-    seed: int
-    kind: str | None
-    severe: bool
-
-
-def do_job(job: HoleJob) -> dict[str, Any]:
+def do_job(job: PlantedJob) -> dict[str, Any]:
     """What the check warns of in one corpus."""
     made = make_corpus(job.seed, job.kind, severe=job.severe)
     warnings = [
@@ -63,9 +53,8 @@ def do_job(job: HoleJob) -> dict[str, Any]:
         if one.severity == "warning"
         for row in one.evidence
     ]
-    own = [one for one in warnings if one["task"] == made.task and job.kind and one["kind"] in FOLLOWS[job.kind]]
-    row = {"seed": job.seed, "kind": job.kind, "severe": job.severe, "task": made.task, "missing": made.missing}
-    return row | {"found": bool(own), "other": len(warnings) - len(own), "warnings": warnings}
+    own = sum(one["task"] == made.task and job.kind is not None and one["kind"] in FOLLOWS[job.kind] for one in warnings)
+    return row_of(job, own, warnings) | {"task": made.task, "missing": made.missing}
 
 
 def to_corpus(made: MadeCorpus) -> Corpus:
@@ -86,36 +75,10 @@ def to_corpus(made: MadeCorpus) -> Corpus:
 
 def measure(quick: bool) -> Result:
     """All corpora."""
-    first, each, clean = (1, 3, 40) if quick else (FIRST_SEED, SEEDS_PER_KIND, CLEAN)
-    jobs = [HoleJob(first + n, kind, severe) for kind in KINDS for severe in (True, False) for n in range(each)]
-    jobs += [HoleJob(first + n, None, severe=False) for n in range(clean)]
+    jobs = jobs_of(KINDS, 1, 3, 40) if quick else jobs_of(KINDS, FIRST_SEED, SEEDS_PER_KIND, CLEAN)
     rows = run_in_processes(do_job, jobs, say="corpus", chunk=10)
-    planted = [row for row in rows if row["kind"]]
-    severe, mild = ([row for row in planted if row["severe"] == word] for word in (True, False))
-    clean_rows = [row for row in rows if not row["kind"]]
-    warned = [row for row in rows if row["warnings"]]
-    recall = [share_interval(sum(row["found"] for row in part), len(part)) for part in (severe, mild)]
-    precision = share_interval(sum(row["found"] and not row["other"] for row in warned), len(warned))
-    alarms = share_interval(sum(bool(row["warnings"]) for row in clean_rows), len(clean_rows))
-    goals = [
-        Goal("recall, 20 to 40 % of the held-out rows", recall[0], ">= 0.95", recall[0].value >= 0.95),
-        Goal("recall, 6 to 12 %", recall[1], ">= 0.9", recall[1].value >= 0.9),
-        Goal("precision", precision, ">= 0.95", precision.value >= 0.95),
-        Goal("clean corpora with a warning", alarms, "<= 0.05", alarms.value <= 0.05),
-    ]
-    figures = {kind: _recall_of(planted, kind) for kind in KINDS}
-    seeds = sorted({row["seed"] for row in rows})
     unit = "planted holes that are found, where 20 to 40 % of the task's held-out rows fall into them"
-    return Result(recall[0], unit, seeds, rows, figures, goals=goals)
-
-
-def _recall_of(rows: Sequence[dict[str, Any]], kind: str) -> dict[str, str]:
-    """Found of planted, by severity."""
-    own = {word: [row for row in rows if row["kind"] == kind and row["severe"] == word] for word in (True, False)}
-    return {
-        name: f"{sum(row['found'] for row in own[word])} of {len(own[word])}"
-        for name, word in (("severe", True), ("mild", False))
-    }
+    return result_of(rows, KINDS, unit, LEAST_MILD)
 
 
 if __name__ == "__main__":

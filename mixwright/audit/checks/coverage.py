@@ -73,16 +73,15 @@ def _observe(task: str, kind: Kind, holes: Sequence[Hole], supply: Supply) -> Ob
 
 
 def _remark_levels(holes: Sequence[Hole], supply: Supply) -> str:
-    levels = sorted(float(hole.what) for hole in holes)
+    name_by_level = dict(sorted((float(hole.rows[0].level or 0.0), hole.what) for hole in holes))
     own = [level for level in supply.levels if level is not None]
-    copies = [level for level in levels if level in supply.copied_levels]
-    between = [level for level in levels if own and min(own) < level < max(own)]
+    copies = [name for level, name in name_by_level.items() if level in supply.copied_levels]
+    between = [name for level, name in name_by_level.items() if own and min(own) < level < max(own)]
     text = ""
     if copies:
-        names = ", ".join(f"{level:g}" for level in copies[:MAX_NAMES_SHOWN])
-        text += f" At {names} the only training rows are copies of held-out rows."
+        text += f" At {', '.join(copies[:MAX_NAMES_SHOWN])} the only training rows are copies of held-out rows."
     if between:
-        text += f" Training has levels on both sides of {', '.join(f'{level:g}' for level in between[:MAX_NAMES_SHOWN])}."
+        text += f" Training has levels on both sides of {', '.join(between[:MAX_NAMES_SHOWN])}."
     return text
 
 
@@ -106,9 +105,9 @@ def _make_evidence(hole: Hole) -> dict[str, object]:
 def _observe_cells(found: Found) -> Observation:
     covered, total = sum(word == "covered" for word in found.cells.values()), len(found.cells)
     by_chance = sum(not hole.is_hole for hole in found.holes)
-    text = f"{covered} of {total} cells of the held-out rows (task and level) are covered by training rows."
+    text = f"Training rows have what {covered} of {total} cells need; a cell is one task at one level of the held-out rows."
     if by_chance:
-        text += f" {by_chance} further things are in held-out rows alone, as chance explains."
+        text += f" Chance explains {by_chance} more that held-out rows alone have (skills, formats, lengths)."
     evidence = tuple({"cell_task": task, "level": level, "word": word} for (task, level), word in found.cells.items())
     null = "rows dealt out at random"
     return Observation("coverage", None, "info", covered, total, text, "", null, evidence)

@@ -8,25 +8,19 @@ Blind spot: what the prompt asks for, and forms inside long answers (of those ab
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 
+from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.rows import MAX_NAMES_SHOWN, rows
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
-from mixwright.skeleton import skeleton
 
 FORM_LEGEND = "(9 stands for a number, a for a word or several; a repetition is written once)"
 """How a form is read; see `coarse_form`."""
-NOISE_SHARE, MINORITY_SHARE, COVERED_SHARE = 0.02, 0.2, 0.9
-"""Forms below the first share of their task's rows are not reported, those below the second are in danger; and forms are a
-choice of formats where the five commonest cover the third, else they are content."""
-MAX_FORMS_KEPT = 256
-LONG_ANSWER_CHARACTERS = 200
-_NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
-_RUN = re.compile(r"[9a]*9[9a]*")
+NOISE_SHARE, MINORITY_SHARE = 0.02, 0.2
+"""Forms below the first share of their task's rows are not reported, those below the second are in danger."""
 _MARKUP = re.compile(r"</?[A-Za-z][\w-]*/?>|\\[A-Za-z]+|[a-z ]*(?:answer|result|solution|output) ?(?::|=|is)|[#$*_`{}\"']")
 
 
@@ -56,14 +50,14 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
         text = (
             f"Answers have {forms.count_text} different formats; {top_form!r} is the commonest, {count / total:.1%} of them "
         )
-        text += f"{FORM_LEGEND}. Their normalised entropy is {forms.evenness():.2f}."
+        text += f"{FORM_LEGEND}. Their shares have an evenness of {forms.evenness():.2f}, where 1 is equal."
     if forms.spilled:
         text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
     evidence = tuple({"form": form, "rows": row_count, "share": round(row_count / total, 4)} for form, row_count in common)
     null = "one format for all answers: share 100 %, entropy 0"
     observations = [Observation("formats", name, "info", count, total, text, "", null, evidence)]
     rare_forms = [(form, n) for form, n in common[1:] if NOISE_SHARE <= n / total < MINORITY_SHARE and n >= 3]
-    if rare_forms and sum(n for _, n in common) >= COVERED_SHARE * total:
+    if rare_forms and forms.are_formats():
         rare_rows = sum(n for _, n in rare_forms)
         names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in rare_forms)
         text = (
@@ -94,52 +88,6 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
             Observation("formats", None, "info", task_count - agreeing_tasks, task_count, text, remedy, null, evidence)
         )
     return observations
-
-
-class FormCounts:
-    """Rows per form in bounded memory: above `MAX_FORMS_KEPT` forms the rarer half is let go and counted together.
-
-    Counts of kept forms are then lower bounds, short by at most `spilled`.
-    """
-
-    def __init__(self) -> None:
-        self.rows_by_form: Counter[str] = Counter()
-        self.total = 0
-        self.spilled = 0
-
-    def add(self, form: str) -> None:
-        """Count one row."""
-        self.total += 1
-        self.rows_by_form[form] += 1
-        if len(self.rows_by_form) > MAX_FORMS_KEPT:
-            common = Counter(dict(self.rows_by_form.most_common(MAX_FORMS_KEPT // 2)))
-            self.spilled += self.rows_by_form.total() - common.total()
-            self.rows_by_form = common
-
-    @property
-    def count_text(self) -> str:
-        """Number of forms; with a plus where some were let go."""
-        return f"{len(self.rows_by_form)}+" if self.spilled else str(len(self.rows_by_form))
-
-    def evenness(self) -> float:
-        """Entropy of the shares over that of as many equal ones, 0..1; spilled rows count as one form."""
-        return evenness([*self.rows_by_form.values(), *([self.spilled] if self.spilled else [])])
-
-
-def evenness(counts: list[int]) -> float:
-    """Normalised entropy of counts: 0 for one form, 1 for equal ones."""
-    total = sum(counts)
-    entropy = -sum(n / total * math.log(n / total) for n in counts if n)
-    return entropy / math.log(len(counts)) if len(counts) > 1 else 0.0
-
-
-def coarse_form(answer: str) -> str:
-    """The skeleton of an answer without what is content: signs and decimals of numbers, how many words."""
-    text = answer.strip()
-    if len(text) > LONG_ANSWER_CHARACTERS:
-        text = text.splitlines()[-1]
-    form = skeleton(text).replace("…", "").replace("a+", "a")
-    return _RUN.sub("9", _NUMBER.sub("9", form))
 
 
 def form_without_markup(form: str) -> str:

@@ -9,13 +9,13 @@ Blind spot: how a sampler really orders the rows, and real token counts (long wo
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from mixwright.audit.rows import MAX_NAMES_SHOWN, positions_by_code, rows
+from mixwright.audit.text import count_tokens
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
@@ -23,7 +23,6 @@ from mixwright.records import Observation
 RARE_PART, LOPSIDED_RATIO = 0.25, 3.0
 """Part of the uniform share below which a task is rare; ratio between its share of target tokens and that of rows, either
 way, from which on they are said to differ."""
-_TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
 
 
 class Frequency(Check):
@@ -83,11 +82,6 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
     evidence = tuple(long_gaps[:MAX_NAMES_SHOWN])
     return [Observation("frequency", None, "warning", len(long_gaps), len(gaps), text, remedy, null, evidence)]
-
-
-def count_tokens(text: str) -> int:
-    """Words, single digits and signs: an estimate of tokens that needs no tokenizer."""
-    return len(_TOKEN.findall(text))
 
 
 def gap_quantile(share: float, probability: float) -> int:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mixwright.audit.behaviours import BEHAVIOURS, is_trivial, read_behaviours, without_common_start
-from mixwright.audit.checks.frequency import count_tokens
 from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed, note_unlisted
+from mixwright.audit.text import count_tokens
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import sign_test, wilson
@@ -23,7 +23,8 @@ from mixwright.records import Observation
 MIN_PAIRS = 10
 """Pairs in which one side alone shows a behaviour, below which nothing is said."""
 ALPHA = 0.01
-"""Probability of as large a difference were the sides exchanged at random, for one task and all behaviours together."""
+"""Probability of as large a difference were the sides exchanged at random, for one task: all behaviours and length."""
+TESTS = len(BEHAVIOURS) + 1
 LEAST_ODDS = 1.5
 """Odds, or their inverse, from which on a difference is a warning."""
 LEAST_LONGER = 0.6
@@ -126,12 +127,10 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
     total = longer + shorter
     if total >= MIN_PAIRS:
         share = max(longer, shorter) / total
-        if share >= LEAST_LONGER and _two_sided(longer, shorter) < ALPHA:
+        if share >= LEAST_LONGER and TESTS * _two_sided(longer, shorter) < ALPHA:
             side = "preferred" if longer > shorter else "rejected"
-            text = (
-                f"The {side} answer is the longer one in {share:.0%} of {total} pairs of unequal length: length is what is "
-            )
-            text += "learnt first."
+            text = f"The {side} answer is the longer one in {share:.0%} of {total} pairs of unequal length."
+            text += " Length is what such pairs teach first."
             null = "sides exchanged at random: 50 %"
             remedy = "Match lengths, or use a loss that is normalised by length."
             count = max(longer, shorter)
@@ -157,7 +156,7 @@ def _observe_behaviour(task: str, name: str, sides: Sides) -> Observation | None
     """A warning where one side alone shows a behaviour more often than the other side does."""
     own, other = (sum(sides.counts[name, side, alike] for alike in (True, False)) for side in ("chosen", "rejected"))
     total = own + other
-    if total < MIN_PAIRS or _two_sided(own, other) * len(BEHAVIOURS) >= ALPHA:
+    if total < MIN_PAIRS or TESTS * _two_sided(own, other) >= ALPHA:
         return None
     odds = (own + 0.5) / (other + 0.5)
     if max(odds, 1 / odds) < LEAST_ODDS:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mixwright.contracts import Section
-from mixwright.records import Interval, Observation, cell_key
+from mixwright.records import SEVERITIES, Interval, Observation, cell_key
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.page.text import format_count, format_share
@@ -24,7 +24,6 @@ MAX_OBSERVATIONS_SHOWN = 200
 """Observations that a table shows; the others are counted."""
 MAX_ERRORS_OPEN = 4
 """Errors that stay open per file."""
-SEVERITIES = ("error", "warning", "info")
 
 
 class AuditSection(Section):

@@ -10,7 +10,7 @@ grader does not read.
 from __future__ import annotations
 
 from mixwright.contracts import Section
-from mixwright.records import Observation
+from mixwright.records import SEVERITIES, Observation
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Paragraph
 
@@ -27,7 +27,7 @@ class Measuring(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """Paragraphs of the notes."""
         notes = read_list(run.notes, Observation) if run.notes.is_file() else []
-        notes.sort(key=lambda note: ("error", "warning", "info").index(note.severity))
+        notes.sort(key=lambda note: SEVERITIES.index(note.severity))
         shown_blocks: list[Block] = [
             Paragraph(
                 f"{note.message[:1].upper()}{note.message[1:]}. {note.remedy}".strip(),
