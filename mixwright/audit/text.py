@@ -27,7 +27,7 @@ _LOOK_ALIKE_KINDS = {
 """Kinds of compatibility characters that only look different; superscripts, fractions and circled numbers do more."""
 _UNSEEN = {0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
 _SIMPLER_CHARACTER = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
-_TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
+_COUNTED = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
 _QUOTE_SIGNS = "'\"`\u201c\u201d\u2018\u2019"
@@ -177,4 +177,4 @@ def numbers_as_written(text: str) -> tuple[str, ...]:
 
 def count_tokens(text: str) -> int:
     """Words, single digits and signs: an estimate of tokens that needs no tokenizer."""
-    return len(_TOKEN.findall(text))
+    return len(_COUNTED.findall(text))
