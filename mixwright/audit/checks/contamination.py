@@ -60,8 +60,8 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
     text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
     shift = case.find_shift(shared)
     if shift is not None:
-        seed_note = ", as generators with neighbouring seeds make them." if shift else "."
-        text += f" They come in the same order, shifted by {shift}{seed_note}"
+        text += " They come in the same order"
+        text += f", shifted by {shift}, as generators with neighbouring seeds make them." if shift else "."
     is_tolerated = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
     remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
     severity: Severity = "warning" if is_tolerated else "error"
