@@ -15,6 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("mixwright", "torch", "trl", "transformers", "accelerate", "datasets", "numpy", "pyarrow")
+CPU = "cpu"
 DECIDING_PACKAGES = ("mixwright", "torch", "numpy")
 """Packages whose version is part of what a row is kept under."""
 TEXT_NAMES = {"CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING", "FEATURES", "EXPECT", "PLOTS", "REMARKS", "SEEDS"}
@@ -27,7 +28,7 @@ def conditions() -> dict[str, Any]:
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain", "--", ".", ":!mixwright_lab/studies/results", ":!mixwright_lab/results")
     return {
-        "commit": commit or "unknown",
+        "commit": commit or os.environ.get("MIXWRIGHT_COMMIT", "unknown"),
         "tree": "unknown" if changes is None else "as committed" if not changes else "changed since the commit",
         "versions": versions(),
         "machine": {
@@ -37,6 +38,13 @@ def conditions() -> dict[str, Any]:
             "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         },
     }
+
+
+def device() -> str:
+    """Name of the accelerator that models are on here, or `cpu`."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else CPU
 
 
 def versions() -> dict[str, str]:

@@ -23,7 +23,7 @@ from mixwright.learner import batches as batches
 from mixwright.learner.batches import token_batches
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
-from mixwright.learner.settings import REASON_BY_SETTING, cheap_settings, slow_settings
+from mixwright.learner.settings import REASON_BY_SETTING, cheap_settings, find_device, float32_settings, slow_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up, warmup_tokens
 from mixwright.records import Example
@@ -304,6 +304,21 @@ def test_prompt_and_completion_join_as_in_trl(tiny):
         assert prompt == tiny.tokenizer(example.prompt)["input_ids"]
     taught = warmup_tokens(tiny, Example("3", "a", CHAT, target=({"role": "assistant", "content": "7"},)))
     assert tiny.tokenizer.decode(taught[0] + taught[1]) == "user: sum of 3 and 4\nassistant: 7<|eos|>"
+
+
+def test_a_build_for_an_accelerator_on_a_machine_without_one_uses_the_cpu(monkeypatch: pytest.MonkeyPatch):
+    """Such a build names its accelerator all the same."""
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    assert find_device() == torch.device("cpu")
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    assert find_device() == torch.device("cuda")
+
+
+def test_float32_settings_differ_in_the_device_alone():
+    on_cpu, on_gpu = float32_settings("cpu"), float32_settings(torch.device("cuda:0"))
+    assert {name for name in on_cpu if on_cpu[name] != on_gpu[name]} == {"use_cpu"}
+    assert on_gpu["bf16"] is False
 
 
 def test_cheap_settings_are_for_a_cpu_each_with_a_reason():

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from mixwright.learner import sources
 from mixwright.learner.batches import without_warnings
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
-from mixwright.learner.sources import describe_model, is_gguf, resolve_model
+from mixwright.learner.sources import _take_special_tokens, describe_model, is_gguf, resolve_model
 from mixwright.learner.tiny import build_tiny
 from mixwright.run.preflight import check_model
 
@@ -97,9 +98,20 @@ def test_a_gguf_file_gives_the_logits_of_the_model_that_it_was_made_of(tmp_path:
     stamp = (folder / "config.json").stat().st_mtime_ns
     assert resolve_model(str(tmp_path)) == str(folder)  # the folder with the one file, and nothing is converted again
     assert (folder / "config.json").stat().st_mtime_ns == stamp
+    names = ("bos_token_id", "eos_token_id", "pad_token_id")
+    assert [getattr(read.tokenizer, name) for name in names] == [getattr(made.tokenizer, name) for name in names]
     assert "quantization_config" not in json.loads((folder / "config.json").read_text())
     check_model(ModelConfig(str(tmp_path)))
     check_model(ModelConfig(str(tmp_path / "small.Q8_0.gguf")))
+
+
+def test_special_tokens_are_those_of_the_file() -> None:
+    """A reader of tokenizers that took the first token for the end token is corrected; what is not named stays."""
+    tokenizer = tiny().tokenizer
+    start, end = tokenizer.bos_token_id, tokenizer.eos_token_id
+    tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end + 3)
+    _take_special_tokens(tokenizer, SimpleNamespace(eos_token_id=end, bos_token_id=None))
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (start, end)
 
 
 def test_a_broken_file_is_refused_and_leaves_nothing(tmp_path: Path, cache: Path) -> None:

@@ -25,6 +25,7 @@ from mixwright.learner.checkpoint_checks import (
 )
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
+from mixwright.learner.settings import find_device
 from mixwright.learner.sources import describe_model, resolve_model
 
 
@@ -63,14 +64,14 @@ def load_learner(
             "Give the checkpoint folder that save_pretrained wrote.",
         )
     _, tokenizer = _read_settings(path)
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    kind = "auto" if accelerator else torch.float32
+    device = find_device()
+    kind = torch.float32 if device.type == "cpu" else "auto"
     model, loading_info = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype=kind, output_loading_info=True)
     check_loaded(model, loading_info, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
     name = describe_model(path) if adapter is None else f"{describe_model(path)} + {adapter}"
-    learner = Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
+    learner = Learner(model.to(device), tokenizer, name, form=form, batch_size=batch_size)
     check_reading(learner)
     learner.check_template()
     return learner

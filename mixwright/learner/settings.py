@@ -33,6 +33,28 @@ def slow_settings(args: Any) -> list[str]:
     ]
 
 
+def find_device() -> Any:
+    """The accelerator if there is one that can be used, else the CPU, as a `torch.device`.
+
+    A build of torch for CUDA names CUDA as its accelerator on a machine without a GPU, too.
+    """
+    import torch
+
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return accelerator or torch.device("cpu")
+
+
+def float32_settings(device: Any) -> dict[str, Any]:
+    """Fields for TRL's configs that train in float32 without checkpointing on any device.
+
+    Runs on a CPU and on an accelerator then differ in their rounding alone.
+
+    Args:
+        device: a `torch.device` or its name.
+    """
+    return cheap_settings("cpu") | {"use_cpu": str(device).split(":")[0] == "cpu"}
+
+
 def cheap_settings(device: Any) -> dict[str, Any]:
     """Fields for TRL's configs (and transformers' TrainingArguments) on `device`; empty when it is not a CPU.
 

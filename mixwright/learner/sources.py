@@ -163,6 +163,7 @@ def _convert(file: Path, folder: Path) -> None:
             plain_model.load_state_dict(loaded_model.state_dict(), assign=True)
             plain_model.tie_weights()
             plain_model.generation_config = loaded_model.generation_config
+            _take_special_tokens(tokenizer, loaded_model.config)
             plain_model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
     except InputError:
@@ -179,6 +180,14 @@ def _convert(file: Path, folder: Path) -> None:
     kind = _QUANTISED.search(file.name)
     weights = f"{kind[1].upper()} weights, dequantised" if kind else "GGUF weights, dequantised"
     (folder / ORIGIN_FILE).write_text(f"{file.stem.rpartition('.')[0] or file.stem} ({weights})\n", encoding="utf-8")
+
+
+def _take_special_tokens(tokenizer: Any, config: Any) -> None:
+    """Give the tokenizer the special tokens that the file names; transformers 5.17 reads another end token for SmolLM2."""
+    for name in ("bos", "eos", "pad"):
+        token_id = getattr(config, f"{name}_token_id", None)
+        if isinstance(token_id, int) and getattr(tokenizer, f"{name}_token_id") != token_id:
+            setattr(tokenizer, f"{name}_token", tokenizer.convert_ids_to_tokens(token_id))
 
 
 def _dequantise() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 from mixwright.config import RunConfig, TrainConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
-from mixwright.learner.settings import cheap_settings
+from mixwright.learner.settings import cheap_settings, find_device
 from mixwright.records import to_data
 from mixwright.trainers.checks.refusals import refuse_settings
 
@@ -74,10 +74,8 @@ def check_train_settings(train: TrainConfig) -> Any:
     makers = {"grpo": grpo_config, "sft": sft_config, "dpo": dpo_config}
     if train.objective not in makers:
         raise InputError(f"train.objective: {', '.join(makers)}", repr(train.objective), "Correct it.")
-    import torch
-
     shared = {"output_dir": tempfile.gettempdir(), "learning_rate": train.learning_rate}
-    shared |= cheap_settings(torch.accelerator.current_accelerator() or "cpu")
+    shared |= cheap_settings(find_device())
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # TRL sets names of its own that are to go
         trl_config = makers[train.objective](train, shared)
         refuse_settings(trl_config, train.objective)

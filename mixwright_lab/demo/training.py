@@ -56,7 +56,7 @@ def fine_tune(
 
     from mixwright import SteeredSFTTrainer
     from mixwright.learner.load import load_learner
-    from mixwright.learner.settings import cheap_settings
+    from mixwright.learner.settings import float32_settings
 
     disable_progress_bars()
     learner = load_learner(model)
@@ -64,7 +64,7 @@ def fine_tune(
     dataset = Dataset.from_list([learner.form.row({k: row[k] for k in ("task", "prompt", "completion")}) for row in read])
     settings: dict[str, Any] = {"max_steps": how.steps, "per_device_train_batch_size": how.batch, "save_strategy": "no"}
     settings |= {"learning_rate": how.learning_rate, "lr_scheduler_type": "linear", "logging_strategy": "no"}
-    args = SFTConfig(output_dir=str(out), seed=seed, **settings, **cheap_settings(learner.device))
+    args = SFTConfig(output_dir=str(out), seed=seed, **settings, **float32_settings(learner.device))
     lora = LoraConfig(r=how.rank, lora_alpha=2 * how.rank, target_modules="all-linear", task_type="CAUSAL_LM")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

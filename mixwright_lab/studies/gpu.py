@@ -14,8 +14,9 @@ Goals, fixed before any of it ran on an accelerator: bookkeeping takes at most 1
 worst objective; `steering=None` equals TRL wherever TRL equals itself; steering raises peak memory by at most 2 %; all
 arms end with finite losses; the launched run logs the losses of the plain one; no piece takes more than eight minutes.
 
-    python -m mixwright_lab.studies.gpu [--minutes 8] [--model smollm2] [--rows FILE] [--quick]
+    python -m mixwright_lab.studies.gpu [--minutes 8] [--model smollm2] [--rows FILE] [--kinds KIND ...] [--shared] [--quick]
 
+`--kinds turns machine` runs those pieces alone. With `--shared` other work is on the device: no speed of them is told.
 `--quick` runs every piece with a tiny model on whatever there is, keeps nothing, and shows only that they run.
 """
 
@@ -47,7 +48,7 @@ NULL = "TRL again"
 Row = Mapping[str, Any]
 
 
-def run_piece(name: str, model: str, *, tiny: bool) -> dict[str, Any]:
+def run_piece(name: str, model: str, *, tiny: bool, shared: bool = False) -> dict[str, Any]:
     """One piece in a process of its own; what went wrong is its row's `error`."""
     command = [sys.executable, "-m", "mixwright_lab.studies.gpu_pieces", name, "--model", model]
     command += ["--tiny"] if tiny else []
@@ -59,7 +60,7 @@ def run_piece(name: str, model: str, *, tiny: bool) -> dict[str, Any]:
     seconds = {"minutes": (time.perf_counter() - began) / 60}
     if done.returncode:
         return {"piece": name, "error": done.stderr[-3000:]} | seconds
-    return json.loads(done.stdout.splitlines()[-1]) | seconds | {"made": conditions()}
+    return json.loads(done.stdout.splitlines()[-1]) | seconds | {"shared": shared, "made": conditions()}
 
 
 def single(value: float, n: int = 1) -> Interval:
@@ -129,8 +130,11 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
     for row in rows:
         if "canaries" in row:
             found[row["piece"]] = dict(zip(("bookkeeping, %", "canaries, %"), shares(row), strict=True))
+            for arm, parts in row["seconds"].items():
+                steps = [sum(step) for step in zip(*parts.values(), strict=True)]
+                found[row["piece"]][f"{arm}, seconds a step"] = sum(steps) / len(steps)
         for run in row.get("runs", ()):
-            speed = run["tokens"] / run["seconds"] if run["tokens"] else None
+            speed = run["tokens"] / run["seconds"] if run["tokens"] and not row.get("shared") else None
             found[f"{row['piece']}, {run['arm']}"] = {"tokens per second": speed, "peak bytes": run["peak bytes"]}
         if row["piece"] in ("machine", "throughput"):
             found[row["piece"]] = {name: value for name, value in row.items() if name not in ("made", "size")}
@@ -143,6 +147,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=MOST_PIECE_MINUTES)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--rows", type=Path, default=ROWS)
+    parser.add_argument("--kinds", nargs="*", default=[], help="pieces whose names begin so; all without it")
+    parser.add_argument("--shared", action="store_true")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     began = time.perf_counter()
@@ -151,9 +157,10 @@ def main() -> None:
         have = {row["piece"] for row in read_rows(path) if "error" not in row}
         for piece, minutes in PIECES.items():
             left = given.minutes - (time.perf_counter() - began) / 60
-            if piece in have or (not given.quick and minutes > left):
+            asked = not given.kinds or piece.startswith(tuple(given.kinds))
+            if piece in have or not asked or (not given.quick and minutes > left):
                 continue
-            row = run_piece(piece, given.model, tiny=given.quick)
+            row = run_piece(piece, given.model, tiny=given.quick, shared=given.shared)
             append_row(path, row)
             print(
                 f"{piece}: {row.get('minutes', 0.0):.1f} min{', error' if 'error' in row else ''}",

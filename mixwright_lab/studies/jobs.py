@@ -6,14 +6,14 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mixwright.run import workers
-from mixwright.run.folder import write_json
-from mixwright_lab.conditions import conditions
+from mixwright.run.folder import write_json, write_text
+from mixwright_lab.conditions import CPU, conditions
 
 WORKER_COUNT = 2
 CACHE_FOLDER = Path(tempfile.gettempdir()) / "mixwright-cases"
@@ -102,6 +102,24 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
             found.append(json.loads(line))
         except ValueError:
             continue
+    return found
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write a JSONL file, whole or not at all, for processes side by side may write the same; returns its path."""
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def rows_by_seed(rows: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, Mapping[str, Any]]]:
+    """Seed -> arm -> its row; where two devices made an arm, that of the device which made more arms of the seed."""
+    made: dict[int, dict[str, dict[str, Mapping[str, Any]]]] = {}
+    for row in rows:
+        made.setdefault(row["seed"], {}).setdefault(row.get("device", CPU), {})[row["arm"]] = row
+    found = {}
+    for seed, by_device in made.items():
+        ordered = sorted(by_device.values(), key=len)  # the last one wins
+        found[seed] = {arm: row for arms in ordered for arm, row in arms.items()}
     return found
 
 

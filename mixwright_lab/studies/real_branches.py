@@ -24,6 +24,7 @@ from mixwright.estimates.outcome import ItemScores
 from mixwright.graders import load_grader
 from mixwright.records import Example, Interval
 from mixwright.verdict.rules.gate import check_protected
+from mixwright_lab.studies.jobs import rows_by_seed
 from mixwright_lab.studies.real_models import FROZEN, GRADERS, PROMPTED, TRUTH_TASKS, PublicPlace, RealModels
 from mixwright_lab.studies.real_sft import GATE_SEEDS, PLACE, kept_rows
 from mixwright_lab.studies.report import Goal, Result, run
@@ -97,7 +98,7 @@ def measure(quick: bool) -> Result:
     rows: list[dict[str, Any]] = []
     public = PublicPlace.from_environment()
     for seed in GATE_SEEDS[:1] if quick else GATE_SEEDS:
-        arms = {row["arm"]: row for row in kept_rows() if row["seed"] == seed}
+        arms = rows_by_seed(kept_rows()).get(seed, {})
         if FROZEN not in arms:
             continue
         asked = RealModels(PLACE / "branches", seed, public, truth=True).rows

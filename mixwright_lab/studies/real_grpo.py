@@ -12,14 +12,14 @@ tokens that were charged. Intervals over five seeds; no size of an effect was ex
 training helps at all (`uniform` less `frozen`, greedy over the three tasks in reach, interval above 0).
 
 Settings were chosen on seed 5. Each arm runs on all cores by itself; each finished row is kept in `real_grpo.rows.jsonl`,
-and a run that was stopped goes on. Weights are Q4_1, dequantised.
+and a run that was stopped goes on. The past tenses are public (`mixwright_lab/studies/public_sets.py`). Weights are Q4_1,
+dequantised.
 
-    python -m mixwright_lab.studies.real_grpo [--quick]
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_grpo [--quick]
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import random
@@ -32,11 +32,12 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright_lab.conditions import conditions
+from mixwright_lab.conditions import conditions, device
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.everyday import HALF_KNOWN, SKILLS, Pair
-from mixwright_lab.studies.jobs import append_row, read_rows
-from mixwright_lab.studies.real_models import MODEL
+from mixwright_lab.studies.jobs import append_row, read_rows, rows_by_seed, write_rows
+from mixwright_lab.studies.public_sets import QUESTIONS, read_questions
+from mixwright_lab.studies.real_models import MODEL, PublicPlace
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
 SEEDS, QUICK = (211, 229, 241, 257, 271), (5,)
@@ -89,6 +90,9 @@ def _pairs(task: str, rng: random.Random) -> list[Pair]:
         return rng.sample(every, MOST_ROWS + ITEMS)
     if task in SKILLS:
         return SKILLS[task](rng, MOST_ROWS + ITEMS)
+    if task in QUESTIONS:
+        asked = read_questions(PublicPlace.from_environment().folder, task)
+        return [(row["prompt"], row["answer"]) for row in rng.sample(asked, len(asked))]
     return rng.sample(made := HALF_KNOWN[task](), len(made))
 
 
@@ -141,7 +145,7 @@ def filtered_trainer(extra: Sequence[Mapping[str, Any]], seed: int) -> Any:
                 order = list(range(len(spread)))
                 for old, new in zip(empty, fresh, strict=False):
                     order[old] = len(spread) + new
-                rows_kept = torch.tensor([GROUP * group + k for group in order for k in range(GROUP)])
+                rows_kept = [GROUP * group + k for group in order for k in range(GROUP)]
                 for name, value in made.items():
                     if not isinstance(value, torch.Tensor) or value.dim() == 0:
                         continue
@@ -160,9 +164,8 @@ def train_form(seed: int, out: Path, sizes: Sizes) -> Path:
     if not (out / "config.json").is_file():
         train, _ = make_rows(seed)
         path = out.with_name("form.jsonl")
-        path.parent.mkdir(parents=True, exist_ok=True)
         form = [{"task": row["task"], "prompt": row["prompt"], "completion": row["answer"]} for row in train]
-        path.write_text("".join(json.dumps(row) + "\n" for row in form), encoding="utf-8")
+        write_rows(path, form)
         adapter = out.with_name("form-adapter")
         fine_tune(MODEL, path, adapter, sizes.form, seed=seed)
         merge_adapter(load_learner(str(adapter))).save(out)
@@ -179,7 +182,7 @@ def measure_model(model: Path, seed: int, sizes: Sizes, place: Path) -> tuple[li
     train, test = make_rows(seed, sizes.items)
     paths = [place / "train.jsonl", place / "test.jsonl"]
     for path, rows in zip(paths, (train, test), strict=True):
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_rows(path, rows)
     graders = dict.fromkeys(TASKS, "exact")
     corpus = read_corpus(CorpusConfig(str(paths[0]), eval=str(paths[1]), graders=graders))
     config = MeasureConfig(
@@ -210,14 +213,14 @@ def train_arm(arm: str, start: Path, seed: int, sizes: Sizes, place: Path, measu
     from mixwright import SteeredGRPOTrainer, SteeringConfig, api
     from mixwright.config import TrainConfig
     from mixwright.learner.load import load_learner
-    from mixwright.learner.settings import cheap_settings
+    from mixwright.learner.settings import float32_settings
 
     learner, out = load_learner(str(start)), place / arm.replace(" ", "-")
     rows = [learner.form.row(dict(row)) for row in make_rows(seed)[0]]
     settings: dict[str, Any] = {"max_steps": sizes.steps, "per_device_train_batch_size": sizes.prompts * GROUP}
     settings |= {"num_generations": GROUP, "max_completion_length": TOKENS, "save_strategy": "no", "logging_steps": 1}
     settings |= {"learning_rate": sizes.rate * (0.2 if arm == LOW else 1.0), "lr_scheduler_type": "constant", "beta": 0.0}
-    args = GRPOConfig(output_dir=str(out), seed=seed, report_to="none", **settings, **cheap_settings(learner.device))
+    args = GRPOConfig(output_dir=str(out), seed=seed, **float32_settings(learner.device), **settings)
     lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
     kind: Any = GRPOTrainer
     given: dict[str, Any] = {}
@@ -247,12 +250,14 @@ def do_arm(arm: str, seed: int, quick: bool) -> None:
     """One arm of one seed, in a process of its own on all cores; a row."""
     import torch
 
-    torch.set_num_threads(os.cpu_count() or 1)
+    if not torch.cuda.is_available():
+        torch.set_num_threads(os.cpu_count() or 1)
     sizes = QUICK_SIZES if quick else Sizes()
     place = PLACE / ("quick" if quick else f"seed-{seed}")
     place.mkdir(parents=True, exist_ok=True)
     began, start = time.monotonic(), train_form(seed, place / "form", sizes)
     row: dict[str, Any] = {"seed": seed, "arm": arm, "settings": settings(), "commit": conditions()["commit"]}
+    row["device"] = device()
     if arm == FROZEN:
         row["answers"], measured, _ = measure_model(start, seed, sizes, place)
     else:
@@ -349,13 +354,12 @@ def measure(quick: bool) -> Result:
                 print(f"seed {seed}, {arm}: exit code {process.exitcode}", file=sys.stderr, flush=True)
         shutil.rmtree(PLACE / f"seed-{seed}" / "form", ignore_errors=True)  # half a gigabyte
     rows = read_rows(path) if quick else kept_rows()
-    by_seed: dict[int, dict[str, Any]] = {}
-    for row in rows:
-        by_seed.setdefault(row["seed"], {})[row["arm"]] = row
+    by_seed = rows_by_seed(rows)
     goals = goals_of(by_seed)
     short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
+    about = settings() | {"public files": PublicPlace.from_environment().digests()}
     unit = "points of greedy success that uniform GRPO gains on the tasks in reach"
-    return Result(goals[0].found, unit, seeds, short, figures_of(by_seed), settings(), goals=goals)
+    return Result(goals[0].found, unit, seeds, short, figures_of(by_seed), about, goals=goals)
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright_lab.conditions import conditions
+from mixwright_lab.conditions import conditions, device
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.everyday import tool_calls
-from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
+from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes, write_rows
 from mixwright_lab.studies.real_models import MODEL, TRAINING
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
@@ -144,10 +144,8 @@ class World:
         return set(pq.read_table(path).column("id").to_pylist())
 
     def _write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-        path = self.folder / name
         kept = [{key: value for key, value in row.items() if key != "right"} for row in rows]
-        path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-        return path
+        return write_rows(self.folder / name, kept)
 
     def measure(self, arm: str) -> tuple[list[list[Any]], dict[str, Any]]:
         """Greedy answers [item, score, completion] of an arm's model, and how many rows it had and how many were right."""
@@ -178,6 +176,7 @@ def do_job(job: MineJob) -> None:
     began = time.monotonic()
     answers, remarks = World(place, job.world, job.seed, quick=job.quick).measure(job.arm)
     row = {"world": job.world, "seed": job.seed, "arm": job.arm, "settings": settings(), "commit": conditions()["commit"]}
+    row["device"] = device()
     row |= {"seconds": round(time.monotonic() - began), "remarks": remarks, "answers": answers}
     append_row(PLACE / "quick.jsonl" if job.quick else ROWS_FILE, row)
 

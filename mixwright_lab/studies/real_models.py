@@ -23,6 +23,7 @@ from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies import public_sets
 from mixwright_lab.studies.everyday import HALF_KNOWN, shuffled, tool_calls
+from mixwright_lab.studies.jobs import write_rows
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -306,9 +307,7 @@ class RealModels:
         return [{"task": row.task, "prompt": row.prompt, "completion": row.target} for row in made.rows]
 
     def _write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-        path = self.folder / name
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return path
+        return write_rows(self.folder / name, rows)
 
 
 def _drawn(rows: Sequence[dict[str, Any]], count: int, rng: random.Random) -> list[dict[str, Any]]:

@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright_lab.conditions import conditions
+from mixwright_lab.conditions import conditions, device
 from mixwright_lab.studies.everyday import HALF_KNOWN
-from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
+from mixwright_lab.studies.jobs import append_row, read_rows, rows_by_seed, run_in_processes
 from mixwright_lab.studies.public_sets import QUESTIONS
 from mixwright_lab.studies.real_models import (
     ARMS_OF_JOB,
@@ -89,6 +89,7 @@ def do_job(job: SFTJob) -> None:
         began = time.monotonic()
         answers, remarks = models.measure(arm)
         row = {"seed": job.seed, "arm": arm, "settings": settings(), "commit": conditions()["commit"]}
+        row["device"] = device()
         row |= {"seconds": round(time.monotonic() - began), "remarks": remarks, "answers": answers}
         append_row(place / "rows.jsonl" if job.quick else ROWS_FILE, row)
 
@@ -215,9 +216,7 @@ def measure(quick: bool) -> Result:
         run_in_processes(do_job, jobs, say="training")
         known |= {(job.seed, arm) for job in jobs for arm in job.arms}
     rows = read_rows(PLACE / "quick" / "rows.jsonl") if quick else kept_rows()
-    by_seed: dict[int, dict[str, Any]] = {}
-    for row in rows:
-        by_seed.setdefault(row["seed"], {})[row["arm"]] = row
+    by_seed = rows_by_seed(rows)
     print(table(by_seed), file=sys.stderr, flush=True)
     goals = goals_of(by_seed)
     short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]

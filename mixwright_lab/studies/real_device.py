@@ -1,0 +1,170 @@
+"""Jobs of `real_grpo`, `real_sft` and `real_mine` side by side on one accelerator, for as long as it is lent.
+
+Each job is that of its study, at the same settings and in float32, and appends to the rows of its study with the name of the
+device; the studies' own commands then finish what is left and write the results. Jobs come in this order: all of
+`real_grpo`; the arms of the primary question of `real_sft` for seeds that lack them, its other arms, its harmless trainings,
+and what a CPU has done already, for the difference between the devices; `real_mine`. A job that fails is reported and left.
+Nothing is timed here: processes share the device.
+
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--workers 14] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+from mixwright_lab.conditions import CPU, device
+from mixwright_lab.studies import real_grpo, real_mine, real_sft
+from mixwright_lab.studies.jobs import read_rows
+from mixwright_lab.studies.real_models import HARMLESS
+
+BYTES_PER_WORKER = 8 * 2**30
+"""Of the accelerator: weights, activations and logits of one training."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One job of a study."""
+
+    name: str
+    function: Callable[..., None]
+    arguments: tuple[Any, ...]
+    after: str = ""
+    """Name of a task that makes what this one begins with."""
+
+
+def grpo_tasks(quick: bool) -> list[Task]:
+    """Every arm after the model that all arms of its seed begin from."""
+    seeds = real_grpo.QUICK if quick else real_grpo.SEEDS
+    known = set() if quick else {(row["seed"], row["arm"]) for row in real_grpo.kept_rows()}
+    firsts = [Task(f"grpo {seed} {real_grpo.FROZEN}", real_grpo.do_arm, (real_grpo.FROZEN, seed, quick)) for seed in seeds]
+    others = [
+        Task(f"grpo {seed} {arm}", real_grpo.do_arm, (arm, seed, quick), f"grpo {seed} {real_grpo.FROZEN}")
+        for seed in seeds
+        for arm in real_grpo.ARMS[1:]
+        if (seed, arm) not in known
+    ]
+    return [*firsts, *others]
+
+
+def sft_tasks(quick: bool) -> Iterator[list[Task]]:
+    """Waves: arms of the primary question that no device made, other arms, harmless trainings, what only a CPU made."""
+    seeds = real_sft.QUICK if quick else real_sft.SEEDS
+    rows = [] if quick else real_sft.kept_rows()
+    here = {(row["seed"], row["arm"]) for row in rows if row.get("device", CPU) == device()}
+    arms_of = {seed: {row["arm"] for row in rows if row["seed"] == seed} for seed in seeds}
+    whole = [seed for seed in seeds if set(real_sft.FIRST_ARMS) <= arms_of[seed]]
+    first, every = set(real_sft.FIRST_ARMS), set(real_sft.every_arm())
+    lacking = [seed for seed in seeds if seed not in whole]
+    others = (every - first) | {real_sft.NARROW}  # its scaled and early forms are compared with it
+    waves = ((lacking, first), (seeds, others), (seeds, set(HARMLESS)), (whole, first - others))
+    for number, (chosen, arms) in enumerate(waves):
+        yield [
+            Task(f"sft {seed} {name} {number}", real_sft.do_job, (real_sft.SFTJob(seed, name, left, quick),))
+            for seed in chosen
+            for name, of_job in real_sft.jobs_of(seed).items()
+            if (left := tuple(arm for arm in of_job if arm in arms and (seed, arm) not in here))
+        ]
+
+
+def mine_tasks(quick: bool) -> list[Task]:
+    """Every arm of both worlds."""
+    known = {(row["world"], row["seed"], row["arm"]) for row in ([] if quick else read_rows(real_mine.ROWS_FILE))}
+    return [
+        Task(f"mine {world} {seed} {arm}", real_mine.do_job, (real_mine.MineJob(world, seed, arm, quick),))
+        for seed in (real_mine.QUICK if quick else real_mine.SEEDS)
+        for world in (real_mine.WRONG, real_mine.CLEAN)
+        for arm in real_mine.ARMS
+        if (arm != real_mine.RIGHT or world == real_mine.WRONG) and (world, seed, arm) not in known
+    ]
+
+
+def all_tasks(quick: bool) -> list[Task]:
+    """In the order in which they are begun."""
+    return [*grpo_tasks(quick), *(task for wave in sft_tasks(quick) for task in wave), *mine_tasks(quick)]
+
+
+def work(task: Task) -> str:
+    """Do it, and give its memory back; what went wrong, or nothing."""
+    import torch
+
+    try:
+        task.function(*task.arguments)
+    except Exception:  # one arm that fails is no reason to lose the others
+        return traceback.format_exc()
+    finally:
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return ""
+
+
+def count_workers() -> int:
+    """As many as the accelerator's memory and the cores allow."""
+    import torch
+
+    cores = max(1, (os.cpu_count() or 1) - 2)
+    if not torch.cuda.is_available():
+        return cores
+    return min(cores, torch.cuda.get_device_properties(0).total_memory // BYTES_PER_WORKER)
+
+
+def main() -> None:
+    """Begin tasks in order while the minutes last; at their end whatever is under way is dropped."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    end = time.monotonic() + 60 * given.minutes
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    waiting, done = all_tasks(given.quick), set[str]()
+    workers = given.workers or count_workers()
+    report(f"{len(waiting)} jobs, {workers} workers")
+    going: dict[Future[str], Task] = {}
+    executor = start(workers)
+    while (waiting or going) and time.monotonic() < end:
+        ready = [task for task in waiting if not task.after or task.after in done][: workers - len(going)]
+        waiting = [task for task in waiting if task not in ready]
+        going |= {executor.submit(work, task): task for task in ready}
+        if not going:
+            break
+        for future in wait(going, timeout=1.0, return_when=FIRST_COMPLETED).done:
+            task = going.pop(future)
+            try:
+                error = future.result()
+            except BrokenExecutor:  # a process died, and the others with it
+                report(f"{task.name} and {len(going)} others: a process died")
+                waiting, going, executor = [*going.values(), *waiting], {}, start(workers)
+                break
+            done |= set() if error else {task.name}
+            report(f"{task.name}: {error[-1500:] if error else f'done, {end - time.monotonic():.0f} s left'}")
+    report(f"{len(done)} done, {len(waiting) + len(going)} left")
+    for process in multiprocessing.active_children():
+        process.kill()
+    sys.stderr.flush()
+    os._exit(0)  # threads of the executor would wait for what was dropped
+
+
+def start(workers: int) -> ProcessPoolExecutor:
+    """Processes that begin anew: an accelerator cannot be used after a fork."""
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+
+
+def report(line: str) -> None:
+    """A line on stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

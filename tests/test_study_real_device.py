@@ -1,0 +1,61 @@
+"""Jobs that studies hand to an accelerator: in their order, none twice, and rows of one device where one made all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixwright_lab.studies import public_sets, real_device, real_grpo, real_mine, real_sft
+from mixwright_lab.studies.jobs import rows_by_seed
+
+
+def _row(seed: int, arm: str, device: str | None = None) -> dict[str, Any]:
+    return {"seed": seed, "arm": arm, "settings": real_sft.settings()} | ({"device": device} if device else {})
+
+
+def test_rows_of_a_seed_come_from_the_device_that_made_most() -> None:
+    """A row without a device is a CPU's; gaps are filled from the other device."""
+    rows = [_row(1, "a"), _row(1, "b"), _row(1, "c", "GPU"), _row(1, "a", "GPU"), _row(1, "d", "GPU"), _row(2, "a")]
+    found = rows_by_seed(rows)
+    assert {arm: row.get("device", "cpu") for arm, row in found[1].items()} == {
+        "a": "GPU", "b": "cpu", "c": "GPU", "d": "GPU",
+    }  # fmt: skip
+    assert set(found[2]) == {"a"}
+
+
+def test_arms_that_no_device_made_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed whose primary question a CPU has answered waits; what was made on this device is not made again."""
+    first, last = real_sft.SEEDS[0], real_sft.SEEDS[-1]
+    rows = [_row(first, arm) for arm in real_sft.FIRST_ARMS] + [_row(last, real_sft.PLAN, "GPU")]
+    monkeypatch.setattr(real_sft, "kept_rows", lambda: rows)
+    monkeypatch.setattr(real_device, "device", lambda: "GPU")
+    waves = list(real_device.sft_tasks(quick=False))
+    jobs = [[(task.arguments[0].seed, arm) for task in wave for arm in task.arguments[0].arms] for wave in waves]
+    assert first not in {seed for seed, _ in jobs[0]}
+    assert (last, real_sft.PLAN) not in [job for wave in jobs for job in wave]
+    wanted = {(seed, arm) for seed in real_sft.SEEDS for arms in real_sft.jobs_of(seed).values() for arm in arms}
+    assert {job for wave in jobs for job in wave} == wanted - {(last, real_sft.PLAN)}
+
+
+def test_other_arms_wait_for_the_model_that_they_begin_from() -> None:
+    """Every name is there once, and what a task waits for is a task."""
+    tasks = [*real_device.grpo_tasks(quick=True), *real_device.mine_tasks(quick=True)]
+    names = [task.name for task in tasks]
+    assert len(set(names)) == len(names)
+    assert {task.after for task in tasks} - {""} <= set(names)
+    assert len(tasks) == len(real_grpo.ARMS) + 2 * len(real_mine.ARMS) - 1
+
+
+def test_rows_and_items_of_grpo_share_no_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tasks are there, and the rare one is rare."""
+    pairs = [{"input": f"verb{n}", "output": f"verbed{n}"} for n in range(200)]
+    (tmp_path / public_sets.QUESTIONS["past_tenses"][0]).write_text(json.dumps(pairs))
+    monkeypatch.setenv("MIXWRIGHT_PUBLIC", str(tmp_path))
+    train, test = real_grpo.make_rows(7)
+    assert not {row["prompt"] for row in train} & {row["prompt"] for row in test}
+    assert {row["task"] for row in train} == {row["task"] for row in test} == set(real_grpo.TASKS)
+    assert sum(row["task"] == real_grpo.RARE for row in train) == real_grpo.RARE_ROWS
+    assert sum(row["task"] == "past_tenses" for row in train) == 200 - real_grpo.ITEMS
