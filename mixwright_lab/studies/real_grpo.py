@@ -15,7 +15,7 @@ Settings were chosen on seed 5. Each arm runs on all cores by itself; each finis
 and a run that was stopped goes on. The past tenses are public (`mixwright_lab/studies/public_sets.py`). Weights are Q4_1,
 dequantised.
 
-    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_grpo [--quick]
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_grpo [--quick] [--report]
 """
 
 from __future__ import annotations
@@ -299,27 +299,32 @@ def kept_rows() -> list[dict[str, Any]]:
 
 
 def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Each arm less `frozen` and less `uniform`, over seeds that have all arms; groups that taught, and completions."""
-    whole = [arms for arms in by_seed.values() if set(arms) == set(ARMS)]
-    if len(whole) < 2:
-        return {"seeds with all arms": len(whole)}
+    """Success of each arm, and less `frozen` and `uniform`, over the seeds that have both; groups that taught, and costs."""
     groups = {"in reach": REACHED, "rare": (RARE,), "out of reach": BEYOND, "all": TASKS}
     found: dict[str, Any] = {}
     for arm in ARMS:
-        found[arm] = {
-            f"{reading}, {name}, less {than}": _rounded(
-                [success(arms[arm], tasks, place) - success(arms[than], tasks, place) for arms in whole]
-            )
-            for than in (FROZEN, UNIFORM)
-            if arm not in (than, FROZEN)
-            for name, tasks in groups.items()
-            for place, reading in ((2, "greedy"), (3, "sampled"), (4, "gold probability"))
+        own = [arms[arm] for arms in by_seed.values() if arm in arms]
+        if len(own) < 2:
+            continue
+        found[arm] = {"seeds": len(own)} | {
+            f"greedy, {name}": _rounded([success(row, tasks) for row in own]) for name, tasks in groups.items()
         }
+        for than in (FROZEN, UNIFORM):
+            pairs = [(arms[arm], arms[than]) for arms in by_seed.values() if {arm, than} <= set(arms)]
+            if arm in (than, FROZEN) or len(pairs) < 2:
+                continue
+            found[arm] |= {
+                f"{reading}, {name}, less {than}": _rounded(
+                    [success(one, tasks, place) - success(other, tasks, place) for one, other in pairs]
+                )
+                for name, tasks in groups.items()
+                for place, reading in ((2, "greedy"), (3, "sampled"), (4, "gold probability"))
+            }
         if arm != FROZEN:
-            found[arm]["groups that taught, share"] = _rounded(
-                [1 - sum(s["frac_reward_zero_std"] for s in arms[arm]["steps"]) / len(arms[arm]["steps"]) for arms in whole]
-            )
-            found[arm]["completions"] = [arms[arm]["completions"] for arms in whole]
+            taught = [1 - sum(step["frac_reward_zero_std"] for step in row["steps"]) / len(row["steps"]) for row in own]
+            found[arm]["groups that taught, share"] = _rounded(taught)
+            found[arm]["completions"] = [row["completions"] for row in own]
+            found[arm]["tokens"] = [row["steps"][-1]["num_tokens"] for row in own]
     return found
 
 
@@ -338,14 +343,14 @@ def _rounded(values: Sequence[float]) -> dict[str, float]:
     return {"value": round(found.value, 3), "low": round(found.low, 3), "high": round(found.high, 3)}
 
 
-def measure(quick: bool) -> Result:
+def measure(quick: bool, begin: bool = True) -> Result:
     """The arms that are left, a seed after the other."""
     seeds = QUICK if quick else SEEDS
     path = PLACE / "quick" / "rows.jsonl"
     if quick:
         shutil.rmtree(path.parent, ignore_errors=True)
     known = set() if quick else {(row["seed"], row["arm"]) for row in kept_rows()}
-    for seed in seeds:
+    for seed in seeds if begin else ():
         for arm in ARMS:
             if (seed, arm) not in known:
                 process = multiprocessing.get_context("spawn").Process(target=do_arm, args=(arm, seed, quick))
@@ -363,4 +368,4 @@ def measure(quick: bool) -> Result:
 
 
 if __name__ == "__main__":
-    run("real_grpo", __doc__, measure)
+    run("real_grpo", __doc__, measure, kept=True)

@@ -17,12 +17,12 @@ the interval of their difference has no 0, and the new task is at most five poin
 `narrow` loses under five points there is nothing to keep, and that is the result. Whether scaling, stopping or chat rows do
 as well is read at equal success on the new task, between the points of their curves.
 
-Settings were chosen on seed 3. The arms of the primary question run first, for all seeds; then the rivals, for all seeds.
-Two processes of one thread run at once; each finished row is kept, all answers with it, in
+Settings were chosen on seed 3. The arms of the primary question run first, for all seeds; then the harmless trainings that
+the study of the gate needs; then the rivals. Two processes of one thread run at once; each finished row is kept, all answers with it, in
 `real_sft.rows.jsonl`, and a run that was stopped goes on. Public files are read from the folder that MIXWRIGHT_PUBLIC names
 (`mixwright_lab/studies/public_sets.py` says which). Weights are Q4_1, dequantised.
 
-    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_sft [--quick]
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_sft [--quick] [--report]
 """
 
 from __future__ import annotations
@@ -200,13 +200,13 @@ def _rounded(values: Sequence[float]) -> dict[str, float]:
     return {"value": round(found.value, 2), "low": round(found.low, 2), "high": round(found.high, 2)}
 
 
-def measure(quick: bool) -> Result:
-    """Do the jobs that are left: the first arms of all seeds, then the other arms, then the harmless trainings."""
+def measure(quick: bool, begin: bool = True) -> Result:
+    """Do the jobs that are left: the first arms of all seeds, then the harmless trainings, then the other arms."""
     seeds = QUICK if quick else SEEDS
     if quick:
         (PLACE / "quick" / "rows.jsonl").unlink(missing_ok=True)
     known = set() if quick else {(row["seed"], row["arm"]) for row in kept_rows()}
-    for wave in (FIRST_ARMS, every_arm(), tuple(HARMLESS)):
+    for wave in (FIRST_ARMS, tuple(HARMLESS), every_arm()) if begin else ():
         jobs = [
             SFTJob(seed, name, left, quick)
             for seed in sorted(seeds, key=lambda seed: seed in GATE_SEEDS[1:])  # those take longest
@@ -239,4 +239,4 @@ def table(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
 
 if __name__ == "__main__":
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    run("real_sft", __doc__, measure)
+    run("real_sft", __doc__, measure, kept=True)

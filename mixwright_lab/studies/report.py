@@ -76,13 +76,14 @@ def interval(differences: Sequence[float]) -> Interval:
     return mean_interval(np.array(differences, dtype=float))
 
 
-def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None:
+def run(name: str, about: str | None, measure: Callable[..., Result], *, kept: bool = False) -> None:
     """The command line of a study.
 
     Args:
         name: of the module, and of the file under `results/studies/`.
         about: the module's docstring; shown by `--help`.
         measure: does the work; True asks for the quick version.
+        kept: its rows are kept, and `--report` has it write its result from those that are there (`begin=False`).
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m mixwright_lab.studies.{name}",
@@ -92,10 +93,13 @@ def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None
     parser.add_argument(
         "--quick", action="store_true", help="fewer repetitions, at most 5 minutes on two cores; only prints"
     )
-    quick = parser.parse_args().quick
+    if kept:
+        parser.add_argument("--report", action="store_true", help="run nothing: the result of the rows that are there")
+    given = parser.parse_args()
+    quick = given.quick
     made = conditions()
     wall, cpu = time.perf_counter(), _cpu_seconds()
-    result = measure(quick)
+    result = measure(quick, begin=False) if kept and given.report else measure(quick)
     seconds = {"wall": time.perf_counter() - wall, "cpu": _cpu_seconds() - cpu}
     value = result.value
     line = {
