@@ -155,13 +155,32 @@ def test_preferences_are_planned_like_completions() -> None:
 
 def test_chance_is_no_knowledge() -> None:
     """20 of 30 right, and the chance rule right on 18: not shown to be above. 29 of 30 is."""
-    cells = [cell("new", 500), cell("yes_no", 0, 100)]
-    kept = plan_of([cells[0], Cell("yes_no", None, 400)], measured("yes_no", 20, chance=18))
+    cells = [cell("new", 500), cell("yes_no", 40)]
+    kept = plan_of(cells, measured("yes_no", 20, chance=18))
     assert "shares are those of your rows" in told(kept)
-    assert (
-        "kept"
-        in plan_of([cells[0], Cell("yes_no", None, 400)], measured("yes_no", 29, chance=15)).why["stages.0.weights.yes_no"]
-    )
+    assert "kept" in plan_of(cells, measured("yes_no", 29, chance=15)).why["stages.0.weights.yes_no"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "objective", "options", "changed"),
+    [
+        ([("new", 893), ("a", 60), ("b", 47)], "sft", {}, False),  # 10.7 % of the rows, as in the study
+        ([("new", 903), ("a", 60), ("b", 37)], "sft", {}, True),  # 9.7 %
+        ([("new", 890), ("a", 90), ("b", 20)], "sft", {}, True),  # one of two has less than a quarter of a tenth
+        ([("new", 893), ("a", 60), ("b", 47)], "dpo", {}, True),  # not studied
+        ([("new", 893), ("a", 60), ("b", 47)], "sft", {"keep": ["a"]}, True),  # asked for
+        ([("a", 600), ("b", 400)], "sft", {}, False),  # nothing new: no task is under its third of a half
+    ],
+)
+def test_rows_that_hold_enough_of_what_is_known_are_drawn_as_they_come(
+    cells: list[tuple[str, int]], objective: str, options: dict[str, object], changed: bool
+) -> None:
+    made = [cell(task, rows) for task, rows in cells]
+    setup = TrainingSetup(40, objective, 16)  # type: ignore[arg-type]
+    plan = plan_of(made, measured("a", 20) + measured("b", 20), setup, **options)
+    own = {task: rows / sum(count for _, count in cells) for task, rows in cells}
+    assert (plan.stages[0].weights != pytest.approx(own, abs=1e-3)) == changed
+    assert ("not shown to keep more" in told(plan)) == (not changed and len(cells) == 3)
 
 
 tasks = st.dictionaries(

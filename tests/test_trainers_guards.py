@@ -120,6 +120,18 @@ def test_steps_between_passes_by_hand(
     assert notes[-1][2] == f"{because}; in 4 steps there is no second look, and no loss can show"
 
 
+def test_a_pass_in_which_an_accelerator_writes_counts_as_a_step() -> None:
+    """Three of a hundred steps are affordable, of which the start takes two; items that cost more than a step count all."""
+    args = SimpleNamespace(per_device_train_batch_size=128, gradient_accumulation_steps=1, max_steps=-1)
+    run: Any = SimpleNamespace(objective="grpo", batches=0, note=lambda *said: None)
+    trainer = SimpleNamespace(args=args)
+    assert schedule_passes(trainer, run, None, 32, 1.25) == 7
+    assert schedule_passes(trainer, run, None, 32, 1.25, takes_a_step=True) == 34
+    assert schedule_passes(trainer, run, None, 320, 1.25, takes_a_step=True) == 67
+    args.max_steps = 200
+    assert schedule_passes(trainer, run, None, 32, 1.25, takes_a_step=True) == 50
+
+
 def test_alarms_leave_the_draws_alone(tmp_path: Path) -> None:
     plan = mastered_plan()
     stage = replace(plan.stages[0], weights={"letters": 0.125, "sums": 0.875}, controllers=())

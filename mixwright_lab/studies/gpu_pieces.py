@@ -138,16 +138,18 @@ def trainer(
         given["ref_model"] = copy.deepcopy(learner.model)
     if arm.startswith(OFF):
         return theirs(model, **given)
-    steer = None if arm == NONE else steering(objective, size.prompts, steps, canaries=arm == CANARIES)
+    on = learner.device.type
+    steer = None if arm == NONE else steering(objective, size.prompts, steps, canaries=arm == CANARIES, device=on)
     return ours(model, steering=steer, **given)
 
 
-def steering(objective: Any, rows: int, steps: int, *, canaries: bool) -> SteeringConfig:
+def steering(objective: Any, rows: int, steps: int, *, canaries: bool, device: str) -> SteeringConfig:
     """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them."""
     levers: dict[str, Any] = LEVERS[objective] | {"controllers": ()}  # the KL penalty is 0, as in TRL
     stage = Stage(objective, objective, steps, dict.fromkeys(OLD_TASKS, 1 / len(OLD_TASKS)), **levers)
     known = [CellAssessment(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
-    every = canary_interval(objective, rows * (GROUP if objective == "grpo" else 1), ITEMS_PER_TASK * len(known))
+    read = rows * (GROUP if objective == "grpo" else 1)
+    every = canary_interval(objective, read, ITEMS_PER_TASK * len(known), device)
     return SteeringConfig(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=every if canaries else 0)
 
 

@@ -254,7 +254,7 @@ class RealModels:
     def _plan(self) -> tuple[Path, dict[str, Any]]:
         """What the planner of the product makes of all rows and of what the model can do."""
         from mixwright import api
-        from mixwright.config import CorpusConfig, MeasureConfig, TrainConfig
+        from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, TrainConfig
         from mixwright.corpus import read_corpus
         from mixwright.learner.load import load_learner
         from mixwright.measure.stage import measure_learner
@@ -268,7 +268,8 @@ class RealModels:
         config = MeasureConfig(items=OLD_ITEMS, samples=0, max_new_tokens=SHORT_ROOM, probes=("competence",))
         measured = measure_learner(load_learner(MODEL), corpus, config, seed=self.seed).measurements
         how = TrainConfig(objective="sft", steps=self.training.steps, prompts=self.training.batch)
-        plan = api.plan(corpus, measured, train=how)
+        # named, because the planner leaves rows as they come since this study: they hold enough of what is known
+        plan = api.plan(corpus, measured, settings=PlanConfig(options={"keep": list(HALF_KNOWN)}), train=how)
         path = self.folder / "plan.yaml"
         write_text(path, yaml_text(to_data(plan)))
         return path, {"weights": dict(plan.stages[0].weights)}

@@ -18,9 +18,10 @@ the interval of their difference has no 0, and the new task is at most five poin
 as well is read at equal success on the new task, between the points of their curves.
 
 Settings were chosen on seed 3. The arms of the primary question run first, for all seeds; then the harmless trainings that
-the study of the gate needs; then the rivals. Two processes of one thread run at once; each finished row is kept, all answers with it, in
-`real_sft.rows.jsonl`, and a run that was stopped goes on. Public files are read from the folder that MIXWRIGHT_PUBLIC names
-(`mixwright_lab/studies/public_sets.py` says which). Weights are Q4_1, dequantised.
+the study of the gate needs; then the rivals. Two processes of one thread run at once; each finished row is kept, all answers
+with it, in `real_sft.rows.jsonl`, and a run that was stopped goes on; on an accelerator `real_device` makes rows. Public
+files are read from the folder that MIXWRIGHT_PUBLIC names (`mixwright_lab/studies/public_sets.py` says which). Weights are
+Q4_1, dequantised.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_sft [--quick] [--report]
 """
@@ -62,6 +63,8 @@ ROWS_FILE = RESULTS / "real_sft.rows.jsonl"
 PLACE = Path("runs") / "real_sft"
 NEW = "new"
 UNREHEARSED = tuple(QUESTIONS)
+GROUPS = {"rehearsed": tuple(HALF_KNOWN), "not rehearsed": UNREHEARSED}
+"""Mean of tasks -> the tasks."""
 FIRST_ARMS = (FROZEN, PROMPTED, NARROW, PLAN, CHAT, UNIFORM)
 """Arms of the primary question, made of every seed before any other arm is."""
 LEAST_LOSS, LEAST_KEPT, MOST_NEW_LOSS = 5.0, 0.5, 5.0
@@ -136,17 +139,17 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
     whole = {seed: arms for seed, arms in by_seed.items() if set(FIRST_ARMS) <= set(arms)}
     if len(whole) < 2:
         return {"seeds with the first arms": len(whole)}
-    tasks = (NEW, *HALF_KNOWN, *UNREHEARSED)
     of_all = [arm for arm in every_arm() if all(arm in arms for arms in whole.values())]
-    found: dict[str, Any] = {
-        arm: {task: _rounded([success(arms[arm], task) for arms in whole.values()]) for task in tasks}
-        | {"rehearsed": _rounded([mean_success(arms[arm], tuple(HALF_KNOWN)) for arms in whole.values()])}
-        for arm in of_all
-    }
+    readings = {task: (task,) for task in (NEW, *HALF_KNOWN, *UNREHEARSED)} | GROUPS
+    found: dict[str, Any] = {}
     for name in of_all:
-        found[name]["rehearsed, plan less this"] = _rounded(
-            [_kept(arms["plan"]) - _kept(arms[name]) for arms in whole.values()]
-        )
+        rows = [(arms[PLAN], arms[name]) for arms in whole.values()]
+        found[name] = {
+            reading: _rounded([mean_success(row, tasks) for _, row in rows]) for reading, tasks in readings.items()
+        }
+        for reading, tasks in ({NEW: (NEW,)} | GROUPS).items():
+            less = [mean_success(plan, tasks) - mean_success(row, tasks) for plan, row in rows]
+            found[name][f"{reading}, plan less this"] = _rounded(less)
     for name, curve in CURVES.items():
         if not set(curve) <= set(of_all):
             continue

@@ -129,16 +129,18 @@ def steering(case: Case, *, canaries: bool) -> SteeringConfig:
     return SteeringConfig(plan=plan, canary_every=every)
 
 
-def canary_interval(objective: str, rows: int, items: int) -> int:
+def canary_interval(objective: str, rows: int, items: int, device: str = "cpu") -> int:
     """Steps between canary passes that the budget allows in a long run.
 
     Args:
         objective: grpo, sft or dpo.
         rows: that a step trains on; completions of GRPO, pairs of DPO.
         items: canaries.
+        device: on an accelerator a pass in which the model writes counts as a step.
     """
     cost = ROLLOUT_COST_CANARIES if objective == "grpo" else TRAINING_COST_READINGS * (2 if objective == "dpo" else 1)
-    return max(MIN_STEPS_BETWEEN, math.ceil(items / (BUDGET_SHARE * rows * cost)))
+    least = rows * cost if objective == "grpo" and device != "cpu" else 0
+    return max(MIN_STEPS_BETWEEN, math.ceil(max(items, least) / (BUDGET_SHARE * rows * cost)))
 
 
 def canary_pass(trainer: Any) -> Any:

@@ -1,0 +1,156 @@
+"""Writer of the tables and the picture of what became of a real model: README.md and docs/real.md, from committed results.
+
+Every figure is greedy success in points, with the 95 % interval over seeds that the study gave it; nothing is typed by hand.
+
+    python -m mixwright_lab.studies.real_page
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mixwright_lab.studies import real_grpo, real_sft
+from mixwright_lab.studies.real_models import CHAT, FROZEN, NARROW, PLAN, UNIFORM
+from mixwright_lab.studies.report import RESULTS
+
+ROOT = Path(__file__).parents[2]
+PAGES, PICTURE = (ROOT / "README.md", ROOT / "docs" / "real.md"), ROOT / "docs" / "real.png"
+MARKS = {
+    name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
+    for name in ("sft", "grpo")
+}
+SFT_ARMS = {
+    FROZEN: "before",
+    NARROW: "rows of the new task alone",
+    UNIFORM: "all rows as they come, 11 % old",
+    CHAT: "a quarter of unrelated chat rows",
+    PLAN: "Mixwright's plan: a quarter old",
+}
+GRPO_ARMS = {
+    real_grpo.FROZEN: "before",
+    real_grpo.UNIFORM: "all rows alike",
+    real_grpo.LOW: "the same at a fifth of the rate",
+    real_grpo.FILTER: "groups without spread replaced",
+    real_grpo.PLAN: "Mixwright's plan",
+}
+"""Arm -> what the tables call it."""
+OURS, NULL, OTHER = "#1f5fa8", "#b3541e", "#6b7280"
+Shown = Mapping[str, float]
+
+
+def figures(name: str) -> dict[str, Any]:
+    """The figures of a committed result."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+
+
+def points(shown: Shown | None, sign: str = "") -> str:
+    """A figure with its interval; a dash where an arm is not compared with itself."""
+    if shown is None:
+        return "-"
+    return f"{shown['value']:{sign}.1f} [{shown['low']:.1f}, {shown['high']:.1f}]"
+
+
+def sft_table() -> str:
+    """Markdown: an arm per line."""
+    found = figures("real_sft")
+    lines = [
+        "| trained on | new task | four old tasks | the same, plan less this | three tasks without rows |",
+        "|---|---|---|---|---|",
+    ]
+    for arm, name in SFT_ARMS.items():
+        shown = found[arm]
+        less = None if arm == PLAN else shown["rehearsed, plan less this"]
+        lines.append(
+            f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(less, '+')} "
+            f"| {points(shown['not rehearsed'])} |"
+        )
+    return "\n".join(lines)
+
+
+def grpo_table() -> str:
+    """Markdown: an arm per line."""
+    found = figures("real_grpo")
+    lines = [
+        "| GRPO on | seeds | all six tasks | the same, less all rows alike | rare task | completions |",
+        "|---|---|---|---|---|---|",
+    ]
+    for arm, name in GRPO_ARMS.items():
+        shown = found[arm]
+        made = shown.get("completions", [0])
+        lines.append(
+            f"| {name} | {shown['seeds']} | {points(shown['greedy, all'])} "
+            f"| {points(shown.get('greedy, all, less uniform'), '+')} | {points(shown['greedy, rare'])} "
+            f"| {round(sum(made) / len(made)):,} |"
+        )
+    return "\n".join(lines)
+
+
+def written(page: str) -> str:
+    """A page with the tables of now."""
+    for name, make in (("sft", sft_table), ("grpo", grpo_table)):
+        begin, end = MARKS[name]
+        if (page.count(begin), page.count(end)) != (1, 1) or page.index(end) < page.index(begin):
+            raise SystemExit(f"expected {begin} and then {end} once each; nothing was written")
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{make()}\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+def draw() -> None:
+    """Left: what SFT taught and what it left. Right: each arm of GRPO less all rows alike."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    figure = Figure(figsize=(11, 4.6), dpi=110, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    found = figures("real_sft")
+    colours = {PLAN: OURS, UNIFORM: NULL, NARROW: NULL}
+    for arm, name in SFT_ARMS.items():
+        new, kept = found[arm][real_sft.NEW], found[arm]["rehearsed"]
+        errors = [[[one["value"] - one["low"]], [one["high"] - one["value"]]] for one in (new, kept)]
+        left.errorbar(
+            new["value"], kept["value"], xerr=errors[0], yerr=errors[1], fmt="o", color=colours.get(arm, OTHER), capsize=2
+        )
+        place = {FROZEN: (4, 40), NARROW: (22, 3), UNIFORM: (36, 17), CHAT: (4, 27), PLAN: (32, 44)}[arm]
+        line = {"arrowstyle": "-", "color": OTHER, "linewidth": 0.6}
+        left.annotate(name, (new["value"], kept["value"]), place, fontsize=10, arrowprops=line)
+    left.set(xlim=(-5, 105), ylim=(-3, 50), xlabel="new task, % right", ylabel="four old tasks, % right")
+    left.set_title("SFT: what was learnt, and what was kept")
+    found = figures("real_grpo")
+    for place, arm in enumerate([*GRPO_ARMS][2:]):
+        for offset, group, colour in ((0.15, "all", OURS), (-0.15, "rare", OTHER)):
+            one = found[arm][f"greedy, {group}, less uniform"]
+            spread = [[one["value"] - one["low"]], [one["high"] - one["value"]]]
+            label = {"all": "all six tasks", "rare": "the rare task"}[group] if place == 0 else None
+            right.errorbar(one["value"], -place + offset, xerr=spread, fmt="o", color=colour, capsize=2, label=label)
+    names = [f"{name}\n({found[arm]['seeds']} seeds)" for arm, name in [*GRPO_ARMS.items()][2:]]
+    right.set_yticks([0, -1, -2], names)
+    right.axvline(0, color="black", linewidth=0.8)
+    right.set_xlabel("points more than with all rows alike")
+    right.set_title("GRPO: against all rows alike")
+    right.legend(loc="lower right", frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(PICTURE)
+    with Image.open(PICTURE) as drawn:  # few colours: a third of the bytes
+        small = drawn.convert("RGB").quantize(64)
+    small.save(PICTURE, optimize=True)
+
+
+def main() -> None:
+    """Write both pages and the picture."""
+    for page in PAGES:
+        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
+        print(page.relative_to(ROOT))
+    draw()
+    print(PICTURE.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""README.md and docs/real.md quote the committed results of the real studies."""
+
+import pytest
+from project_files import ROOT
+
+from mixwright_lab.studies import real_page
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/real.md"])
+def test_the_tables_are_those_of_the_results(name: str) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    assert real_page.written(page) == page
+
+
+def test_a_page_without_the_marks_is_refused() -> None:
+    with pytest.raises(SystemExit, match="nothing was written"):
+        real_page.written("# A page\n")
+
+
+def test_a_figure_by_hand() -> None:
+    assert real_page.points({"value": 1.05, "low": -0.1, "high": 2.2}, "+") == "+1.1 [-0.1, 2.2]"
+    assert real_page.points(None) == "-"
