@@ -3,6 +3,7 @@
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them     (GYM=1: also those of Reasoning Gym, which takes a C compiler)
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
+#   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about 20 minutes)
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make docs     the site of guides, reference and evidence, in build/site
@@ -11,7 +12,7 @@
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab gpu oldest docs slow readers mutants clean
+.PHONY: demo announce check test lab real gpu oldest docs slow readers mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -62,6 +63,9 @@ test: $(READY)-dev $(if $(GYM),$(READY)-gym)
 
 lab: $(READY)-train
 	@$(BIN)/python -m mixwright_lab all --scale smoke
+
+real: $(READY)-train
+	@$(BIN)/python -m mixwright_lab.studies.real_repeat
 
 gpu: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m mixwright_lab.studies.gpu --quick

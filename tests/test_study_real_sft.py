@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mixwright.errors import InputError
-from mixwright_lab.studies import everyday, public_sets, real_models, real_sft
+from mixwright_lab.studies import everyday, public_sets, real_models, real_repeat, real_sft
 from mixwright_lab.studies.real_models import ARMS_OF_JOB, NARROW, PLAN, PublicPlace, RealModels
 
 
@@ -171,3 +171,18 @@ def test_every_arm_runs_once() -> None:
     arms = real_sft.every_arm()
     assert len(set(arms)) == len(arms) == sum(map(len, ARMS_OF_JOB.values()))
     assert {arm for curve in real_sft.CURVES.values() for arm in curve} <= set(arms)
+
+
+def test_a_repeat_is_compared_item_by_item() -> None:
+    """The first items of each task, in their order, although their numbers differ; points of both sides by hand."""
+    tasks = (*everyday.HALF_KNOWN, real_sft.NEW)
+    there = [
+        [task, f"test-{3 * k + n}", float(n < 1), f"{task}{n}", False] for k, task in enumerate(tasks) for n in range(3)
+    ]
+    there.append(["sums", "truth-0", 1.0, "x", False])
+    here = [[task, f"test-{2 * k + n}", float(n < 1), f"{task}{n}", False] for k, task in enumerate(tasks) for n in range(2)]
+    here[0][2:4] = [0.0, "another answer"]
+    found = real_repeat.compare(NARROW, here, {"answers": there})
+    assert found["equal answers"] == [9, 10]
+    assert found["new task"] == [50, 50]
+    assert found["four old tasks"] == [37.5, 50]

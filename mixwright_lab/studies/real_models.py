@@ -121,13 +121,24 @@ class RealModels:
     Args:
         folder: where everything is written.
         seed: of the files and of the trainings.
-        public: where the public files are.
+        public: where the public files are; None leaves their tasks and the chat rows out.
+        items: test items of the new task, and of each other one.
         truth: further items are measured, that no gate sees.
         quick: two steps, and six items of a task.
     """
 
-    def __init__(self, folder: Path, seed: int, public: PublicPlace, *, truth: bool = False, quick: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        public: PublicPlace | None,
+        *,
+        items: tuple[int, int] = (NEW_ITEMS, OLD_ITEMS),
+        truth: bool = False,
+        quick: bool = False,
+    ) -> None:
         self.folder, self.seed, self.public, self.truth, self.quick = folder, seed, public, truth, quick
+        self.items = (6, 6) if quick else items
         self.training = replace(TRAINING, steps=2) if quick else TRAINING
         self._frozen_answers: list[list[Any]] = []
         folder.mkdir(parents=True, exist_ok=True)
@@ -136,7 +147,7 @@ class RealModels:
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """Rows by what they are: `new`, `old`, `chat` to train on, `test`, and `truth`."""
         rng = random.Random(self.seed)
-        new_items, old_items = (6, 6) if self.quick else (NEW_ITEMS, OLD_ITEMS)
+        new_items, old_items = self.items
         calls, held_out = tool_calls(rng)
         test = [{"task": "new", "prompt": prompt, "answer": answer} for prompt, answer in held_out[:new_items]]
         old, truth = [], []
@@ -147,12 +158,13 @@ class RealModels:
             old += [{"task": task, "prompt": prompt, "completion": answer} for prompt, answer in kept]
             rest = pairs[OLD_ITEMS + OLD_ROWS :] if task in TRUTH_TASKS else []
             truth += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in rest[:TRUTH_ITEMS]]
-        for task in public_sets.QUESTIONS:
+        for task in public_sets.QUESTIONS if self.public else ():
+            assert self.public is not None
             public = rng.sample(made_rows := public_sets.read_questions(self.public.folder, task), len(made_rows))
             test += public[:old_items]
             truth += public[OLD_ITEMS : OLD_ITEMS + TRUTH_ITEMS]
         new = [{"task": "new", "prompt": prompt, "completion": answer} for prompt, answer in calls[:NEW_ROWS]]
-        chat = public_sets.read_chat(self.public.folder)
+        chat = public_sets.read_chat(self.public.folder) if self.public else []
         named = {"test": test, "truth": truth if self.truth else []}
         named = {name: [row | {"id": f"{name}-{n}"} for n, row in enumerate(rows)] for name, rows in named.items()}
         return {"new": new, "old": old, "chat": chat, **named}
