@@ -195,12 +195,18 @@ def sign_test(more_count: int, fewer_count: int) -> float:
     On items that show something after and not before, and the other way round, it is McNemar's exact test. Exact as long as
     nothing but chance decides which side of a pair is which.
     """
-    pairs = more_count + fewer_count
-    if more_count <= 0:
+    return binomial_tail(more_count, more_count + fewer_count, 0.5)
+
+
+def binomial_tail(wins: int, tries: int, chance: float) -> float:
+    """P(X >= wins), X binomial with so many tries of this chance, above 0 and below 1."""
+    if wins <= 0:
         return 1.0
-    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, pairs + 1)))])
-    log_ways = log_factorials[pairs] - log_factorials[more_count:] - log_factorials[fewer_count::-1]
-    return min(1.0, float(np.exp(log_ways - pairs * math.log(2)).sum()))
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, tries + 1)))])
+    log_ways = log_factorials[tries] - log_factorials[wins:] - log_factorials[tries - wins :: -1]
+    counts = np.arange(wins, tries + 1)
+    terms = log_ways + counts * math.log(chance) + (tries - counts) * math.log1p(-chance)
+    return min(1.0, float(np.exp(terms).sum()))
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:

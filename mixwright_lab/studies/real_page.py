@@ -25,15 +25,15 @@ MARKS = {
 SFT_ARMS = {
     FROZEN: "before",
     NARROW: "rows of the new task alone",
-    UNIFORM: "all rows as they come, 11 % old",
+    UNIFORM: "all rows as they come, 10 % old",
     CHAT: "a quarter of unrelated chat rows",
-    PLAN: "Mixwright's plan: a quarter old",
+    PLAN: "the plan as it was, 27 % old",
 }
 GRPO_ARMS = {
     real_grpo.FROZEN: "before",
     real_grpo.UNIFORM: "all rows alike",
     real_grpo.LOW: "the same at a fifth of the rate",
-    real_grpo.FILTER: "groups without spread replaced",
+    real_grpo.FILTER: "dynamic sampling, as DAPO has it",
     real_grpo.PLAN: "Mixwright's plan",
 }
 """Arm -> what the tables call it."""
@@ -47,9 +47,11 @@ def figures(name: str) -> dict[str, Any]:
 
 
 def points(shown: Shown | None, sign: str = "") -> str:
-    """A figure with its interval; a dash where an arm is not compared with itself."""
+    """A figure with its interval; without one where all seeds have the same, and a dash where there is none."""
     if shown is None:
         return "-"
+    if shown["low"] == shown["high"]:  # the same on all seeds
+        return f"{shown['value']:{sign}.1f}"
     return f"{shown['value']:{sign}.1f} [{shown['low']:.1f}, {shown['high']:.1f}]"
 
 
@@ -57,7 +59,7 @@ def sft_table() -> str:
     """Markdown: an arm per line."""
     found = figures("real_sft")
     lines = [
-        "| trained on | new task | four old tasks | the same, plan less this | three tasks without rows |",
+        "| trained on | new task | four old tasks | old tasks, plan less this row | three tasks without rows |",
         "|---|---|---|---|---|",
     ]
     for arm, name in SFT_ARMS.items():
@@ -74,7 +76,7 @@ def grpo_table() -> str:
     """Markdown: an arm per line."""
     found = figures("real_grpo")
     lines = [
-        "| GRPO on | seeds | all six tasks | the same, less all rows alike | rare task | completions |",
+        "| GRPO on | seeds | all six tasks | all six, less all rows alike on these seeds | rare task | completions |",
         "|---|---|---|---|---|---|",
     ]
     for arm, name in GRPO_ARMS.items():

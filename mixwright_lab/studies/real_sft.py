@@ -63,7 +63,7 @@ ROWS_FILE = RESULTS / "real_sft.rows.jsonl"
 PLACE = Path("runs") / "real_sft"
 NEW = "new"
 UNREHEARSED = tuple(QUESTIONS)
-GROUPS = {"rehearsed": tuple(HALF_KNOWN), "not rehearsed": UNREHEARSED}
+GROUPS = {"rehearsed": tuple(HALF_KNOWN), "not rehearsed": UNREHEARSED, "all": (NEW, *HALF_KNOWN, *UNREHEARSED)}
 """Mean of tasks -> the tasks."""
 FIRST_ARMS = (FROZEN, PROMPTED, NARROW, PLAN, CHAT, UNIFORM)
 """Arms of the primary question, made of every seed before any other arm is."""
@@ -147,6 +147,7 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
         found[name] = {
             reading: _rounded([mean_success(row, tasks) for _, row in rows]) for reading, tasks in readings.items()
         }
+        found[name]["rehearsed, no task above its start"] = _rounded([_capped(arms, name) for arms in whole.values()])
         for reading, tasks in ({NEW: (NEW,)} | GROUPS).items():
             less = [mean_success(plan, tasks) - mean_success(row, tasks) for plan, row in rows]
             found[name][f"{reading}, plan less this"] = _rounded(less)
@@ -167,6 +168,12 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
 
 def _kept(row: Mapping[str, Any]) -> float:
     return mean_success(row, tuple(HALF_KNOWN))
+
+
+def _capped(arms: Mapping[str, Mapping[str, Any]], name: str) -> float:
+    """Percent of the start that is left where gains of one task do not hide losses of another."""
+    kept = sum(min(success(arms[name], task), success(arms[FROZEN], task)) for task in HALF_KNOWN)
+    return 100 * kept / sum(success(arms[FROZEN], task) for task in HALF_KNOWN)
 
 
 def _share_kept(arms: Mapping[str, Mapping[str, Any]]) -> float:

@@ -1,0 +1,118 @@
+"""Order of worked solutions: values that only a later step makes, and mentions of steps that are not there.
+
+Left out on purpose: whether a step follows from the ones before; values written as words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from mixwright.audit.equations import Equation
+
+CONSTANTS = frozenset(map(Fraction, (*range(13), 15, 20, 24, 25, 30, 48, 50, 52, 60, 90, 100, 180, 360, 365, 1000)))
+"""Values that a step may use from nowhere; chance makes them again later, too."""
+LATEST_NUMBER = 40
+_NUMBERS = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w])\d*\.?\d+")
+_KINDS = r"step|equation|eq\.?|case|part|line"
+_MENTION = re.compile(
+    rf"\b(?P<kind>{_KINDS})s?\s*(?P<bracket>\(|#)?\s*(?P<number>\d{{1,2}})\b(?P<after>\)?\s*[:.)]?)", re.IGNORECASE
+)
+_ITEM = re.compile(r"^[ \t]*(?:[-*]\s+)?\(?(\d{1,2})[.):]\s", re.MULTILINE)
+_LABEL = re.compile(r"=[^()=\n]{1,40}(?<!equation )\((\d{1,2})\)[.,]?[ \t]*$|\\tag\{(\d{1,2})\}", re.MULTILINE)
+_AHEAD = re.compile(r"\b(?:will|next|later|below|then go|proceed|see)\b[^.\n]{0,30}$", re.IGNORECASE)
+_SAME = {"eq": "equation", "eq.": "equation"}
+
+
+class WrongMention(NamedTuple):
+    """A mention of a step that is not there, or comes later."""
+
+    text: str
+    """As it stands there."""
+    span: tuple[int, int]
+    """Characters from its begin to its end."""
+
+
+def values_used_too_early(prompt: str, completion: str, equations: Sequence[Equation]) -> list[tuple[int, int]]:
+    """(step, later step) by index: the first uses a number that nothing before it holds and that the later one makes.
+
+    Examples:
+        >>> from mixwright.audit.equations import read_equations
+        >>> text = "68 - 18 = 50. 34 * 2 = 68."
+        >>> values_used_too_early("34 boxes hold 2 each, 18 break.", text, read_equations(text))
+        [(0, 1)]
+    """
+    made_by: dict[Fraction, int] = {}
+    for index, equation in enumerate(equations):
+        made_by[equation.stated] = index  # the last one that makes it
+    known, found = read_numbers(prompt), []
+    at = 0
+    for index, equation in enumerate(equations):
+        known |= read_numbers(completion[at : equation.span[0]])
+        at = equation.span[0]
+        for value in equation.operands:
+            later = made_by.get(value, -1)
+            if later > index and value not in CONSTANTS and not _is_known(value, known):
+                found.append((index, later))
+        known |= {equation.stated, *equation.operands}
+    return found
+
+
+def read_numbers(text: str) -> set[Fraction]:
+    """All numbers of a text; a percentage as its share, too."""
+    found = set[Fraction]()
+    for match in _NUMBERS.finditer(text):
+        value = Fraction(match[0].replace(",", "") if match[0][0] != "." else f"0{match[0]}")
+        found.add(value)
+        if text[match.end() : match.end() + 2].lstrip().startswith("%"):
+            found.add(value / 100)
+    return found
+
+
+def _is_known(value: Fraction, known: Collection[Fraction]) -> bool:
+    return value in known or -value in known
+
+
+def wrong_mentions(prompt: str, completion: str) -> tuple[int, list[WrongMention]]:
+    """Mentions of numbered steps, equations or cases, and those of which nothing before has that number.
+
+    Where nothing is numbered, a step is a line, and only numbers beyond the lines are wrong.
+
+    Examples:
+        >>> wrong_mentions("", "Step 1: 3 + 4 = 7. Step 2: from step 5, 7 * 2 = 14.")[1][0].text
+        'step 5'
+    """
+    defined: dict[tuple[str, int], int] = {}
+    mentions: list[tuple[str, int, re.Match[str]]] = []
+    for match in _MENTION.finditer(completion):
+        kind, number = match["kind"].lower(), int(match["number"])
+        kind = _SAME.get(kind, kind)
+        line = completion[completion.rfind("\n", 0, match.start()) + 1 : match.start()]
+        begins = not line.strip(" \t#*->_") or re.search(r"[.;!?:]\s*[*_]*$", line)
+        if begins and re.search(r"[:.)]", match["after"]) and match["after"].strip() != ")" * bool(match["bracket"]):
+            defined.setdefault((kind, number), match.start())
+        else:
+            mentions.append((kind, number, match))
+    items = {int(match[1]): match.start() for match in reversed(list(_ITEM.finditer(completion)))}
+    labels = {int(match[1] or match[2]): match.start() for match in reversed(list(_LABEL.finditer(completion)))}
+    lines = 1 + max(completion.strip().count("\n"), len(re.findall(r"[.;]\s", completion.strip())))
+    wrong, counted = [], 0
+    lower = prompt.lower()
+    for kind, number, match in mentions:
+        if number > LATEST_NUMBER or f"{kind} {number}" in lower:
+            continue
+        counted += 1
+        own = {own_number: start for (own_kind, own_number), start in defined.items() if own_kind == kind}
+        own = (
+            own or (labels if kind == "equation" else {}) or (items if kind in ("step", "part", "line", "equation") else {})
+        )
+        if not own:
+            is_wrong = number > lines if kind in ("step", "line") else True
+        else:
+            is_wrong = own.get(number, len(completion)) > match.start()
+            is_wrong = is_wrong and not (number in own and _AHEAD.search(completion[: match.start()]))
+        if is_wrong:
+            wrong.append(WrongMention(match[0].rstrip(" :.)"), (match.start(), match.end())))
+    return counted, wrong
