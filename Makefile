@@ -3,7 +3,7 @@
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them     (GYM=1: also those of Reasoning Gym, which takes a C compiler)
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
-#   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about 20 minutes)
+#   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about half an hour)
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make docs     the site of guides, reference and evidence, in build/site

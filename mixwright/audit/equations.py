@@ -30,6 +30,34 @@ _AFTER = re.compile(
 )
 """What follows a stated number that is then no plain result: residues, remainders, times, letters, scales."""
 _STATED = re.compile(rf"\s*(?:about |approximately |~)?\s*(-?\s?[$\u20ac\u00a3]?-?)({_NUMBER}|\.\d+)(\s?%)?")
+_MEASURES = frozenset(
+    [
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "year",
+        "inch",
+        "inche",
+        "foot",
+        "feet",
+        "yard",
+        "mile",
+        "mm",
+        "cm",
+        "km",
+        "meter",
+        "gram",
+        "kg",
+        "pound",
+        "ounce",
+        "cent",
+        "dollar",
+    ]
+)
+_FRACTION, _WORD = re.compile(r"\d{1,3}/\d{1,3}(?:\s?[a-z]+)?"), re.compile(r"[a-zA-Z]{2,}")
 _LINE_BEGIN = re.compile(r"[ \t]*(?:[-*>\u2022]+[ \t]+)?(?:\(?\d{1,2}[.):][ \t]+)?")
 """Marks and numbers of lists."""
 _SCALES = frozenset(("hundred", "thousand", "million", "billion", "dozen", "mod"))
@@ -111,14 +139,24 @@ def _equation_at(text: str, place: int) -> Equation | None:
     decimals = len(digits.partition(".")[2])
     if _AFTER.match(text, end):
         return None
-    further = re.match(r"\s*[-+*/x]\s*[-$(]*\d", text[end : end + 8])
+    further = re.match(r"\s*[-+*/x]\s*[-$(.]*\d", text[end : end + 8])
     if further and not _is_close(true, stated, decimals):
         return None  # the right side is an expression
     readings = [stated, stated / 100] if percent else [stated]
     if not money and re.search(r"[$\u20ac\u00a3]", sign):
         readings.append(stated * 100)  # cents
     is_right = any(_is_close(true, one, decimals + 2 * (one != stated and one < stated)) for one in readings)
+    if not is_right and _has_another_meaning(text[begin:place], operation):
+        return None
     return Equation(operation, operands, true, stated, is_right, " ".join(text[begin:end].split()), (begin, end))
+
+
+def _has_another_meaning(left: str, operation: str) -> bool:
+    """A bare fraction, of which the whole may stand before it, or a sum of two measures."""
+    if operation == "divide" and _FRACTION.fullmatch(left.strip()):
+        return True
+    measures = {word.lower().rstrip("s") for word in _WORD.findall(left)} & _MEASURES
+    return operation in ("plus", "minus") and len(measures) > 1
 
 
 def _is_close(true: Fraction, stated: Fraction, decimals: int) -> bool:

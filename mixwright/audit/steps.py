@@ -16,14 +16,14 @@ CONSTANTS = frozenset(map(Fraction, (*range(13), 15, 20, 24, 25, 30, 48, 50, 52,
 """Values that a step may use from nowhere; chance makes them again later, too."""
 LATEST_NUMBER = 40
 _NUMBERS = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w])\d*\.?\d+")
-_KINDS = r"step|equation|eq\.?|case|part|line"
+_KINDS = r"step|equation|eq\.|case|part|line"
 _MENTION = re.compile(
     rf"\b(?P<kind>{_KINDS})s?\s*(?P<bracket>\(|#)?\s*(?P<number>\d{{1,2}})\b(?P<after>\)?\s*[:.)]?)", re.IGNORECASE
 )
 _ITEM = re.compile(r"^[ \t]*(?:[-*]\s+)?\(?(\d{1,2})[.):]\s", re.MULTILINE)
 _LABEL = re.compile(r"=[^()=\n]{1,40}(?<!equation )\((\d{1,2})\)[.,]?[ \t]*$|\\tag\{(\d{1,2})\}", re.MULTILINE)
 _AHEAD = re.compile(r"\b(?:will|next|later|below|then go|proceed|see)\b[^.\n]{0,30}$", re.IGNORECASE)
-_SAME = {"eq": "equation", "eq.": "equation"}
+_SAME = {"eq.": "equation"}
 
 
 class WrongMention(NamedTuple):
