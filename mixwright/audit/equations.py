@@ -31,32 +31,9 @@ _AFTER = re.compile(
 """What follows a stated number that is then no plain result: residues, remainders, times, letters, scales."""
 _STATED = re.compile(rf"\s*(?:about |approximately |~)?\s*(-?\s?[$\u20ac\u00a3]?-?)({_NUMBER}|\.\d+)(\s?%)?")
 _MEASURES = frozenset(
-    [
-        "second",
-        "minute",
-        "hour",
-        "day",
-        "week",
-        "month",
-        "year",
-        "inch",
-        "inche",
-        "foot",
-        "feet",
-        "yard",
-        "mile",
-        "mm",
-        "cm",
-        "km",
-        "meter",
-        "gram",
-        "kg",
-        "pound",
-        "ounce",
-        "cent",
-        "dollar",
-    ]
-)
+    "second|minute|hour|day|week|month|year|inch|inche|foot|feet|yard|mile|mm|cm|km|meter|gram|kg|pound|ounce|cent|dollar"
+    .split("|")
+)  # fmt: skip
 _FRACTION, _WORD = re.compile(r"\d{1,3}/\d{1,3}(?:\s?[a-z]+)?"), re.compile(r"[a-zA-Z]{2,}")
 _LINE_BEGIN = re.compile(r"[ \t]*(?:[-*>\u2022]+[ \t]+)?(?:\(?\d{1,2}[.):][ \t]+)?")
 """Marks and numbers of lists."""
@@ -205,18 +182,18 @@ def _left_side(text: str, start: int, end: int) -> tuple[int, Fraction, tuple[Fr
             tokens = [*tokens, (where, "*", None, False)] if is_share else []
         else:
             tokens = [*tokens, (where, {"x": "*", "X": "*"}.get(found["sign"], found["sign"]), None, False)]
-    return _longest(text, tokens)
+    return _longest(text, tokens, start)
 
 
 def _longest(
-    text: str, tokens: Sequence[tuple[int, str, Fraction | None, bool]]
+    text: str, tokens: Sequence[tuple[int, str, Fraction | None, bool]], begin: int
 ) -> tuple[int, Fraction, tuple[Fraction, ...], str, bool] | None:
     """The longest end of the tokens that is an expression with a sign, with nothing before it that belongs to it."""
     for first in range(len(tokens)):
         part, start = tokens[first:], tokens[first][0]
         if part[0][1] in "*/)+" or (first and tokens[first - 1][1] in "+-*/("):
             continue
-        before = text[:start].rstrip()[-1:]
+        before = text[begin:start].rstrip()[-1:]
         if before and before in "^*/+-),." and not (before in ".,)" and text[start - 1].isspace()):
             continue
         value = _Parser(part).value()

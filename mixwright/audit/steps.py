@@ -22,7 +22,7 @@ _MENTION = re.compile(
 )
 _ITEM = re.compile(r"^[ \t]*(?:[-*]\s+)?\(?(\d{1,2})[.):]\s", re.MULTILINE)
 _LABEL = re.compile(r"=[^()=\n]{1,40}(?<!equation )\((\d{1,2})\)[.,]?[ \t]*$|\\tag\{(\d{1,2})\}", re.MULTILINE)
-_AHEAD = re.compile(r"\b(?:will|next|later|below|then go|proceed|see)\b[^.\n]{0,30}$", re.IGNORECASE)
+_AHEAD = re.compile(r"\b(?:will|next|later|below|go on|go to|continue|proceed|see)\b[^.\n]{0,30}$", re.IGNORECASE)
 _SAME = {"eq.": "equation"}
 
 
