@@ -5,7 +5,7 @@ import tarfile
 import pytest
 from packaging.version import Version
 
-from mixwright_lab.studies import gpu, pack_gpu
+from mixwright_lab.studies import gpu, gpu_pieces, pack_gpu
 from mixwright_lab.studies.gpu_pieces import ARMS, CANARIES, NONE, OFF, ON, PIECES, piece
 from mixwright_lab.studies.jobs import read_rows
 
@@ -137,3 +137,13 @@ def test_the_list_of_a_machine_is_read_and_other_lines_are_left_out(tmp_path):
     path = tmp_path / "have.txt"
     path.write_text("PyYAML==6.0.3\n-e /somewhere\nhuggingface_hub==1.33.0\nwheel @ file:///x\n")
     assert pack_gpu.installed(path) == {"pyyaml": Version("6.0.3"), "huggingface-hub": Version("1.33.0")}
+
+
+def test_the_arm_with_checkpointing_has_it_and_the_others_have_not(tmp_path):
+    """By whichever name transformers has for it."""
+    learner = gpu_pieces.load("")
+    made = {
+        arm: gpu_pieces.trainer(learner, "sft", arm, gpu_pieces.TINY, 1, 0, tmp_path / str(place))
+        for place, arm in enumerate((OFF, ON, "on, checkpointing"))
+    }
+    assert [trainer.args.gradient_checkpointing for trainer in made.values()] == [False, False, True]

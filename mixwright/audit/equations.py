@@ -30,10 +30,10 @@ _AFTER = re.compile(
 )
 """What follows a stated number that is then no plain result: residues, remainders, times, letters, scales."""
 _STATED = re.compile(rf"\s*(?:about |approximately |~)?\s*(-?\s?[$\u20ac\u00a3]?-?)({_NUMBER}|\.\d+)(\s?%)?")
-_MEASURES = frozenset(
-    "second|minute|hour|day|week|month|year|inch|inche|foot|feet|yard|mile|mm|cm|km|meter|gram|kg|pound|ounce|cent|dollar"
-    .split("|")
-)  # fmt: skip
+_MEASURES = {
+    *("second", "minute", "hour", "day", "week", "month", "year", "inch", "inche", "foot", "feet", "yard", "mile"),
+    *("mm", "cm", "km", "meter", "gram", "kg", "pound", "ounce", "cent", "dollar"),
+}
 _FRACTION, _WORD = re.compile(r"\d{1,3}/\d{1,3}(?:\s?[a-z]+)?"), re.compile(r"[a-zA-Z]{2,}")
 _LINE_BEGIN = re.compile(r"[ \t]*(?:[-*>\u2022]+[ \t]+)?(?:\(?\d{1,2}[.):][ \t]+)?")
 """Marks and numbers of lists."""

@@ -59,7 +59,7 @@ ARMS: dict[str, dict[str, Any]] = {
     ON: {},
     CANARIES: {},
     "on, bf16": {"bf16": True},
-    "on, checkpointing": {"gradient_checkpointing": True},
+    "on, checkpointing": {"checkpointing": True},
     "on, vLLM": {"use_vllm": True, "vllm_mode": "colocate", "vllm_gpu_memory_utilization": 0.3},
 }
 """Run of one trainer -> its settings beside those of all."""
@@ -128,7 +128,11 @@ def trainer(
         settings |= {"per_device_train_batch_size": size.prompts * GROUP, "num_generations": GROUP}
         settings |= {"max_completion_length": size.tokens}
     given: dict[str, Any] = {"train_dataset": dataset, "processing_class": learner.tokenizer}
-    given["args"] = config(**(settings | float32_settings(learner.device) | ARMS[arm]))
+    settings |= float32_settings(learner.device)
+    own = dict(ARMS[arm])
+    if own.pop("checkpointing", False):  # its name depends on the version of transformers
+        own |= {name: True for name in settings if name.endswith("checkpointing")}
+    given["args"] = config(**(settings | own))
     model = copy.deepcopy(learner.model)
     if lora:
         model = LoRA(rank=16).wrap(model)
