@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mixwright.audit.checks import traces
 from mixwright.audit.checks.traces import Traces, rules_of
-from mixwright.audit.equations import read_equations
-from mixwright.audit.steps import values_used_too_early, wrong_mentions
+from mixwright.audit.equations import MAX_EQUATIONS, read_equations
+from mixwright.audit.steps import MAX_MENTIONS, values_used_too_early, wrong_mentions
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 
@@ -180,3 +182,41 @@ def test_solutions_out_of_order_are_told() -> None:
         texts.append(" ".join(steps[::-1] if number % 5 == 0 else steps))
     (told,) = _warnings(texts)
     assert told.startswith("20 of 100 solutions use a value before the step that makes it") or told.startswith("19 of 100")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thus \\frac{81}{3} \\times 2 = 55 holds.",
+        "So 48/2 = <<48/2=25>>25 clips.",
+        "Then 12 \u2212 5 = 8, as 50\\% \\cdot 8 = 4.",
+    ],
+)
+def test_places_are_those_of_the_text_as_it_stands(text: str) -> None:
+    """What stands between them has the digits of the equation, in their order."""
+    wrong = [one for one in read_equations(text) if not one.is_right]
+    assert len(wrong) == 1
+    begin, end = wrong[0].span
+    assert re.findall(r"\d+", text[begin:end]) == re.findall(r"\d+", wrong[0].text)
+
+
+def test_hostile_texts_end_soon() -> None:
+    """Many signs, brackets, digits and mentions; none of it is an equation that is kept more than so often."""
+    for text in (
+        "= 1 " * 9000,
+        "1 + " * 9000 + "= 2",
+        "(" * 9000 + "1 + 1 = 2",
+        "9" * 30_000 + " + 1 = 3",
+        "1 + 1 = 3. " * 9000,
+    ):
+        assert len(read_equations(text)) <= MAX_EQUATIONS
+    counted, wrong = wrong_mentions("", "as step 3 says " * 9000)
+    assert counted <= MAX_MENTIONS
+    assert len(wrong) <= counted
+
+
+def test_wrong_equations_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further equations of that operation are left out of both counts."""
+    monkeypatch.setattr(traces, "MAX_WRONG_KEPT", 30)
+    (one,) = _check([f"{n} + 20 = {n + 21}." for n in range(13, 99)])
+    assert (one.count, one.total) == (30, 30)

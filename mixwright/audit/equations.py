@@ -79,12 +79,12 @@ def read_equations(text: str) -> list[Equation]:
 
 
 def _plain(text: str) -> str:
-    """The text with LaTeX's and other signs as plain ones; calculator marks as equations of their own."""
+    """The text with LaTeX's and other signs as plain ones, and calculator marks as equations; places stay where they are."""
     text = text.translate(_SIGNS)
     if "\\" in text:
         for pattern, plain in _LATEX:
-            text = re.sub(pattern, plain, text)
-    return _CALCULATOR.sub(r" \1 ; ", text) if "<<" in text else text
+            text = re.sub(pattern, lambda match, plain=plain: match.expand(plain).rjust(len(match[0])), text)
+    return _CALCULATOR.sub(r"  \1 ;", text) if "<<" in text else text
 
 
 def _scan(text: str) -> Iterator[Equation]:
@@ -123,14 +123,14 @@ def _equation_at(text: str, place: int) -> Equation | None:
     if not money and re.search(r"[$\u20ac\u00a3]", sign):
         readings.append(stated * 100)  # cents
     is_right = any(_is_close(true, one, decimals + 2 * (one != stated and one < stated)) for one in readings)
-    if not is_right and _has_another_meaning(text[begin:place], operation):
+    if not is_right and _has_another_meaning(text[begin:place], operation, operands):
         return None
     return Equation(operation, operands, true, stated, is_right, " ".join(text[begin:end].split()), (begin, end))
 
 
-def _has_another_meaning(left: str, operation: str) -> bool:
-    """A bare fraction, of which the whole may stand before it, or a sum of two measures."""
-    if operation == "divide" and _FRACTION.fullmatch(left.strip()):
+def _has_another_meaning(left: str, operation: str, operands: Sequence[Fraction]) -> bool:
+    """A bare fraction below 1, of which the whole may stand before it, or a sum of two measures."""
+    if operation == "divide" and operands[0] < operands[1] and _FRACTION.fullmatch(left.strip()):
         return True
     measures = {word.lower().rstrip("s") for word in _WORD.findall(left)} & _MEASURES
     return operation in ("plus", "minus") and len(measures) > 1

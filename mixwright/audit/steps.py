@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import NamedTuple
 
-from mixwright.audit.equations import Equation
+from mixwright.audit.equations import MAX_CHARACTERS, Equation
 
 CONSTANTS = frozenset(map(Fraction, (*range(13), 15, 20, 24, 25, 30, 48, 50, 52, 60, 90, 100, 180, 360, 365, 1000)))
 """Values that a step may use from nowhere; chance makes them again later, too."""
 LATEST_NUMBER = 40
+MAX_MENTIONS = 200
+"""Of one solution that are looked at; and its first `MAX_CHARACTERS`."""
 _NUMBERS = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w])\d*\.?\d+")
 _KINDS = r"step|equation|eq\.|case|part|line"
 _MENTION = re.compile(
@@ -84,9 +87,10 @@ def wrong_mentions(prompt: str, completion: str) -> tuple[int, list[WrongMention
         >>> wrong_mentions("", "Step 1: 3 + 4 = 7. Step 2: from step 5, 7 * 2 = 14.")[1][0].text
         'step 5'
     """
+    completion = completion[:MAX_CHARACTERS]
     defined: dict[tuple[str, int], int] = {}
     mentions: list[tuple[str, int, re.Match[str]]] = []
-    for match in _MENTION.finditer(completion):
+    for match in islice(_MENTION.finditer(completion), MAX_MENTIONS):
         kind, number = match["kind"].lower(), int(match["number"])
         kind = _SAME.get(kind, kind)
         line = completion[completion.rfind("\n", 0, match.start()) + 1 : match.start()]
@@ -112,7 +116,8 @@ def wrong_mentions(prompt: str, completion: str) -> tuple[int, list[WrongMention
             is_wrong = number > lines if kind in ("step", "line") else True
         else:
             is_wrong = own.get(number, len(completion)) > match.start()
-            is_wrong = is_wrong and not (number in own and _AHEAD.search(completion[: match.start()]))
+            before = completion[max(0, match.start() - 80) : match.start()]
+            is_wrong = is_wrong and not (number in own and _AHEAD.search(before))
         if is_wrong:
             wrong.append(WrongMention(match[0].rstrip(" :.)"), (match.start(), match.end())))
     return counted, wrong

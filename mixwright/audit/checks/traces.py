@@ -38,6 +38,8 @@ MIN_SAME_FACT, LEAST_SAME_FACT = 5, 0.6
 """Solutions in which one fact has the same wrong value, and their share of those with the fact, from which on it warns."""
 MOST_SLIPS, MOST_DISORDER, MOST_MENTIONS = 0.03, 0.03, 0.03
 """Shares of wrong equations, of solutions out of order, and of solutions with a wrong mention, above which it warns."""
+MAX_WRONG_KEPT, MAX_FACTS_KEPT = 50_000, 200_000
+"""Wrong equations of a task and operation, after which its further equations are left out; different facts of a task."""
 NULL = "slips at random: at most a quarter of them follow one rule"
 
 
@@ -53,16 +55,20 @@ class Solutions:
     """Operation and operands -> stated values, once for each solution."""
     with_steps: int = 0
     """Solutions with at least two equations."""
-    disordered: list[dict[str, Any]] = field(default_factory=list)
+    disordered_count: int = 0
     """Those in which a step uses what only a later one makes."""
+    disordered: list[dict[str, Any]] = field(default_factory=list)
+    """The first of them."""
     by_chance: int = 0
     """Those of which the same is true of another solution's values in place of the later ones."""
     last_values: frozenset[Fraction] = frozenset()
     """Values of the solution before."""
     mentioning: int = 0
     """Solutions that mention a numbered step."""
-    wrongly: list[dict[str, Any]] = field(default_factory=list)
+    wrongly_count: int = 0
     """Those that mention one that is not there."""
+    wrongly: list[dict[str, Any]] = field(default_factory=list)
+    """The first of them."""
 
 
 class Traces(Check):
@@ -89,16 +95,24 @@ class Traces(Check):
 def _add(solutions: Solutions, place: dict[str, Any], prompt: str, completion: str) -> None:
     equations = read_equations(completion)
     for one in equations:
+        if len(solutions.wrong[one.operation]) == MAX_WRONG_KEPT:
+            continue
         solutions.equations[one.operation] += 1
-        solutions.facts[_fact(one)][one.stated] += 1
         if not one.is_right:
             solutions.wrong[one.operation].append((one, place))
+        fact = _fact(one)
+        if fact in solutions.facts or len(solutions.facts) < MAX_FACTS_KEPT:
+            solutions.facts[fact][one.stated] += 1
     if len(equations) > 1:
         solutions.with_steps += 1
         early = values_used_too_early(prompt, completion, equations)
         if early:
+            solutions.disordered_count += 1
             first, later = (equations[index] for index in early[0])
-            solutions.disordered.append(place | {"equation": first.text, "made by": later.text, "span": list(first.span)})
+            if len(solutions.disordered) < max_pairs_listed():
+                solutions.disordered.append(
+                    place | {"equation": first.text, "made by": later.text, "span": list(first.span)}
+                )
         before = read_numbers(prompt) | read_numbers(completion)
         operands = {value for one in equations[:-1] for value in one.operands} - before
         solutions.by_chance += bool(operands & solutions.last_values)
@@ -107,7 +121,9 @@ def _add(solutions: Solutions, place: dict[str, Any], prompt: str, completion: s
     if mentions:
         solutions.mentioning += 1
         if wrong:
-            solutions.wrongly.append(place | {"mention": wrong[0].text, "span": list(wrong[0].span)})
+            solutions.wrongly_count += 1
+            if len(solutions.wrongly) < max_pairs_listed():
+                solutions.wrongly.append(place | {"mention": wrong[0].text, "span": list(wrong[0].span)})
 
 
 def _fact(one: Equation) -> tuple[str, tuple[Fraction, ...]]:
@@ -256,14 +272,14 @@ def _observe_facts(
 def _observe_order(task: str, solutions: Solutions) -> list[Observation]:
     """Solutions that use what only a later step makes, and that mention steps which are not there."""
     found = []
-    count, total = len(solutions.disordered), solutions.with_steps
+    count, total = solutions.disordered_count, solutions.with_steps
     if count >= MIN_ROWS and wilson(count, total)[0] > MOST_DISORDER + solutions.by_chance / total:
         text = f"{count} of {total} solutions use a value before the step that makes it, as in "
         text += f"{solutions.disordered[0]['equation']!r}. Steps out of order teach no step.{note_unlisted(count)}"
         null = f"values of another solution in their place: {solutions.by_chance} of {total}"
         remedy = "Restore the order of these rows or drop them (--out lists them)."
         found.append(_warning(task, count, total, text, remedy, solutions.disordered, null))
-    count, total = len(solutions.wrongly), solutions.mentioning
+    count, total = solutions.wrongly_count, solutions.mentioning
     if count >= MIN_ROWS and wilson(count, total)[0] > MOST_MENTIONS:
         text = f"{count} of {total} solutions that mention a numbered step refer to one that is not there or comes later, "
         text += f"such as {solutions.wrongly[0]['mention']!r}.{note_unlisted(count)}"
