@@ -1,8 +1,9 @@
 """Study of the check `traces`: planted faults of worked solutions are to be found, and sound solutions left alone.
 
 The generator (`trace_corpora.py`) was written by somebody who had not read the check. Corpora of seeds 1 to 40 were used
-while the check was written; a run of seeds from 50,001 on was ended, unread, when public solutions showed two faults of the
-parser, and the study has later ones. A planted fault is found where a warning of the planted task names
+while the check was written. A run of seeds from 50,001 on was ended, unread, when public solutions showed two faults of the
+parser. One of seeds from 60,001 on reached all goals (100 of 100, 99 of 100, 199 of 199, 0 of 200); improper fractions are
+read since, and the study has later seeds. A planted fault is found where a warning of the planted task names
 it. Precision is the share of corpora with a warning in which the fault is found and nothing else is warned about.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe faults and of at least .8 for mild ones
@@ -24,7 +25,7 @@ from mixwright_lab.studies.planted import PlantedJob, jobs_of, result_of, row_of
 from mixwright_lab.studies.report import Result, run
 from mixwright_lab.studies.trace_corpora import KINDS, make_traces
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 60_001, 20, 200
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 70_001, 20, 200
 LEAST_MILD = 0.8
 NAMED_BY = {
     "systematic": "one rule explains",
