@@ -102,42 +102,42 @@ def written(page: str) -> str:
 
 
 def draw() -> None:
-    """Left: what SFT taught and what it left. Right: each arm of GRPO less all rows alike."""
+    """Above: what SFT taught and what it above. Below: each arm of GRPO less all rows alike."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
     from PIL import Image
 
-    figure = Figure(figsize=(11, 4.6), dpi=110, layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(6.8, 8.2), dpi=130, layout="constrained")  # readable on a telephone
+    above, below = figure.subplots(2, 1)
     found = figures("real_sft")
     colours = {PLAN: OURS, UNIFORM: NULL, NARROW: NULL}
     for arm, name in SFT_ARMS.items():
         new, kept = found[arm][real_sft.NEW], found[arm]["rehearsed"]
         errors = [[[one["value"] - one["low"]], [one["high"] - one["value"]]] for one in (new, kept)]
-        left.errorbar(
+        above.errorbar(
             new["value"], kept["value"], xerr=errors[0], yerr=errors[1], fmt="o", color=colours.get(arm, OTHER), capsize=2
         )
         place = {FROZEN: (4, 40), NARROW: (22, 3), UNIFORM: (36, 17), CHAT: (4, 27), PLAN: (32, 44)}[arm]
         line = {"arrowstyle": "-", "color": OTHER, "linewidth": 0.6}
-        left.annotate(name, (new["value"], kept["value"]), place, fontsize=10, arrowprops=line)
-    left.set(xlim=(-5, 105), ylim=(-3, 50), xlabel="new task, % right", ylabel="four old tasks, % right")
-    left.set_title("SFT: what was learnt, and what was kept")
+        above.annotate(name, (new["value"], kept["value"]), place, fontsize=11, arrowprops=line)
+    above.set(xlim=(-5, 105), ylim=(-3, 50), xlabel="new task, % right", ylabel="four old tasks, % right")
+    above.set_title("SFT: what was learnt, and what was kept")
     found = figures("real_grpo")
     for place, arm in enumerate([*GRPO_ARMS][2:]):
         for offset, group, colour in ((0.15, "all", OURS), (-0.15, "rare", OTHER)):
             one = found[arm][f"greedy, {group}, less uniform"]
             spread = [[one["value"] - one["low"]], [one["high"] - one["value"]]]
             label = {"all": "all six tasks", "rare": "the rare task"}[group] if place == 0 else None
-            right.errorbar(one["value"], -place + offset, xerr=spread, fmt="o", color=colour, capsize=2, label=label)
+            below.errorbar(one["value"], -place + offset, xerr=spread, fmt="o", color=colour, capsize=2, label=label)
     names = [f"{name}\n({found[arm]['seeds']} seeds)" for arm, name in [*GRPO_ARMS.items()][2:]]
-    right.set_yticks([0, -1, -2], names)
-    right.axvline(0, color="black", linewidth=0.8)
-    right.set_xlabel("points more than with all rows alike")
-    right.set_title("GRPO: against all rows alike")
-    right.legend(loc="lower right", frameon=False)
-    for axes in (left, right):
+    below.set_yticks([0, -1, -2], names)
+    below.axvline(0, color="black", linewidth=0.8)
+    below.set_xlabel("points more than with all rows alike")
+    below.set_title("GRPO: against all rows alike")
+    below.legend(loc="lower right", frameon=False)
+    for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(PICTURE)
     with Image.open(PICTURE) as drawn:  # few colours: a third of the bytes
