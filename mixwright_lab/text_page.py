@@ -52,7 +52,15 @@ def controllers(page: str, cards: Sequence[Card]) -> str:
 
 def replaced(page: str, name: str, made: str) -> str:
     """The page with that part made anew."""
-    begin, end = marks(name)
+    return replace_between(page, *marks(name), made)
+
+
+def replace_between(page: str, begin: str, end: str, made: str) -> str:
+    """The page with what stands between two markers made anew.
+
+    Raises:
+        InputError: they are not there once each, in that order.
+    """
     if (page.count(begin), page.count(end)) != (1, 1) or page.index(end) < page.index(begin):
         raise InputError(f"{begin} and then {end}, once each", "another page", "Put the markers back; nothing was written.")
     before, _, rest = page.partition(begin)

@@ -9,6 +9,7 @@ import pytest
 from project_files import ROOT
 
 from mixwright.catalog import listing
+from mixwright.errors import InputError
 from mixwright_lab.studies import levers
 
 PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
@@ -84,5 +85,5 @@ def test_the_picture_is_there():
 @pytest.mark.parametrize("fault", [levers.END, levers.BEGIN, levers.TASKS_END])
 def test_a_page_without_its_markers_is_left_alone(fault: str) -> None:
     for broken in (PAGE.replace(fault, ""), PAGE + fault):
-        with pytest.raises(SystemExit, match="nothing was written"):
+        with pytest.raises(InputError, match="nothing was written"):
             levers.written(broken)

@@ -3,6 +3,7 @@
 import pytest
 from project_files import ROOT
 
+from mixwright.errors import InputError
 from mixwright_lab.studies import real_page
 
 
@@ -13,7 +14,7 @@ def test_the_tables_are_those_of_the_results(name: str) -> None:
 
 
 def test_a_page_without_the_marks_is_refused() -> None:
-    with pytest.raises(SystemExit, match="nothing was written"):
+    with pytest.raises(InputError, match="nothing was written"):
         real_page.written("# A page\n")
 
 

@@ -59,3 +59,14 @@ def test_rows_and_items_of_grpo_share_no_prompt(tmp_path: Path, monkeypatch: pyt
     assert {row["task"] for row in train} == {row["task"] for row in test} == set(real_grpo.TASKS)
     assert sum(row["task"] == real_grpo.RARE for row in train) == real_grpo.RARE_ROWS
     assert sum(row["task"] == "past_tenses" for row in train) == 200 - real_grpo.ITEMS
+
+
+def test_a_seed_that_lacks_an_arm_begins_with_its_model_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One seed lacks one arm: its starting model is made, and nothing of the seeds that are whole."""
+    seeds, arms = real_grpo.SEEDS, real_grpo.ARMS
+    rows = [_row(seed, arm) for seed in seeds for arm in arms if (seed, arm) != (seeds[-1], real_grpo.FILTER)]
+    monkeypatch.setattr(real_grpo, "kept_rows", lambda: rows)
+    assert [task.arguments[:2] for task in real_device.grpo_tasks(quick=False)] == [
+        (real_grpo.FROZEN, seeds[-1]),
+        (real_grpo.FILTER, seeds[-1]),
+    ]

@@ -101,8 +101,8 @@ def _scan(text: str) -> Iterator[Equation]:
 def _equation_at(text: str, place: int) -> Equation | None:
     """The equation whose sign stands at `place`, where both sides can be read."""
     start = max(*(text.rfind(mark, 0, place) for mark in "=\n;:!?<>"), text.rfind(". ", 0, place)) + 1
-    if start == 0 or text[start - 1] == "\n":
-        start += len(_LINE_BEGIN.match(text, start)[0])  # type: ignore[index] - it matches nothing, too
+    if (start == 0 or text[start - 1] == "\n") and (mark := _LINE_BEGIN.match(text, start)):
+        start = mark.end()
     left = _left_side(text, max(start, place - 160), place)
     if left is None:
         return None

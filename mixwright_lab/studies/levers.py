@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright_lab.studies.report import RESULTS
+from mixwright_lab.text_page import replace_between
 
 PAGE = Path(__file__).parents[2] / "docs" / "controllers.md"
 BEGIN, END = "<!-- table: `python -m mixwright_lab.studies.levers` writes it -->", "<!-- /table -->"
@@ -200,10 +201,7 @@ def goals() -> str:
 def written(page: str) -> str:
     """The page with the tables of now."""
     for begin, end, made in ((BEGIN, END, table()), (TASKS, TASKS_END, tasks()), (GOALS, GOALS_END, goals())):
-        if (page.count(begin), page.count(end)) != (1, 1) or page.index(end) < page.index(begin):
-            raise SystemExit(f"expected {begin} and then {end} once each on {PAGE.name}; nothing was written")
-        before, _, rest = page.partition(begin)
-        page = f"{before}{begin}\n{made}\n{end}{rest.partition(end)[2]}"
+        page = replace_between(page, begin, end, made)
     return page
 
 

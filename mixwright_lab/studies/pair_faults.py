@@ -25,7 +25,7 @@ from mixwright.corpus import Corpus
 from mixwright.records import Example
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.pair_corpora import KINDS, make_pairs
-from mixwright_lab.studies.planted import PlantedJob, jobs_of, result_of, row_of
+from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 
 FIRST_SEED, SEEDS_PER_KIND, CLEAN = 40_001, 15, 210
@@ -44,9 +44,7 @@ def do_job(job: PlantedJob) -> dict[str, Any]:
         Example(f"i{n}", row["task"], row["prompt"], chosen=row["chosen"], rejected=row["rejected"])
         for n, row in enumerate(made.rows)
     )
-    warnings = [one for one in Preferences().check(corpus) if one.severity == "warning"]
-    own = sum(one.task == made.task and job.kind is not None and NAMED_BY[job.kind] in one.message for one in warnings)
-    return row_of(job, own, [f"{one.task}: {one.message[:120]}" for one in warnings])
+    return judge(job, Preferences(), corpus, made.task, NAMED_BY)
 
 
 def measure(quick: bool) -> Result:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import share_interval
 from mixwright_lab.studies.report import Goal, Result
 
@@ -33,6 +35,21 @@ def row_of(job: PlantedJob, own: int, warnings: Sequence[Any]) -> dict[str, Any]
     """What a check warned of in one corpus, of which `own` warnings name what was planted."""
     row = {"seed": job.seed, "kind": job.kind, "severe": job.severe, "found": own > 0, "other": len(warnings) - own}
     return row | {"warnings": list(warnings)}
+
+
+def judge(job: PlantedJob, check: Check, corpus: Corpus, task: str | None, named_by: Mapping[str, str]) -> dict[str, Any]:
+    """What a check warns of in one corpus; a warning of the planted task names the fault by its words.
+
+    Args:
+        job: the corpus.
+        check: that is studied.
+        corpus: its rows.
+        task: in which the fault is planted, if one is.
+        named_by: planted kind -> words of the warning that names it.
+    """
+    warnings = [one for one in check.check(corpus) if one.severity == "warning"]
+    own = sum(one.task == task and job.kind is not None and named_by[job.kind] in one.message for one in warnings)
+    return row_of(job, own, [f"{one.task}: {one.message[:120]}" for one in warnings])
 
 
 def result_of(rows: Sequence[dict[str, Any]], kinds: Sequence[str], unit: str, least_mild: float) -> Result:

@@ -44,16 +44,19 @@ class Task:
 
 
 def grpo_tasks(quick: bool) -> list[Task]:
-    """Every arm after the model that all arms of its seed begin from."""
+    """Every arm that is left, after the model that all arms of its seed begin from."""
     seeds = real_grpo.QUICK if quick else real_grpo.SEEDS
     known = set() if quick else {(row["seed"], row["arm"]) for row in real_grpo.kept_rows()}
-    firsts = [Task(f"grpo {seed} {real_grpo.FROZEN}", real_grpo.do_arm, (real_grpo.FROZEN, seed, quick)) for seed in seeds]
     others = [
         Task(f"grpo {seed} {arm}", real_grpo.do_arm, (arm, seed, quick), f"grpo {seed} {real_grpo.FROZEN}")
         for seed in seeds
         for arm in real_grpo.ARMS[1:]
         if (seed, arm) not in known
     ]
+    lacking = sorted(
+        {task.arguments[1] for task in others} | {seed for seed in seeds if (seed, real_grpo.FROZEN) not in known}
+    )
+    firsts = [Task(f"grpo {seed} {real_grpo.FROZEN}", real_grpo.do_arm, (real_grpo.FROZEN, seed, quick)) for seed in lacking]
     return [*firsts, *others]
 
 
@@ -79,7 +82,8 @@ def sft_tasks(quick: bool) -> Iterator[list[Task]]:
 
 def mine_tasks(quick: bool) -> list[Task]:
     """Every arm of both worlds."""
-    known = {(row["world"], row["seed"], row["arm"]) for row in ([] if quick else read_rows(real_mine.ROWS_FILE))}
+    rows = [] if quick else read_rows(real_mine.ROWS_FILE)
+    known = {(row["world"], row["seed"], row["arm"]) for row in rows if row["settings"] == real_mine.settings()}
     return [
         Task(f"mine {world} {seed} {arm}", real_mine.do_job, (real_mine.MineJob(world, seed, arm, quick),))
         for seed in (real_mine.QUICK if quick else real_mine.SEEDS)

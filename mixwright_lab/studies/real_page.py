@@ -13,14 +13,30 @@ from pathlib import Path
 from typing import Any
 
 from mixwright_lab.studies import real_grpo, real_sft
-from mixwright_lab.studies.real_models import CHAT, FROZEN, NARROW, PLAN, UNIFORM
+from mixwright_lab.studies.everyday import HALF_KNOWN
+from mixwright_lab.studies.jobs import rows_by_seed
+from mixwright_lab.studies.real_models import (
+    CHAT,
+    EARLY,
+    EQUAL,
+    FROZEN,
+    NARROW,
+    OWN,
+    PENALISED,
+    PLAN,
+    RATES,
+    SCALED,
+    SELF_MADE,
+    UNIFORM,
+)
 from mixwright_lab.studies.report import RESULTS
+from mixwright_lab.text_page import replace_between
 
 ROOT = Path(__file__).parents[2]
 PAGES, PICTURE = (ROOT / "README.md", ROOT / "docs" / "real.md"), ROOT / "docs" / "real.png"
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
-    for name in ("sft", "grpo")
+    for name in ("sft", "grpo", "others")
 }
 SFT_ARMS = {
     FROZEN: "before",
@@ -37,6 +53,15 @@ GRPO_ARMS = {
     real_grpo.PLAN: "Mixwright's plan",
 }
 """Arm -> what the tables call it."""
+OTHER_ARMS = {
+    OWN: "a quarter of the model's own answers",
+    SELF_MADE: "a quarter of prompts and answers that the model made",
+    EQUAL: "equal shares, 80 % old",
+    **{arm: f"new rows alone, adapter x {scale:g}" for arm, scale in SCALED.items()},
+    **{arm: f"new rows alone, stopped after {step} steps" for arm, step in EARLY.items()},
+    **{arm: f"new rows alone, {arm}" for arm in RATES},
+    PENALISED: "new rows alone, a penalty on leaving the start",
+}
 OURS, NULL, OTHER = "#1f5fa8", "#b3541e", "#6b7280"
 Shown = Mapping[str, float]
 
@@ -90,19 +115,34 @@ def grpo_table() -> str:
     return "\n".join(lines)
 
 
+def others_table() -> str:
+    """Markdown: a line per arm that not all seeds have, with the new task and the mean of the old ones of each."""
+    by_seed = rows_by_seed(real_sft.kept_rows())
+    lines = ["| arm | " + " | ".join(f"seed {seed}" for seed in real_sft.GATE_SEEDS) + " |", "|---|---|---|"]
+    for arm, name in OTHER_ARMS.items():
+        rows = [by_seed.get(seed, {}).get(arm) for seed in real_sft.GATE_SEEDS]
+        cells = [
+            f"{real_sft.success(row, real_sft.NEW):.0f}, {real_sft.mean_success(row, tuple(HALF_KNOWN)):.0f}" if row else ""
+            for row in rows
+        ]
+        if any(rows):
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def written(page: str) -> str:
-    """A page with the tables of now."""
-    for name, make in (("sft", sft_table), ("grpo", grpo_table)):
-        begin, end = MARKS[name]
-        if (page.count(begin), page.count(end)) != (1, 1) or page.index(end) < page.index(begin):
-            raise SystemExit(f"expected {begin} and then {end} once each; nothing was written")
-        before, _, rest = page.partition(begin)
-        page = f"{before}{begin}\n{make()}\n{end}{rest.partition(end)[2]}"
-    return page
+    """A page with the tables of now; those of one seed or two stand on docs/real.md alone.
+
+    Raises:
+        InputError: markers that are not there once each.
+    """
+    page = replace_between(page, *MARKS["sft"], sft_table())
+    page = replace_between(page, *MARKS["grpo"], grpo_table())
+    return replace_between(page, *MARKS["others"], others_table()) if MARKS["others"][0] in page else page
 
 
 def draw() -> None:
-    """Above: what SFT taught and what it above. Below: each arm of GRPO less all rows alike."""
+    """Above: what SFT taught and what it left. Below: each arm of GRPO less all rows alike."""
     import matplotlib
 
     matplotlib.use("Agg")

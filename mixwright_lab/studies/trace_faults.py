@@ -21,7 +21,7 @@ from mixwright.audit.checks.traces import Traces
 from mixwright.corpus import Corpus
 from mixwright.records import Example
 from mixwright_lab.studies.jobs import run_in_processes
-from mixwright_lab.studies.planted import PlantedJob, jobs_of, result_of, row_of
+from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 from mixwright_lab.studies.trace_corpora import KINDS, make_traces
 
@@ -43,9 +43,7 @@ def do_job(job: PlantedJob) -> dict[str, Any]:
     corpus = Corpus.from_examples(
         Example(f"i{n}", row["task"], row["prompt"], target=row["completion"]) for n, row in enumerate(made.rows)
     )
-    warnings = [one for one in Traces().check(corpus) if one.severity == "warning"]
-    own = sum(one.task == made.task and job.kind is not None and NAMED_BY[job.kind] in one.message for one in warnings)
-    return row_of(job, own, [f"{one.task}: {one.message[:120]}" for one in warnings])
+    return judge(job, Traces(), corpus, made.task, NAMED_BY)
 
 
 def measure(quick: bool) -> Result:

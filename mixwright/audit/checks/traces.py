@@ -1,7 +1,8 @@
 """Check of worked solutions: wrong values that follow a rule, wrong values at random, and steps in the wrong order.
 
-Source: Li et al. 2025 (arXiv 2502.07374): models learn from solutions with random wrong digits, and not from shuffled ones;
-    that wrong values by a rule do more harm than random ones is our own reading (findings of the laboratory).
+Source: Li et al. 2025 (arXiv 2502.07374): a large model learns from solutions with random wrong digits, and not from
+    shuffled ones. In the finding `traces` of the laboratory tiny models lost 55 points [45, 64] more by one rule than by as
+    many random digits, and more by many random digits than by shuffled steps.
 Unit: equations between numbers in the completions of a task, by operation; solutions, for the order of steps.
 Cost: one pass over training rows with completions; some 20 us per character with equations.
 Blind spot: algebra with letters, words for numbers, code; whether a step follows from the ones before.
@@ -234,7 +235,7 @@ def _observe_rule(
     by_rule = [(one, place) for one, place in wrong if rule in rules_of(one)]
     count, example = len(by_rule), by_rule[0][0].text
     text = f"{operation}: {len(wrong)} of {total} values are wrong, and one rule explains {count} of them ({rule}), as in "
-    text += f"{example!r}. A model learns the rule beside the right one.{note_unlisted(count)}"
+    text += f"{example!r}. A model may learn the rule beside the right one.{note_unlisted(count)}"
     remedy = "Correct or drop these rows (--out lists them with the place in the text)."
     return _warning(task, count, total, text, remedy, _evidence(by_rule))
 
@@ -264,7 +265,7 @@ def _observe_facts(
     examples = {_fact(one): one.text for one, _ in reversed(rows)}
     shown = ", ".join(f"{examples[fact]!r} ({count} of {total})" for fact, _, count, total in facts[:3])
     shown += " and others" if len(facts) > 3 else ""
-    text = f"The same wrong value stands again and again: {shown}. A model learns it.{note_unlisted(len(rows))}"
+    text = f"The same wrong value stands again and again: {shown}. A model may learn it.{note_unlisted(len(rows))}"
     remedy = "Correct these rows (--out lists them with the place in the text)."
     return _warning(task, len(rows), sum(solutions.equations.values()), text, remedy, _evidence(rows))
 
@@ -275,7 +276,7 @@ def _observe_order(task: str, solutions: Solutions) -> list[Observation]:
     count, total = solutions.disordered_count, solutions.with_steps
     if count >= MIN_ROWS and wilson(count, total)[0] > MOST_DISORDER + solutions.by_chance / total:
         text = f"{count} of {total} solutions use a value before the step that makes it, as in "
-        text += f"{solutions.disordered[0]['equation']!r}. Steps out of order teach no step.{note_unlisted(count)}"
+        text += f"{solutions.disordered[0]['equation']!r}.{note_unlisted(count)}"
         null = f"values of another solution in their place: {solutions.by_chance} of {total}"
         remedy = "Restore the order of these rows or drop them (--out lists them)."
         found.append(_warning(task, count, total, text, remedy, solutions.disordered, null))
