@@ -343,6 +343,7 @@ def test_the_stage_runs_every_check_errors_first() -> None:
         run_audit(Corpus.from_examples(rows), ["contaminaton"])
 
 
+@pytest.mark.slow
 def test_many_rows_are_read_in_bounded_memory() -> None:
     def rows() -> list[Example]:
         asked = [f"Multiply {i} by {i * 7919 % 10007}." for i in range(20_000)]

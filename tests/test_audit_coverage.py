@@ -135,6 +135,7 @@ def test_a_task_that_is_not_trained_is_no_warning() -> None:
     assert find_coverage(corpus).cells["other", None] == "the task is not trained"
 
 
+@pytest.mark.slow
 def test_one_distribution_has_few_false_alarms() -> None:
     """Rows of one process, dealt out at random, many times: with a hole in at most one corpus of a hundred."""
     found: list[Observation] = []

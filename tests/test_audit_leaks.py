@@ -121,11 +121,13 @@ def test_a_question_earlier_in_a_chat_is_found_and_talk_is_not() -> None:
     assert graver([*train, *early], asked) == [("error", 9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_clean_word_problems_are_no_error(seed: int) -> None:
     assert [found for found in graver(problems(seed, 1000), problems(1000 + seed, 300)) if found[0] == "error"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.gym
 def test_clean_problems_from_a_hundred_templates_are_no_error() -> None:
     import reasoning_gym

@@ -170,6 +170,7 @@ def test_measuring_takes_its_budget_and_writes_nothing_twice(
     assert clock.now < whole + 16 * 4, "beside the items themselves only a few were completed to time them"
 
 
+@pytest.mark.slow
 def test_a_model_that_is_much_quicker_in_large_batches_takes_its_budget_as_well(
     call: Call, clock: Clock, checkpoints: Path
 ) -> None:

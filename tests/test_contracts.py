@@ -22,8 +22,8 @@ EVERY = [
     for kind in KIND_BY_NAME
     for name, entry in listing(kind).items()
 ]
-SHORT = {"steps": 8, "runs": 2, "items": 8}
-"""Options of short trainings: what is promised of them does not depend on their length."""
+SHORT = {"steps": 8, "runs": 2, "items": 8, "max_new_tokens": 8}
+"""Options of short trainings and answers: what is promised of them does not depend on their length."""
 
 
 @pytest.fixture(scope="session")

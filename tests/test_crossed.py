@@ -148,6 +148,7 @@ def test_answers_that_turn_keep_their_squares_and_shares_get_those_of_their_move
     assert parts.error == pytest.approx(np.sqrt((0.81 * (7 - 0.01**2 * 100) + z) / 99 / 100), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 6])
 def test_rare_changes_and_samples_are_covered(seeds: int) -> None:
     """1 item in 100 turns in every seed, of all its samples; and 8 samples that differ, where nothing changed."""

@@ -44,6 +44,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_skill_rises_and_knowledge_falls_with_the_strength(models: Path, call: Call) -> None:
     words = ["--corpus", str(models / "items.jsonl"), "--grader", "exact", "--keep", "a", "--max-new-tokens", "2"]
     code, out, err = call("dial", str(models / "base"), str(models / "tuned"), *words, "--json", "--max-loss", "1")

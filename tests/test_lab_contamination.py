@@ -96,6 +96,7 @@ def models() -> tuple[GPT, GPT]:
     return fresh, taught
 
 
+@pytest.mark.slow
 def test_a_model_that_knows_the_rows_by_heart_is_found_and_a_fresh_one_is_not(models: tuple[GPT, GPT]) -> None:
     fresh, taught = models
     area, flagged = membership(taught, suspect())

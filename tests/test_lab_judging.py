@@ -117,6 +117,7 @@ def simulated(shift: float, contrasts: int, seeds: int, findings: int, *, twins:
     return words.count("reproduced") / findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contrasts", [1, 3])
 def test_nulls_are_called_reproduced_no_more_often_than_nominal(contrasts: int) -> None:
     share = simulated(0.0, contrasts, 5, 2000)

@@ -47,6 +47,7 @@ def test_rows_do_not_depend_on_workers_or_order(rows: Path, monkeypatch: pytest.
         assert (mine.arm, mine.seed, mine.readings) == (other.arm, other.seed, other.readings)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(rows: Path, tmp_path: Path) -> None:
     words = [*LAB, "run", "pruning", "--scale", "laptop", "--out", str(tmp_path / "out"), "--workers", "1"]
     process = subprocess.Popen(words, env=os.environ | {"MIXWRIGHT_LAB_ROWS": str(rows)}, stderr=subprocess.DEVNULL)

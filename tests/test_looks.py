@@ -86,6 +86,7 @@ def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05)
     return found.outcome, at(number, most).items
 
 
+@pytest.mark.slow
 def test_looks_pass_a_loss_of_the_margin_as_rarely_as_one_interval_and_use_fewer_items() -> None:
     rng, times, most = np.random.default_rng(1), 60, 800
     found = {}

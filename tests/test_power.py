@@ -75,6 +75,7 @@ def test_more_seeds_and_items_help_where_they_can_and_nothing_is_promised_where_
         power([], 8, QUIET, "trained")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "noise"), [(8, Noise(0.01, 0.25, 0.42)), (6, Noise(0.03, 0.02, 0.47)), (20, QUIET)])
 def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds: int, noise: Noise) -> None:
     """With 600 trials the standard error of a power of 80 % is 1.6 points, of a coverage of 95 % 0.9 points."""

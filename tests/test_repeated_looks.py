@@ -28,6 +28,7 @@ def share_stopped(churn: float, loss: float, looks: int, *, persistent: bool, se
     return stopped / RUNS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_run_without_a_loss_is_seldom_stopped(persistent: bool) -> None:
     """5 % are allowed; 200 runs show up to 8.5 % of them with a chance of 1 in 50."""

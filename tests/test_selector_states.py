@@ -67,6 +67,7 @@ def blind_cell():
     return place, kept, len(seen)
 
 
+@pytest.mark.slow
 def test_a_lucky_cell_is_told_by_its_answers_and_seldom_comes_back_while_nothing_changes():
     rng, returned = np.random.default_rng(0), 0
     assert 32 < blind_cell()[2] <= 64
@@ -150,6 +151,7 @@ def test_the_wait_is_forgotten_once_a_cell_has_been_in_the_band_for_long():
     assert set(waits) == {(8, False), (0, True)}  # it falls out soon after it came back: the longer wait goes on
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8)
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=12), st.integers(0, 1000))
 def test_no_cell_starves_and_re_evaluations_keep_to_their_share(success, seed):

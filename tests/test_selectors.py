@@ -56,6 +56,7 @@ def test_bands_by_task_are_checked_kept_and_heeded():
     assert [action.target for action in engine.observe(groups, Signals(0)) if action.kind == "refuse"] == ["b0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [True, False])
 def test_more_groups_teach_than_by_uniform_draws_with_levels_and_as_many_without(levels):
     """A quarter of the items can be learnt; without levels rows are drawn evenly."""

@@ -52,6 +52,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         server.wait()
 
 
+@pytest.mark.slow
 def test_it_writes_what_the_model_writes_here(call: Call, served: tuple[str, Path]) -> None:
     url, checkpoint = served
     corpus = write("e.jsonl", sums(12))

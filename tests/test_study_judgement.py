@@ -95,6 +95,7 @@ WIDTHS = {"precision", "committed", "covariate", "looks", "looks of cells"}
 """Parts of the widths of intervals and of planned looks."""
 
 
+@pytest.mark.slow
 def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     def few(_: bool) -> list[judgement.Job]:
         small = {(kind, what[:-1] if kind in ("power", "gate") else what): (kind, what, 2) for kind, what, _ in every}

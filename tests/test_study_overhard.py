@@ -38,6 +38,7 @@ def kept(guards, model) -> tuple[float, float]:
     return before, float(arena.look(held_out).rewards.mean())
 
 
+@pytest.mark.slow
 def test_guards_keep_what_over_hard_problems_destroy():
     model = base_model(0, Recipe(levels=((1, 1.0), (2, 1.0)), steps=700))
     (before, unguarded), (_, guarded) = kept({}, model), kept(GUARDS, model)
@@ -71,6 +72,7 @@ def test_answers_of_the_blind_rows_say_nothing_of_their_prompts():
     assert {example.task for example in overhard.held_out("blind") if example.level == 8} == {"blind"}
 
 
+@pytest.mark.slow
 def test_answers_of_partial_skill_are_right_and_half_of_them_are_0():
     pool = overhard.examples_of("partial", 3)
     assert all(map(right, pool))

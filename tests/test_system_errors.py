@@ -72,6 +72,7 @@ def limited(*arguments: str, limit: int | None = None) -> tuple[int, str]:
     return ended.code, ended.err
 
 
+@pytest.mark.slow
 def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write("two.jsonl", made_up_rows())

@@ -77,6 +77,7 @@ def trained(weights: dict[str, float], seed: int) -> np.ndarray:
     return accuracies(training.model, world)
 
 
+@pytest.mark.slow
 def test_weight_rescues_the_rare_complex_task_of_a_small_model():
     natural = Tables(tasks=6, power=2.0).shares()
     raised = natural | {"f06": 8 * natural["f06"]}

@@ -8,6 +8,7 @@ from pathlib import Path
 import forked
 import pytest
 
+pytestmark = pytest.mark.slow
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 FIVE = ("inside our state", "inside TRL's files", "before our move", "inside a line", "after the last save")
 POINTS = (

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 HERE = Path(__file__).parent
+pytestmark = pytest.mark.slow
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 OWN = ("entropy", "kl_nats")
 """Fields of a step that depend on completions, which every process samples for itself."""

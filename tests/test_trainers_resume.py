@@ -61,10 +61,10 @@ def run(folder: Path, resume: str | None = None, **settings: Any) -> Any:
     ("settings", "step"),
     [
         ({}, 3),  # inside the first epoch (12 steps)
-        ({}, 12),  # at its end
+        pytest.param({}, 12, marks=pytest.mark.slow),  # at its end
         ({}, 13),  # inside the second
         ({"steps_per_generation": 2, "num_iterations": 2, "gradient_accumulation_steps": 2}, 4),
-        ({"steps_per_generation": 1, "gradient_accumulation_steps": 2}, 5),
+        pytest.param({"steps_per_generation": 1, "gradient_accumulation_steps": 2}, 5, marks=pytest.mark.slow),
     ],
 )
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, settings: dict[str, Any], step: int) -> None:

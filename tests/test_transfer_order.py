@@ -95,6 +95,7 @@ def test_many_tasks_are_ordered_by_local_search() -> None:
     assert [names[place] for place in choose_order(known, np.random.default_rng(0)).order] == list(range(size))
 
 
+@pytest.mark.slow
 def test_noise_alone_is_seldom_called_an_effect_of_order() -> None:
     """Where there is none, certainty is uniform: over .9 in a tenth of matrices, within what 200 of them show."""
     rng, over = np.random.default_rng(2), 0
@@ -233,6 +234,7 @@ def taught() -> tuple[Learner, Corpus]:
     return learner, corpus
 
 
+@pytest.mark.slow
 def test_the_probe_sees_damage_where_there_is_some_and_leaves_the_model_alone() -> None:
     learner, corpus = taught()
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}

@@ -114,6 +114,7 @@ def test_branches_share_the_stages_that_they_begin_with(tmp_path: Path) -> None:
     assert len(list(kept.iterdir())) == 5
 
 
+@pytest.mark.slow
 def test_an_optimiser_that_is_kept_changes_the_stage_after_the_border_alone(tmp_path: Path) -> None:
     found = {}
     for name, border in (("new", {}), ("kept", {"kept": ("optimizer",)})):
@@ -124,6 +125,7 @@ def test_an_optimiser_that_is_kept_changes_the_stage_after_the_border_alone(tmp_
     assert found["new"][1]["steps.jsonl"] != found["kept"][1]["steps.jsonl"]
 
 
+@pytest.mark.slow
 def test_sft_and_then_grpo(tmp_path: Path) -> None:
     plan = Plan(
         "by hand",
@@ -170,6 +172,7 @@ def test_what_fell_below_what_was_expected_is_rehearsed() -> None:
     assert success_of(measured("a", 24, 40), "greedy")["a"] == pytest.approx((0.6, (0.6 * 0.4 / 40) ** 0.5))
 
 
+@pytest.mark.slow
 def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
     plan = Plan(
         "by hand",

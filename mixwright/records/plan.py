@@ -62,13 +62,15 @@ class Measurement:
             raise ValueError(f"{self.probe}.{self.name} of {self.task}: {problem}")
 
     def _find_problem(self) -> str | None:
-        """What is wrong; a run reads millions of rows, so that nothing is put into words before."""
-        for name in ("probe", "task", "name", "unit"):
-            if not isinstance(getattr(self, name), str):
-                return f"{name} is {getattr(self, name)!r}, no text"
-        for name in ("value", "low", "high", "level", "null"):
-            if not math.isfinite(getattr(self, name) or 0):
-                return f"{name} is {getattr(self, name)}, not finite"
+        """What is wrong; a run reads millions of rows, so that fields are looked at one by one only where something is."""
+        if not type(self.probe) is type(self.task) is type(self.name) is type(self.unit) is str:
+            for name in ("probe", "task", "name", "unit"):
+                if not isinstance(getattr(self, name), str):
+                    return f"{name} is {getattr(self, name)!r}, no text"
+        if not math.isfinite(self.value + self.low + self.high + (self.level or 0) + (self.null or 0)):
+            for name in ("value", "low", "high", "level", "null"):
+                if not math.isfinite(getattr(self, name) or 0):
+                    return f"{name} is {getattr(self, name)}, not finite"
         if not self.low - ROUNDING_TOLERANCE <= self.value <= self.high + ROUNDING_TOLERANCE:
             return f"{self.value} is not within its interval, {self.low} to {self.high}"
         if self.n < 0:

@@ -12,9 +12,11 @@ or what the model answered before became as much less likely and was not replace
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import cell_name, format_count, join_words, percent, points
-from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, read_outcome
+from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, read_outcome
 from mixwright.verdict.rules.gate_question import read_question
 
 MAX_CELLS_NAMED = 8
@@ -378,7 +380,13 @@ def _make_unmeasured_claims(
 
 def read_claims(run: RunFolder) -> list[Claim]:
     """The claims on file, of every arm, or judged now when there is no file."""
-    return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
+    version = file_version(run.claims)
+    return list(_read_claims_file(run.claims, version)) if version else judge(run)
+
+
+@functools.lru_cache(maxsize=8)
+def _read_claims_file(path: Path, _version: tuple[int, int]) -> tuple[Claim, ...]:
+    return tuple(read_list(path, Claim))
 
 
 def leading_claims(run: RunFolder) -> list[Claim]:
