@@ -251,8 +251,8 @@ def scan(
 
     settings, run_folder, relative_to = _open_settings(config, folder)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked):
-        return scan_bases(checked, workers, columns=columns, sample=sample, say=say)
+    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked_run):
+        return scan_bases(checked_run, workers, columns=columns, sample=sample, say=say)
 
 
 def mine(
@@ -281,8 +281,8 @@ def mine(
     """
     settings, run_folder, relative_to = _open_settings(config, folder)
     make_miner(miner, options_of(settings.mine, miner, keep))  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked):
-        return mine_in_run(checked, workers, miner, keep=keep, say=say)
+    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked_run):
+        return mine_in_run(checked_run, workers, miner, keep=keep, say=say)
 
 
 def plan(
@@ -339,9 +339,9 @@ def steer(
     settings, run_folder, relative_to = _open_settings(config, folder)
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
         workers,
-        checked,
+        checked_run,
     ):
-        return steer_once(checked, workers, say=say)
+        return steer_once(checked_run, workers, say=say)
 
 
 def trial(
@@ -374,9 +374,9 @@ def trial(
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
         workers,
-        checked,
+        checked_run,
     ):
-        return try_plan(checked, checked_trial(checked), workers, say=say, deadline=deadline)
+        return try_plan(checked_run, checked_trial(checked_run), workers, say=say, deadline=deadline)
 
 
 def verdict(

@@ -178,16 +178,16 @@ def plan_folder(
         return
     with open_run_folder(
         config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")
-    ) as checked:
+    ) as checked_run:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config.trial) as workers:
-                rehearse_run(checked, workers, say=output.say)
-            new_plan = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
+                rehearse_run(checked_run, workers, say=output.say)
+            new_plan = plan_run(replace(checked_run, corpus=with_mined_rehearsal(run, checked_run.corpus)))
             _say_reasons(new_plan)
         output.out(str(run.plan))
         if export is not None:
             export_folder = export_to or run.path / "export" / export
-            plan, corpus = checked_plan(checked)
+            plan, corpus = checked_plan(checked_run)
             train, text_handling = config.train, read_text_handling(config.model, config.train.max_new_tokens)
             mix = build_mix(
                 plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, text_handling=text_handling
