@@ -12,7 +12,7 @@ from _example_run import item_rows
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.beside import measured_before
+from mixwright.cli.beside import read_matching_before
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
@@ -93,13 +93,13 @@ def test_the_table_has_a_column_for_each_checkpoint_and_says_what_is_significant
 def test_broken_completions_are_refused_and_measurements_of_another_form_are_not_taken_over(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
     asked = Measuring(corpus="eval.jsonl")
-    assert measured_before(run.path, "models/smollm2", asked)
+    assert read_matching_before(run.path, "models/smollm2", asked)
     for other in (replace(asked, system="Be brief."), replace(asked, adapter="lora")):
         with pytest.raises(InputError, match="of the measuring: none"):
-            measured_before(run.path, "models/smollm2", other)
+            read_matching_before(run.path, "models/smollm2", other)
     (run.path / "completions.parquet").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="a Parquet file of completions"):
-        measured_before(run.path, "models/smollm2", asked)
+        read_matching_before(run.path, "models/smollm2", asked)
 
 
 def test_three_answers_stand_side_by_side_and_are_escaped(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def read_before(folder: Path, model: str) -> EarlierComparison:
     )
 
 
-def measured_before(folder: Path, model: str, measuring: Measuring) -> EarlierComparison:
+def read_matching_before(folder: Path, model: str, measuring: Measuring) -> EarlierComparison:
     """What was measured of the model, with the system message and the adapter that are asked for. Raises InputError."""
     earlier = read_before(folder, model)
     for name, value in {"system message": measuring.system, "adapter": measuring.adapter}.items():

@@ -116,7 +116,7 @@ def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None
     """Write the mined rows as a trainer reads them, and say what has to be known of them."""
     train, folder = run.config.train, run.folder
     export_folder = export_to or folder.path / "export" / f"{path.stem}-{resolve_format(export)}"
-    mix_options = {"batch": train.prompts, "group": train.generations, "seed": run.config.seed}
+    mix_options = {"batch": train.prompts, "num_generations": train.generations, "seed": run.config.seed}
     objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
     mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
     for line in write_mix(mix, export, export_folder):
