@@ -13,7 +13,7 @@ from pathlib import Path
 from mixwright.audit.stage import audit_run_folder, complaints
 from mixwright.config import RunConfig
 from mixwright.measure.bases import measure_bases
-from mixwright.mine.job import rehearse_run, with_mined_rehearsal
+from mixwright.mine.job import mine_rehearsal, with_mined_rehearsal
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.run.checked import CheckedRun
@@ -51,7 +51,7 @@ def run(
     with open_with_workers(config, folder, relative_to=relative_to, for_trial=True) as (workers, checked_run):
         before, result = folder.measurements("before"), folder.result
         audit_and_measure(checked_run, workers, say=say, deadline=deadline)
-        rehearse_run(checked_run, workers, say=say)
+        mine_rehearsal(checked_run, workers, say=say)
         checked_run = replace(checked_run, corpus=with_mined_rehearsal(folder, checked_run.corpus))
         if is_stale(folder.plan, before):
             say("plan: weights, band and levers")
