@@ -42,7 +42,7 @@ from mixwright.mine.job import mine_in_run, options_of
 from mixwright.mine.stage import make_miner
 from mixwright.plan.stage import make_plan
 from mixwright.records import Measurement, Observation, Plan, TrialResult
-from mixwright.rewards.stage import ITEMS, run_reward_audit
+from mixwright.rewards.stage import DEFAULT_ITEMS, run_reward_audit
 from mixwright.run import pipeline
 from mixwright.run.folder import RunFolder
 from mixwright.run.opening import open_with_workers
@@ -152,7 +152,7 @@ def rewards(
     corpus: str | Path | CorpusConfig,
     *,
     weights: Sequence[float] = (),
-    items: int = ITEMS,
+    items: int = DEFAULT_ITEMS,
     completion: str | None = None,
 ) -> list[Observation]:
     """What reward functions pay that they should not, and what they do not pay: errors first. No model needed.
