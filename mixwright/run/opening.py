@@ -17,7 +17,7 @@ from mixwright.run.folder import RunFolder
 from mixwright.run.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
 from mixwright.run.preflight import check_rows, check_settings, check_trial, check_warmup
 from mixwright.run.workers import Job, Workers
-from mixwright.trainers.configs import StartJob, resolved_settings
+from mixwright.trainers.configs import SettingsJob, resolve_settings
 
 
 @contextlib.contextmanager
@@ -91,7 +91,7 @@ def validate_run(
 def resolve_training_settings(run: CheckedRun, workers: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
     has_chats = any(run.corpus.table["chat"].to_pylist())
-    job = Job("settings", resolved_settings, StartJob(run.config, has_chats))
+    job = Job("settings", resolve_settings, SettingsJob(run.config, has_chats))
     (settings,) = workers.run([job], progress=lambda done, jobs, seconds_left: None)
     return settings
 
