@@ -353,7 +353,7 @@ def verdict(
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
     gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, measured)
     result = judge(before, after, measuring, folder, gating, partial(show_verdict, gating=gating, full=full))
-    if result is not None and (code := result.code(cannot_tell)):
+    if result is not None and (code := result.exit_code(cannot_tell)):
         raise typer.Exit(code)
 
 

@@ -19,7 +19,7 @@ from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
 from mixwright.verdict.page.answers import make_pair
-from mixwright.verdict.page.beside import Beside, beside_file, shorten_paths
+from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
 from mixwright.verdict.page.blocks import Paragraph, Table, Texts
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.sections.beside import BesideSection
@@ -52,7 +52,7 @@ def folder(path: Path, sides: Mapping[str, Mapping[str, Sequence[float]]]) -> Ru
     write_completion_rows(run.path / "completions.parquet", rows)
     settings = {"checkpoint after": "models/planned"}
     write_json(run.manifest, RunManifest({}, {}, {}, settings, parent="models/smollm2"))
-    write_json(beside_file(run), Beside("models/narrow", "runs/narrow"))
+    write_json(beside_file(run), OtherCheckpoint("models/narrow", "runs/narrow"))
     return run
 
 

@@ -140,7 +140,7 @@ class GateResult:
         """Mean loss that had to be excluded, a share."""
         return MEAN_LOSS_MARGIN if self.margin is None else self.margin
 
-    def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
+    def exit_code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
         if self.outcome == "cannot tell":
             measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
