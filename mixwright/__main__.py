@@ -65,7 +65,7 @@ app = typer.Typer(
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
 Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; or, with --corpus, a checkpoint.")]
-Measured = Annotated[
+MeasureSource = Annotated[
     str,
     typer.Argument(metavar="RUN.YAML|MODEL|LOG|URL", help="Settings; with --corpus, a checkpoint or a server; or a log."),
 ]
@@ -158,7 +158,7 @@ def audit(
 @app.command()
 @with_measuring
 def measure(
-    source: Measured, measuring: Measuring, folder: MeasureFolder = None, full: Full = False, as_json: Json = False
+    source: MeasureSource, measuring: Measuring, folder: MeasureFolder = None, full: Full = False, as_json: Json = False
 ) -> None:
     """Measure what the model can do now, per task and level, beside its chance level; or read it off an evaluation log."""
     from mixwright.cli.logs import measure_log
@@ -184,8 +184,8 @@ def measure(
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with open_with_workers(settings, run, relative_to=config.parent) as (workers, checked):
-            measurements = measure_bases(checked, workers, say=output.say)
+        with open_with_workers(settings, run, relative_to=config.parent) as (workers, checked_run):
+            measurements = measure_bases(checked_run, workers, say=output.say)
     rows = [row for row in measurements if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
 
@@ -300,8 +300,8 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
     from mixwright.run.opening import validate_run
 
     if dry_run:
-        checked = validate_run(*load_settings(config, folder), relative_to=config.parent, for_trial=True)
-        output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked))
+        checked_run = validate_run(*load_settings(config, folder), relative_to=config.parent, for_trial=True)
+        output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked_run))
         return
     output.out(str(api.steer(config, folder, say=output.say)))
 
@@ -353,7 +353,7 @@ def verdict(
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
     gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, measured)
     result = judge(before, after, measuring, folder, gating, partial(show_verdict, gating=gating, full=full))
-    if result is not None and (code := result.code(cannot_tell)):
+    if result is not None and (code := result.exit_code(cannot_tell)):
         raise typer.Exit(code)
 
 
@@ -388,8 +388,8 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
-        checked = validate_run(*load_settings(source, folder), relative_to=source.parent, for_trial=True)
-        output.out_rows(("stage", "what would be done"), outline(checked))
+        checked_run = validate_run(*load_settings(source, folder), relative_to=source.parent, for_trial=True)
+        output.out_rows(("stage", "what would be done"), outline(checked_run))
         return
     console = output.console()
     page = api.run(source, folder, budget=budget, say=lambda line: output.say(one_line(line)), console=console)
@@ -405,12 +405,12 @@ def diagnose(
     as_json: Json = False,
 ) -> None:
     """Find what an RL run did not learn from, what decided its rewards, and when it went wrong. No model needed."""
-    from mixwright.logs.diagnosis import diagnose as find
+    from mixwright.logs.diagnosis import diagnose as diagnose_log
     from mixwright.logs.diagnosis import summarise
     from mixwright.logs.rollouts import read_rollouts
 
     log = read_rollouts(rollouts)
-    observations = find(log)
+    observations = diagnose_log(log)
     if as_json:
         output.out_json({"read": summarise(log), "observations": observations})
     else:

@@ -42,7 +42,7 @@ from mixwright.mine.job import mine_in_run, options_of
 from mixwright.mine.stage import make_miner
 from mixwright.plan.stage import make_plan
 from mixwright.records import Measurement, Observation, Plan, TrialResult
-from mixwright.rewards.stage import ITEMS, run_reward_audit
+from mixwright.rewards.stage import DEFAULT_ITEMS, run_reward_audit
 from mixwright.run import pipeline
 from mixwright.run.folder import RunFolder
 from mixwright.run.opening import open_with_workers
@@ -152,7 +152,7 @@ def rewards(
     corpus: str | Path | CorpusConfig,
     *,
     weights: Sequence[float] = (),
-    items: int = ITEMS,
+    items: int = DEFAULT_ITEMS,
     completion: str | None = None,
 ) -> list[Observation]:
     """What reward functions pay that they should not, and what they do not pay: errors first. No model needed.
@@ -251,8 +251,8 @@ def scan(
 
     settings, run_folder, relative_to = _open_settings(config, folder)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked):
-        return scan_bases(checked, workers, columns=columns, sample=sample, say=say)
+    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked_run):
+        return scan_bases(checked_run, workers, columns=columns, sample=sample, say=say)
 
 
 def mine(
@@ -281,8 +281,8 @@ def mine(
     """
     settings, run_folder, relative_to = _open_settings(config, folder)
     make_miner(miner, options_of(settings.mine, miner, keep))  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked):
-        return mine_in_run(checked, workers, miner, keep=keep, say=say)
+    with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked_run):
+        return mine_in_run(checked_run, workers, miner, keep=keep, say=say)
 
 
 def plan(
@@ -339,9 +339,9 @@ def steer(
     settings, run_folder, relative_to = _open_settings(config, folder)
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
         workers,
-        checked,
+        checked_run,
     ):
-        return steer_once(checked, workers, say=say)
+        return steer_once(checked_run, workers, say=say)
 
 
 def trial(
@@ -374,9 +374,9 @@ def trial(
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
         workers,
-        checked,
+        checked_run,
     ):
-        return try_plan(checked, checked_trial(checked), workers, say=say, deadline=deadline)
+        return try_plan(checked_run, checked_trial(checked_run), workers, say=say, deadline=deadline)
 
 
 def verdict(

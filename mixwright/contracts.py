@@ -88,7 +88,7 @@ class Miner(ABC):
 
     COLUMNS: tuple[str, ...] = ()
     """Columns of the scan that are read."""
-    MODEL: bool = False
+    NEEDS_MODEL: bool = False
     """Whether the model is read or a copy of it trained; else `learner` is None."""
 
     def count_trainings(self) -> int:

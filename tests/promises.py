@@ -14,7 +14,7 @@ import promise_samples as own
 from promises_adapters import check_adapter
 
 from mixwright.conformance import check_plugin, check_steerer, samples
-from mixwright.conformance.promises import model_state, require, require_valid_plan, round_trip, same_randomness
+from mixwright.conformance.promises import model_state, require, require_round_trip, require_valid_plan, same_randomness
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup
 from mixwright.scan.rows import Pass
@@ -49,7 +49,7 @@ def check_probe(cls: type[Probe], learner: Learner) -> None:
         require(isinstance(row, Measurement) and row.n >= 1 and bool(row.unit), "n and unit")
         require(row.low <= row.value <= row.high, f"{row.name}: low <= value <= high")
         require(row.null is None or bool(row.null_of), "a null says what it is")
-        round_trip(row)
+        require_round_trip(row)
 
 
 def check_column(cls: type[Columns], learner: Learner) -> None:

@@ -12,14 +12,14 @@ from _example_run import item_rows
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.beside import measured_before
+from mixwright.cli.beside import read_matching_before
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
 from mixwright.verdict.page.answers import make_pair
-from mixwright.verdict.page.beside import Beside, beside_file, shorten_paths
+from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
 from mixwright.verdict.page.blocks import Paragraph, Table, Texts
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.sections.beside import BesideSection
@@ -52,7 +52,7 @@ def folder(path: Path, sides: Mapping[str, Mapping[str, Sequence[float]]]) -> Ru
     write_completion_rows(run.path / "completions.parquet", rows)
     settings = {"checkpoint after": "models/planned"}
     write_json(run.manifest, RunManifest({}, {}, {}, settings, parent="models/smollm2"))
-    write_json(beside_file(run), Beside("models/narrow", "runs/narrow"))
+    write_json(beside_file(run), OtherCheckpoint("models/narrow", "runs/narrow"))
     return run
 
 
@@ -93,13 +93,13 @@ def test_the_table_has_a_column_for_each_checkpoint_and_says_what_is_significant
 def test_broken_completions_are_refused_and_measurements_of_another_form_are_not_taken_over(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
     asked = Measuring(corpus="eval.jsonl")
-    assert measured_before(run.path, "models/smollm2", asked)
+    assert read_matching_before(run.path, "models/smollm2", asked)
     for other in (replace(asked, system="Be brief."), replace(asked, adapter="lora")):
         with pytest.raises(InputError, match="of the measuring: none"):
-            measured_before(run.path, "models/smollm2", other)
+            read_matching_before(run.path, "models/smollm2", other)
     (run.path / "completions.parquet").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="a Parquet file of completions"):
-        measured_before(run.path, "models/smollm2", asked)
+        read_matching_before(run.path, "models/smollm2", asked)
 
 
 def test_three_answers_stand_side_by_side_and_are_escaped(tmp_path: Path) -> None:

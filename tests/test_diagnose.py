@@ -202,9 +202,9 @@ def test_forms_of_trainers_read_the_same(tmp_path: Path) -> None:
         }
         columns |= {"right": [row["reward"] for row in own], "advantage": [0.1] * len(own)}
         pq.write_table(pa.table(columns), tmp_path / "trl" / f"completions_{step:05d}.parquet")
-    for name, engine in (("verl", "verl"), ("prime", "verifiers"), ("trl", "TRL")):
+    for name, form in (("verl", "verl"), ("prime", "verifiers"), ("trl", "TRL")):
         log = read_rollouts(str(tmp_path / name))
-        assert log.engine == engine
+        assert log.form == form
         assert comparable(log) == comparable(plain), name
         assert len({one.group for one in log.rollouts}) == STEPS * PROMPTS, name
 
@@ -212,7 +212,7 @@ def test_forms_of_trainers_read_the_same(tmp_path: Path) -> None:
 def test_profiling_without_completions(tmp_path: Path) -> None:
     lines = [{"task": "a", "rollout_infos": [{"reward": 0.0}, {"reward": 0.0}, {"x": 1}]} for _ in range(40)]
     log = read_rollouts(str(write(tmp_path / "x_reward_profiling.jsonl", lines)))
-    assert (log.engine, len(log.rollouts), len({one.group for one in log.rollouts})) == ("NeMo Gym", 120, 40)
+    assert (log.form, len(log.rollouts), len({one.group for one in log.rollouts})) == ("NeMo Gym", 120, 40)
     assert [one.check for one in diagnose(log)] == ["groups", "unscored"]
 
 
@@ -223,7 +223,7 @@ def test_a_table_that_trl_wrote(tmp_path: Path) -> None:
     trainer = make(GRPOTrainer, tmp_path, {"log_completions": True, "num_completions_to_print": 0})
     trainer.train()
     log = read_rollouts(str(tmp_path / "completions"))
-    assert (log.engine, len(log.rollouts)) == ("TRL", 24)
+    assert (log.form, len(log.rollouts)) == ("TRL", 24)
     assert {one.step for one in log.rollouts} == {1, 2, 3}
     means = [line["rewards/vowels/mean"] for line in trainer.state.log_history if "reward" in line]
     for step, mean in enumerate(means, start=1):
@@ -286,7 +286,7 @@ def test_rollouts_as_nemo_gym_writes_them(tmp_path: Path) -> None:
         for n in range(8)
     ]
     log = read_rollouts(str(write(tmp_path / "rollouts.jsonl", made)))
-    assert log.engine == "NeMo Gym"
+    assert log.form == "NeMo Gym"
     assert [(one.completion, one.reward) for one in log.rollouts] == [(f"a{n}", float(n % 2)) for n in range(8)]
     assert len({one.group for one in log.rollouts}) == 4
     assert {tuple(one.parts) for one in log.rollouts} == {("library_reward",)}

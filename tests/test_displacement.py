@@ -89,13 +89,13 @@ def test_the_engine_writes_the_alarm_down_and_does_what_the_plan_says(on_alarm: 
 
 def test_losses_and_their_drop_by_hand():
     last = LastLosses(3)
-    assert last.record_and_fall(1, 2.5) is None
-    assert last.record_and_fall(1, 2.0) == 0.5
-    assert last.record_and_fall(0, 0.1) is None
+    assert last.record_loss(1, 2.5) is None
+    assert last.record_loss(1, 2.0) == 0.5
+    assert last.record_loss(0, 0.1) is None
     again = LastLosses(3)
     again.restore(json.loads(json.dumps(last.state())))
     assert np.array_equal(again.nats, last.nats, equal_nan=True)
-    assert again.record_and_fall(0, 0.0) == last.record_and_fall(0, 0.0) == pytest.approx(0.1)
+    assert again.record_loss(0, 0.0) == last.record_loss(0, 0.0) == pytest.approx(0.1)
     assert last.nats.nbytes == 3 * 4
     line = loss_line(
         [

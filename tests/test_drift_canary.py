@@ -67,9 +67,9 @@ def test_canary_by_hand():
 def test_a_start_that_is_given_is_that_of_the_range_of_now():
     monitor = Canary()
     monitor.inspect(Signals(0, canaries=canaries([1] * 16, 0)))
-    moved = [dataclasses.replace(canary, success=0.3, start=0.25) for canary in canaries([1] * 16, 20)]
+    moved = [dataclasses.replace(canary, success=0.3, first_success=0.25) for canary in canaries([1] * 16, 20)]
     assert monitor.inspect(Signals(20, canaries=tuple(moved))) == [], "by the range of the start it would be a fall of 0.7"
-    fell = [dataclasses.replace(canary, success=0.5, start=0.75) for canary in canaries([1] * 16, 40)]
+    fell = [dataclasses.replace(canary, success=0.5, first_success=0.75) for canary in canaries([1] * 16, 40)]
     assert [alarm.value for alarm in monitor.inspect(Signals(40, canaries=tuple(fell)))] == [0.25]
 
 

@@ -149,7 +149,7 @@ def exported(trainer: str, name: str, place: Path) -> Exported:
     config = RunConfig(
         CorpusConfig("none"), ModelConfig(str(model), chat_template=case.chosen, system=case.system), train=train
     )
-    mix = build_mix(plan, corpus, batch=BATCH, group=GROUP, text_handling=read_text_handling(config.model, ROOM))
+    mix = build_mix(plan, corpus, batch=BATCH, num_generations=GROUP, text_handling=read_text_handling(config.model, ROOM))
     said = write_mix(mix, trainer, folder)
     (folder / "model").symlink_to(model)
     (folder / "command.txt").write_text(said[-1].partition("for your GPUs: ")[2], encoding="utf-8")

@@ -54,7 +54,7 @@ def export_plan(plan: Plan, rows: Corpus, name: str, place: Path, **how: Any) ->
 
 
 def export(name: str, place: Path, plan: Plan | None = None, batch: int = 8) -> str:
-    return "\n".join(export_plan(plan or planned(), corpus(), name, place, batch=batch, group=4))
+    return "\n".join(export_plan(plan or planned(), corpus(), name, place, batch=batch, num_generations=4))
 
 
 def settings(path: Path) -> Any:
@@ -307,12 +307,14 @@ def test_plain_prompts_stay_plain_where_the_run_takes_no_chat_template(tmp_path:
 def test_the_room_of_rollouts_is_exported(tmp_path: Path) -> None:
     reading = TextHandling(max_completion_tokens=24)
     for name in ("axolotl", "llama_factory", "verl", "trl"):
-        export_plan(planned(), corpus(), name, tmp_path / name, batch=8, group=4, text_handling=reading)
+        export_plan(planned(), corpus(), name, tmp_path / name, batch=8, num_generations=4, text_handling=reading)
     assert settings(tmp_path / "axolotl" / "axolotl.yaml")["trl"] == {"num_generations": 4, "max_completion_length": 24}
     assert settings(tmp_path / "llama_factory" / "llama_factory.yaml")["max_new_tokens"] == 24
     assert settings(tmp_path / "verl" / "verl.yaml")["data"]["max_response_length"] == 24
     assert settings(tmp_path / "trl" / "mixture.yaml")["max_completion_length"] == 24
-    export_plan(planned("uniform", "sft"), corpus(), "trl", tmp_path / "sft", batch=8, group=4, text_handling=reading)
+    export_plan(
+        planned("uniform", "sft"), corpus(), "trl", tmp_path / "sft", batch=8, num_generations=4, text_handling=reading
+    )
     assert not {"max_completion_length", "num_generations"} & settings(tmp_path / "sft" / "mixture.yaml").keys()
 
 

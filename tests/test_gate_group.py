@@ -43,7 +43,7 @@ def test_an_unharmed_group_passes_by_its_margin_where_the_default_cannot_tell() 
     before = {task: right(24) for task in TASKS}
     after = {task: [1.0 if place < 2 else float(place >= 8) for place in range(30)] for task in TASKS}  # 2 up, 2 down
     found = gate(before, after)
-    assert (found.outcome, found.code()) == ("passed", 0)
+    assert (found.outcome, found.exit_code()) == ("passed", 0)
     assert found.mean is not None
     # by hand: 4 squares and a fourth of z squared in each cell, 29 degrees of freedom, 30 items, 4 cells
     assert found.mean.error == pytest.approx(math.sqrt((4 + 3.8415 / 4) / 29 / 30 / 4), rel=1e-4)
@@ -59,9 +59,9 @@ def test_a_loss_of_the_mean_passes_only_where_it_is_shown_to_be_within_the_margi
     assert found.mean is not None
     assert (round(100 * found.mean.low, 1), round(100 * found.mean.high, 1)) == (-16.4, -3.6)
     assert not any(cell.is_damaged for cell in found.cells)
-    assert (found.outcome, found.code()) == ("passed", 0)
+    assert (found.outcome, found.exit_code()) == ("passed", 0)
     lost = gate(before, after, 0.15)
-    assert (lost.outcome, lost.code(), lost.code("warn")) == ("damaged", 3, 3)
+    assert (lost.outcome, lost.exit_code(), lost.exit_code("warn")) == ("damaged", 3, 3)
 
 
 def test_one_task_that_is_lost_is_damage_whatever_the_margin() -> None:
@@ -74,7 +74,7 @@ def test_one_task_that_is_lost_is_damage_whatever_the_margin() -> None:
 def test_a_protected_cell_that_was_not_measured_is_no_pass_and_no_damage() -> None:
     before, after = every(30), {task: right(30) for task in TASKS[:3]}
     found = gate(before, after, 0.3)
-    assert (found.outcome, found.code(), found.code("warn"), found.items_needed) == ("cannot tell", 4, 4, None)
+    assert (found.outcome, found.exit_code(), found.exit_code("warn"), found.items_needed) == ("cannot tell", 4, 4, None)
 
 
 def test_dependence_is_judged_by_the_same_margin() -> None:
@@ -155,7 +155,7 @@ def sentence(run: RunFolder) -> str:
 def code(run: RunFolder) -> int:
     found = gate_answer(run)
     assert found is not None
-    return found.code()
+    return found.exit_code()
 
 
 def test_the_page_tells_the_gate_and_its_first_line_does_not_contradict_the_code(tmp_path: Path) -> None:

@@ -55,15 +55,15 @@ def answer(run: RunFolder, *protect: str) -> tuple[str, int]:
     found, result = recommend_run(run)[0], gate_answer(run)
     assert found is not None
     assert result is not None
-    assert found.sentence.startswith("Do not ship" if result.code() == 3 else "Cannot tell"), found.sentence
-    assert result.code("warn") == result.code(), "what was not judged is no pass by --cannot-tell warn"
+    assert found.sentence.startswith("Do not ship" if result.exit_code() == 3 else "Cannot tell"), found.sentence
+    assert result.exit_code("warn") == result.exit_code(), "what was not judged is no pass by --cannot-tell warn"
     cards = {claim.task for claim in judge(run) if claim.kind == "damaged"}
     assert cards == {cell.task for cell in (*result.cells, *result.unprotected_losses) if cell.is_damaged}
-    assert result.code() == 3 or all(f"Not named, and damaged: task {card}" in found.sentence for card in cards)
+    assert result.exit_code() == 3 or all(f"Not named, and damaged: task {card}" in found.sentence for card in cards)
     told = " ".join(block.text for block in HeadlineSection().blocks(run) if isinstance(block, Headline | Paragraph))
     assert "mastered" not in told, "nothing is graded"
     assert ("Shown to be damaged" in told) == bool(cards)
-    return found.sentence, result.code()
+    return found.sentence, result.exit_code()
 
 
 CASES = {

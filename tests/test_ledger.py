@@ -87,7 +87,7 @@ def test_own_evidence_halves_in_a_half_life_and_the_cells_posterior_widens():
     ledger.add(2, 20, 0, 8)  # another cell: only time passes for the first
     assert [part.tolist() for part in ledger.faded(np.array([0]), ledger.step)] == [[3], [4]]
     keep = 0.5 ** (20 / 40)
-    assert ledger.recent.beta(0) == (pytest.approx(1 + 6 * keep), pytest.approx(1 + 2 * keep))
+    assert ledger.recent.posterior(0) == (pytest.approx(1 + 6 * keep), pytest.approx(1 + 2 * keep))
     assert ledger.recent.mean(0) == pytest.approx(0.7)
     ledger.add(0, 20, 8, 8)
     assert ledger.wins[0] == pytest.approx(6 * 0.5 + 8)

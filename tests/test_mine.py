@@ -48,7 +48,7 @@ def corpus() -> Corpus:
 class Fixed:
     """A miner that chooses what it is told."""
 
-    COLUMNS, MODEL = (), False
+    COLUMNS, NEEDS_MODEL = (), False
 
     def __init__(self, ids: list[str]) -> None:
         self.ids = ids

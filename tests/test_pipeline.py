@@ -17,7 +17,7 @@ from mixwright.errors import InputError
 from mixwright.records import Observation, RunManifest, TrialResult
 from mixwright.run import pipeline
 from mixwright.run.folder import RunFolder, read_json, read_plan, write_plan
-from mixwright.trainers.configs import StartJob, resolved_settings
+from mixwright.trainers.configs import SettingsJob, resolve_settings
 
 EDITS = {
     "model": {"width": 32, "depth": 2, "heads": 2, "warmup": {"steps": 40}},
@@ -128,5 +128,5 @@ def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
 
 def test_the_settings_noted_are_those_of_the_run() -> None:
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(learning_rate=3e-4, beta=0.02))
-    noted = resolved_settings(StartJob(config, chats=False))
+    noted = resolve_settings(SettingsJob(config, chats=False))
     assert (noted["learning_rate"], noted["beta"]) == (3e-4, 0.02)

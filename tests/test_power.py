@@ -88,8 +88,14 @@ def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds:
     size = foretold.detectable(1)
     seen, covered, widths = 0, 0, []
     for _ in range(600):
-        values = size + rng.normal(0, noise.seeds, (seeds, 1)) + rng.normal(0, np.sqrt(noise.items * spread))
-        found = estimate_crossed(values + rng.normal(0, np.sqrt(noise.within_seed * spread), (seeds, 270)), strata, weights)
+        values = (
+            size
+            + rng.normal(0, noise.seed_deviation, (seeds, 1))
+            + rng.normal(0, np.sqrt(noise.item_variance_share * spread))
+        )
+        found = estimate_crossed(
+            values + rng.normal(0, np.sqrt(noise.within_seed_variance_share * spread), (seeds, 270)), strata, weights
+        )
         seen += found.p < 0.05
         covered += found.low <= size <= found.high
         widths.append((found.high - found.low) / 2)
@@ -118,10 +124,10 @@ def test_finished_seeds_move_the_noise_and_the_prior_holds_where_they_are_few() 
         return rng.normal(0, between, (seeds, 1)) + rng.normal(0, 0.25, (seeds, 400))
 
     loud = noise_of([table(60, 0.08)], strata, weights, prior)
-    assert 0.06 < loud.seeds < 0.1
-    assert (loud.items, loud.within_seed) == (0.02, 0.47)
+    assert 0.06 < loud.seed_deviation < 0.1
+    assert (loud.item_variance_share, loud.within_seed_variance_share) == (0.02, 0.47)
     quiet = noise_of([table(60, 0.0)], strata, weights, prior)
-    assert quiet.seeds < 0.007, "sampling of items is no noise of seeds"
+    assert quiet.seed_deviation < 0.007, "sampling of items is no noise of seeds"
     assert noise_of([table(1, 0.5)], strata, weights, prior) == prior
 
 
@@ -196,7 +202,7 @@ def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seed
     assert "4 finished seeds" in known[0].basis
     # 6 seeds of the prior at 1 point, 3 degrees of freedom at 25.8 points: the root of (6 x 0.0001 + 3 x 0.0667) / 9
     assert math.isclose(known[0].noise, math.sqrt((6 * 0.01**2 + 3 * 0.2**2 * 5 / 3) / 9), rel_tol=1e-6)
-    assert known[1].noise == PRIOR_NOISE["greedy", "trained"].seeds, "no two trained arms are there"
+    assert known[1].noise == PRIOR_NOISE["greedy", "trained"].seed_deviation, "no two trained arms are there"
 
 
 def test_the_sentences_say_sizes_needs_and_assumptions() -> None:

@@ -136,7 +136,7 @@ def test_a_drop_in_learns_the_range_and_goes_on_after_a_stop_as_if_it_had_not_st
     cut.train()
     again = trainer("cut")
     again.train(resume_from_checkpoint=True)
-    assert again.steered.range.state() == whole.steered.range.state()
+    assert again.steered.reward_range.state() == whole.steered.reward_range.state()
     assert [line.get("held", False) for line in read(tmp_path / "cut", "steps.jsonl")] == [
         line.get("held", False) for line in steps
     ]
@@ -165,7 +165,7 @@ def test_a_range_asked_of_the_drop_in_is_used_from_the_first_batch(tmp_path: Pat
     trainer.train()
     assert not lines(tmp_path, "reward_range held")
     assert not lines(tmp_path, "lint.reward_range")
-    assert (trainer.steered.range.low, trainer.steered.range.high) == (-1.0, 1.0)
+    assert (trainer.steered.reward_range.low, trainer.steered.reward_range.high) == (-1.0, 1.0)
     assert trainer.steered.engine.options.reward_range == (-1.0, 1.0)
 
 

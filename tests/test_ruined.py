@@ -24,7 +24,7 @@ def asked(run: RunFolder, *protect: str, margin: float | None = None) -> tuple[s
     found, result = recommend_run(run)[0], gate_answer(run)
     assert found is not None
     assert result is not None
-    return found.sentence, result.code()
+    return found.sentence, result.exit_code()
 
 
 @pytest.mark.parametrize("name", FAKES)

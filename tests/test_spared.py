@@ -53,7 +53,7 @@ def trial(*tasks: tuple[str, dict[str, tuple[float, float, float]]], **fields) -
 def test_an_arm_spares_what_it_excludes_a_loss_of(ends: tuple[float, float, float], spared: bool) -> None:
     assert excludes_loss(claim("t", "uniform", ends), 0.05) == spared
     turned = (-ends[0], -ends[2], -ends[1])  # of an outcome that should fall
-    assert excludes_loss(claim("t", "uniform", turned), 0.05, lower=True) == spared
+    assert excludes_loss(claim("t", "uniform", turned), 0.05, lower_is_better=True) == spared
 
 
 def test_what_was_not_compared_is_not_spared() -> None:

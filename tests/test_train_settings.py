@@ -19,8 +19,8 @@ from mixwright.trainers.configs import (
     OWN_GRPO_SETTING_REMEDIES,
     OWN_SETTING_REMEDIES,
     UNUSED_FIELD_REMEDIES,
-    StartJob,
-    resolved_settings,
+    SettingsJob,
+    resolve_settings,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
@@ -36,7 +36,7 @@ OWN = ["learning_rate", "per_device_train_batch_size", "max_steps", "num_train_e
 
 def check(objective: str, settings: dict[str, Any]) -> None:
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, settings=settings))
-    resolved_settings(StartJob(config, chats=False))
+    resolve_settings(SettingsJob(config, chats=False))
 
 
 @pytest.mark.parametrize("objective", CONFIGS)

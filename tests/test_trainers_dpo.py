@@ -140,7 +140,7 @@ def test_the_default_plan_watches_and_leaves_the_rest_alone(tmp_path: Path, disk
     (alarm,) = [line for line in decisions if line["what"] == "alarm.displacement"][:1]
     assert "nats less likely than under the reference" in alarm["because"]
     assert trainer.steered.lr_factor == 1.0
-    assert not trainer.steered.stop
+    assert not trainer.steered.stop_reason
     assert trainer.steered.proof()["wanted"] == {"letters": 0.5, "sums": 0.5}
 
 

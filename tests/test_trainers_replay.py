@@ -15,7 +15,7 @@ from trainers_tiny import UNIFORM, grpo_config, parameters, read, rows, saved_mo
 from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, Plan, Stage
-from mixwright.steer.beside.replay import read_recorded_run, steps_made
+from mixwright.steer.beside.replay import count_steps_made, read_recorded_run
 from mixwright.trainers.steering import make_dataset_pool, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")
@@ -95,7 +95,7 @@ def test_another_seed_gets_exactly_the_same_draws_and_refusals(source: tuple[Pat
 
 
 def test_a_tape_knows_its_steps_and_refuses_what_it_cannot_serve(source: tuple[Path, Any], tmp_path: Path) -> None:
-    assert steps_made(source[0]) == STEPS
+    assert count_steps_made(source[0]) == STEPS
     steering = SteeringConfig(UNIFORM)
     pool = make_dataset_pool(with_row_numbers(rows(), "x"), steering)
     recorded_run = read_recorded_run(source[0], pool)
@@ -113,7 +113,7 @@ def test_a_tape_knows_its_steps_and_refuses_what_it_cannot_serve(source: tuple[P
     with pytest.raises(InputError, match="examples of this run"):
         read_recorded_run(source[0], make_dataset_pool(with_row_numbers(rows(2), "x"), steering))
     with pytest.raises(InputError, match=r"steps.jsonl of a finished run"):
-        steps_made(tmp_path)
+        count_steps_made(tmp_path)
     (tmp_path / "steps.jsonl").write_text('{"step": 0, "lr_factor": 1.0}\n', encoding="utf-8")
     with pytest.raises(InputError, match="whether a step was skipped"):
         read_recorded_run(tmp_path, pool)

@@ -56,7 +56,7 @@ def fallen(items: int, lost: int) -> np.ndarray:
 def test_an_unchanged_model_passes() -> None:
     values = {("t", 1.0): np.ones(400), ("t", 2.0): np.ones(400)}
     found = gate(values, values)
-    assert (found.outcome, found.code(), found.code("warn")) == ("passed", 0, 0)
+    assert (found.outcome, found.exit_code(), found.exit_code("warn")) == ("passed", 0, 0)
     assert found.mean is not None
     assert -0.05 < found.mean.low < 0
     # by hand: no item moved, so z squared squares are shared by the cells: error z sqrt(2 * 0.25 / 400 * 0.5 / 399)
@@ -70,7 +70,7 @@ def test_a_significant_loss_is_damage_even_when_the_mean_holds() -> None:
     found = gate(before, after)
     assert found.mean is not None
     assert found.mean.low > -0.05
-    assert (found.outcome, found.code()) == ("damaged", 3)
+    assert (found.outcome, found.exit_code()) == ("damaged", 3)
     assert [cell.level for cell in found.cells if cell.is_damaged] == [3.0]
     assert f"t@3: {MINUS_SIGN}15 points" in "\n".join(gate_lines(found))
 
@@ -88,7 +88,7 @@ def test_a_mean_below_zero_is_damage_though_no_cell_is() -> None:
 def test_too_few_items_cannot_tell_and_say_how_many_would() -> None:
     rng, items = np.random.default_rng(3), np.arange(40)
     found = gate({("t", 1.0): items < 32}, {("t", 1.0): (items >= 4) & (items < 36)})  # four fell, four rose
-    assert (found.outcome, found.code(), found.code("warn")) == ("cannot tell", 4, 0)
+    assert (found.outcome, found.exit_code(), found.exit_code("warn")) == ("cannot tell", 4, 0)
     assert found.mean is not None
     assert found.items_needed is not None
     assert found.items_needed == items_to_measure(1, chosen=True) == 788, "the answers changed as often as is assumed"
@@ -168,7 +168,7 @@ def test_protected_but_missing_or_too_small_is_no_pass() -> None:
     few = values | {("few", None): np.ones(7)}
     assert gate(few, few).outcome == "cannot tell"
     alone = check_protected([old], [new], [("gone", None)])
-    assert (alone.mean, alone.code()) == (None, 4)
+    assert (alone.mean, alone.exit_code()) == (None, 4)
     # damage stays damage beside what is missing
     bad = check_protected([old], [scores({("t", 1.0): np.zeros(900)})], [("t", 1.0), ("gone", None)])
     assert bad.outcome == "damaged"
@@ -177,7 +177,7 @@ def test_protected_but_missing_or_too_small_is_no_pass() -> None:
 def test_nothing_protected_is_no_pass() -> None:
     values = {("t", 1.0): np.arange(100) % 2}
     found = check_mastered([scores(values)], [scores(values)])
-    assert (found.cells, found.code()) == ((), 4)
+    assert (found.cells, found.exit_code()) == ((), 4)
     assert "nothing was protected" in gate_lines(found)[0]
 
 
@@ -192,7 +192,7 @@ def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
         (("few", 1.0), 1.0, 20, deciding)
     ]
     head, told = gate_lines(found)
-    assert (found.code(), found.code("warn")) == (4, 4)
+    assert (found.exit_code(), found.exit_code("warn")) == (4, 4)
     assert head.startswith("cannot tell: nothing was protected. No cell of enough items had 90 % before")
     assert told.startswith(
         f"few@1: 100 % before, and not protected: one item in 5 decides what is, {deciding} of its 20 items"
@@ -310,10 +310,10 @@ def test_damage_elsewhere_fails_unless_the_user_named_what_matters() -> None:
     after = {("safe", None): np.ones(800), ("other", None): np.zeros(200)}
     sides = [scores(before)], [scores(after)]
     found = check_protected(*sides, [("safe", None)])
-    assert (found.outcome, found.code("warn")) == ("damaged", 3)
+    assert (found.outcome, found.exit_code("warn")) == ("damaged", 3)
     assert any("not protected, and damaged" in line for line in gate_lines(found))
     told = check_protected(*sides, [("safe", None)], named_by_user=True)
-    assert (told.outcome, told.code()) == ("passed", 0)
+    assert (told.outcome, told.exit_code()) == ("passed", 0)
     assert any(line.startswith("other") and "reported only" in line for line in gate_lines(told))
 
 
@@ -326,16 +326,16 @@ def test_skill_that_gave_way_to_the_commonest_answer_is_damage() -> None:
     assert found.mean.value == 0
     assert found.dependence is not None
     assert found.dependence.value == pytest.approx(-0.6)
-    assert (found.outcome, found.code()) == ("damaged", 3)
+    assert (found.outcome, found.exit_code()) == ("damaged", 3)
     assert any("depend less on their prompts" in line for line in gate_lines(found))
 
 
 def test_warn_is_for_wide_intervals_not_for_what_was_not_measured() -> None:
     wide = gate({("t", None): np.ones(10)}, {("t", None): np.ones(10)})
-    assert (wide.outcome, wide.code(), wide.code("warn")) == ("cannot tell", 4, 0)
+    assert (wide.outcome, wide.exit_code(), wide.exit_code("warn")) == ("cannot tell", 4, 0)
     missing = check_protected([scores({("t", None): np.ones(10)})], [scores({("u", None): np.ones(10)})], [("t", None)])
-    assert missing.code("warn") == 4
-    assert GateResult("cannot tell", None, (), 0.15).code("warn") == 4, "nothing was protected"
+    assert missing.exit_code("warn") == 4
+    assert GateResult("cannot tell", None, (), 0.15).exit_code("warn") == 4, "nothing was protected"
 
 
 def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:

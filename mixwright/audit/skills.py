@@ -24,7 +24,7 @@ MAX_JSON_CHARACTERS = 20_000
 _TERM, _SIGN = r"\({0,9}\d{1,40}(?:\.\d{1,40})?\){0,9}", r"\s?[-+*/x\u00d7\u00f7]\s?"
 _EXPRESSION = re.compile(rf"(?<![\w.-]){_TERM}(?:{_SIGN}{_TERM})+(?![\w-])")
 _OPERATOR = re.compile(r"[-+*/x\u00d7\u00f7]")
-_DATE_OR_CALL = re.compile(r"\d{1,4}([-/])\d{1,2}\1\d{1,4}|\d{3}-\d{4}|\d{3}-\d{3}-\d{4}|\d{1,2}/\d{1,2}")
+_DATE_PHONE_OR_FRACTION = re.compile(r"\d{1,4}([-/])\d{1,2}\1\d{1,4}|\d{3}-\d{4}|\d{3}-\d{3}-\d{4}|\d{1,2}/\d{1,2}")
 """Numbers with signs between them that are no sum: dates, calls, fractions."""
 _SAME_OPERATOR = {"\u00d7": "*", "\u00f7": "/", "x": "*"}
 
@@ -58,7 +58,7 @@ def read_skills(named: tuple[str, ...], prompt: str, answer: str) -> Skills:
     return Skills(_read_operators(prompt) if any(character.isdigit() for character in answer) else ())
 
 
-def call_function(function: Function, row: dict[str, Any], place: str) -> Skills:
+def call_function(function: Function, row: dict[str, Any], source: str) -> Skills:
     """The skills that a user's function names for a row.
 
     Raises:
@@ -69,9 +69,9 @@ def call_function(function: Function, row: dict[str, Any], place: str) -> Skills
             found = function(row)
             names = (found,) if isinstance(found, str) else tuple(found)
     except (Exception, SystemExit, GeneratorExit) as error:  # a user's function may raise anything
-        raise InputError("a list of skills", _describe(error), "Correct the function of --skills.", file=place) from None
+        raise InputError("a list of skills", _describe(error), "Correct the function of --skills.", file=source) from None
     if wrong := [type(name).__name__ for name in names if type(name) is not str or not name]:
-        raise InputError("a list of texts", f"one with {wrong[0]}", "Correct the function of --skills.", file=place)
+        raise InputError("a list of texts", f"one with {wrong[0]}", "Correct the function of --skills.", file=source)
     return Skills(names, parsed=False)
 
 
@@ -84,7 +84,7 @@ def _describe(error: BaseException) -> str:
 
 def _read_operators(prompt: str) -> tuple[str, ...]:
     """The operators of the sums in a prompt, in the order in which they stand there."""
-    sums = (match[0] for match in _EXPRESSION.finditer(prompt) if not _DATE_OR_CALL.fullmatch(match[0]))
+    sums = (match[0] for match in _EXPRESSION.finditer(prompt) if not _DATE_PHONE_OR_FRACTION.fullmatch(match[0]))
     signs = (str(sign) for one in sums for sign in _OPERATOR.findall(one))
     return tuple(_SAME_OPERATOR.get(sign, sign) for sign in signs)
 

@@ -15,7 +15,7 @@ from mixwright.audit.equations import MAX_CHARACTERS, Equation
 
 CONSTANTS = frozenset(map(Fraction, (*range(13), 15, 20, 24, 25, 30, 48, 50, 52, 60, 90, 100, 180, 360, 365, 1000)))
 """Values that a step may use from nowhere; chance makes them again later, too."""
-LATEST_NUMBER = 40
+MAX_STEP_NUMBER = 40
 MAX_MENTIONS = 200
 """Of one solution that are looked at; and its first `MAX_CHARACTERS`."""
 _NUMBERS = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w])\d*\.?\d+")
@@ -26,7 +26,7 @@ _MENTION = re.compile(
 _ITEM = re.compile(r"^[ \t]*(?:[-*]\s+)?\(?(\d{1,2})[.):]\s", re.MULTILINE)
 _LABEL = re.compile(r"=[^()=\n]{1,40}(?<!equation )\((\d{1,2})\)[.,]?[ \t]*$|\\tag\{(\d{1,2})\}", re.MULTILINE)
 _AHEAD = re.compile(r"\b(?:will|next|later|below|go on|go to|continue|proceed|see)\b[^.\n]{0,30}$", re.IGNORECASE)
-_SAME = {"eq.": "equation"}
+_KIND_OF_ABBREVIATION = {"eq.": "equation"}
 
 
 class WrongMention(NamedTuple):
@@ -92,7 +92,7 @@ def wrong_mentions(prompt: str, completion: str) -> tuple[int, list[WrongMention
     mentions: list[tuple[str, int, re.Match[str]]] = []
     for match in islice(_MENTION.finditer(completion), MAX_MENTIONS):
         kind, number = match["kind"].lower(), int(match["number"])
-        kind = _SAME.get(kind, kind)
+        kind = _KIND_OF_ABBREVIATION.get(kind, kind)
         line = completion[completion.rfind("\n", 0, match.start()) + 1 : match.start()]
         begins = not line.strip(" \t#*->_") or re.search(r"[.;!?:]\s*[*_]*$", line)
         if begins and re.search(r"[:.)]", match["after"]) and match["after"].strip() != ")" * bool(match["bracket"]):
@@ -101,23 +101,24 @@ def wrong_mentions(prompt: str, completion: str) -> tuple[int, list[WrongMention
             mentions.append((kind, number, match))
     items = {int(match[1]): match.start() for match in reversed(list(_ITEM.finditer(completion)))}
     labels = {int(match[1] or match[2]): match.start() for match in reversed(list(_LABEL.finditer(completion)))}
-    lines = 1 + max(completion.strip().count("\n"), len(re.findall(r"[.;]\s", completion.strip())))
+    line_count = 1 + max(completion.strip().count("\n"), len(re.findall(r"[.;]\s", completion.strip())))
     wrong, counted = [], 0
     lower = prompt.lower()
     for kind, number, match in mentions:
-        if number > LATEST_NUMBER or f"{kind} {number}" in lower:
+        if number > MAX_STEP_NUMBER or f"{kind} {number}" in lower:
             continue
         counted += 1
-        own = {own_number: start for (own_kind, own_number), start in defined.items() if own_kind == kind}
-        own = (
-            own or (labels if kind == "equation" else {}) or (items if kind in ("step", "part", "line", "equation") else {})
-        )
-        if not own:
-            is_wrong = number > lines if kind in ("step", "line") else True
+        place_by_number = {own_number: start for (own_kind, own_number), start in defined.items() if own_kind == kind}
+        if not place_by_number and kind == "equation":
+            place_by_number = labels
+        if not place_by_number and kind in ("step", "part", "line", "equation"):
+            place_by_number = items
+        if not place_by_number:
+            is_wrong = number > line_count if kind in ("step", "line") else True
         else:
-            is_wrong = own.get(number, len(completion)) > match.start()
+            is_wrong = place_by_number.get(number, len(completion)) > match.start()
             before = completion[max(0, match.start() - 80) : match.start()]
-            is_wrong = is_wrong and not (number in own and _AHEAD.search(before))
+            is_wrong = is_wrong and not (number in place_by_number and _AHEAD.search(before))
         if is_wrong:
             wrong.append(WrongMention(match[0].rstrip(" :.)"), (match.start(), match.end())))
     return counted, wrong

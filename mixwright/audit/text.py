@@ -27,7 +27,7 @@ _LOOK_ALIKE_KINDS = {
 """Kinds of compatibility characters that only look different; superscripts, fractions and circled numbers do more."""
 _UNSEEN = {0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
 _SIMPLER_CHARACTER = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
-_COUNTED = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
+_ESTIMATED_TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
 _QUOTE_SIGNS = "'\"`\u201c\u201d\u2018\u2019"
@@ -54,11 +54,11 @@ _OPTION = re.compile(r"(?m)^[ \t]*\(?[A-J](?=[).:][ \t])|(?<=\s)\([A-J](?=\)[ \t
 _CODE_SIGNS = "`([=+*/^<>%"
 _LETTER = re.compile(r"\b[^\W\d_aAiI]\b")
 """With neither, no part of a text is code: a quick look before the slow one."""
-_SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+|\n+")
 _LONG_WORD = re.compile(r"[^\W\d_]{3}")
 _INDENTED = re.compile(r"   |^(?:  |\t)\s*\S")
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s]|_")
-_BREAK = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\n|[^\w\s]|_")
+_TOKEN_OR_BREAK = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\n|[^\w\s]|_")
 _FIGURE = re.compile(
     r"(?:(?<![\w.)\]])[-+]\s?)?(?:[$\u20ac\u00a3\u00a5]\s?)?(?:\d[\d.,]*\d|\d|\.\d+)(?:[eE][-+]?\d+)?\s?[%!'\"\u00b0]?"
     r"|[\u00b2\u00b3\u00b9\u2070-\u2089\u00bc-\u00be\u2150-\u215f\u2460-\u249b]|[+*/^\u00d7\u00f7=<>\u221a]|(?<=\d)\s?-(?=\s?\d)"
@@ -138,7 +138,7 @@ def _strip_quotes(text: str) -> str:
 
 def sentences(text: str) -> set[str]:
     """The sentences and lines of `text`, each in its normal form."""
-    return {normal_form(sentence) for sentence in _SENTENCE.split(text) if sentence.strip()}
+    return {normal_form(sentence) for sentence in _SENTENCE_END.split(text) if sentence.strip()}
 
 
 def normal_words(text: str) -> list[str]:
@@ -146,9 +146,9 @@ def normal_words(text: str) -> list[str]:
     return _TOKEN.findall(_MARK.sub(" ", _fold(text)))
 
 
-def broken_words(text: str) -> list[str]:
+def words_and_breaks(text: str) -> list[str]:
     """`normal_words`, with a line feed wherever a line ends or a mark ends a clause; a comma is none."""
-    return _BREAK.findall(_MARK.sub(lambda mark: " " if mark.group() == "," else "\n", _fold(text)))
+    return _TOKEN_OR_BREAK.findall(_MARK.sub(lambda mark: " " if mark.group() == "," else "\n", _fold(text)))
 
 
 def read_conclusion(text: str) -> str:
@@ -177,4 +177,4 @@ def numbers_as_written(text: str) -> tuple[str, ...]:
 
 def count_tokens(text: str) -> int:
     """Words, single digits and signs: an estimate of tokens that needs no tokenizer."""
-    return len(_COUNTED.findall(text))
+    return len(_ESTIMATED_TOKEN.findall(text))

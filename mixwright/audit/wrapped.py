@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixwright.audit.rows import Row
-from mixwright.audit.text import broken_words, indented_lines, normal_words, read_conclusion
+from mixwright.audit.text import indented_lines, normal_words, read_conclusion, words_and_breaks
 
 RUN_WORDS = 3
 """Words of a run."""
@@ -168,7 +168,7 @@ class _Text:
     def __init__(self, text: str) -> None:
         self.words: list[str] = []
         self.breaks: set[int] = set()
-        for token in broken_words(text):
+        for token in words_and_breaks(text):
             if token == "\n":
                 self.breaks.add(len(self.words))
             else:

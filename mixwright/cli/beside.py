@@ -17,7 +17,7 @@ from mixwright.measure.stage import MeasureResult
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.run.manifest import file_digests, settings_file
-from mixwright.verdict.page.beside import BESIDE_NAME, Beside, beside_file
+from mixwright.verdict.page.beside import BESIDE_NAME, OtherCheckpoint, beside_file
 
 READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
@@ -104,7 +104,7 @@ def read_before(folder: Path, model: str) -> EarlierComparison:
     )
 
 
-def measured_before(folder: Path, model: str, measuring: Measuring) -> EarlierComparison:
+def read_matching_before(folder: Path, model: str, measuring: Measuring) -> EarlierComparison:
     """What was measured of the model, with the system message and the adapter that are asked for. Raises InputError."""
     earlier = read_before(folder, model)
     for name, value in {"system message": measuring.system, "adapter": measuring.adapter}.items():
@@ -152,4 +152,4 @@ def write_beside(folder: RunFolder, earlier: EarlierComparison) -> None:
     if earlier.after is None:
         return
     write_measurements(folder.measurements(BESIDE_NAME), earlier.after.measurements)
-    write_json(beside_file(folder), Beside(earlier.name, str(earlier.folder)))
+    write_json(beside_file(folder), OtherCheckpoint(earlier.name, str(earlier.folder)))

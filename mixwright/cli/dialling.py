@@ -126,15 +126,15 @@ def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Ex
 
 def _make_success_function(ready: PreparedModels, passes: Passes) -> Callable[[Sequence[Example], float], np.ndarray]:
     """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
-    start, end = ready.learners
-    if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():
+    base, tuned = ready.learners
+    if base.tokenizer.get_vocab() != tuned.tokenizer.get_vocab():
         raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")
-    dial = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id)
+    dial = Dial(0.0, tuned=Reader(tuned), pad=base.tokenizer.pad_token_id)
     max_tokens = ready.config.measure.longest_completion
 
     def success(items: Sequence[Example], alpha: float) -> np.ndarray:
         dial.alpha = alpha
-        completions = write_completions(start, [item.prompt for item in items], max_tokens, dial)
+        completions = write_completions(base, [item.prompt for item in items], max_tokens, dial)
         grades = [
             passes.grades.grade(example, text, cut=not is_finished)
             for example, (text, is_finished) in zip(items, completions, strict=True)

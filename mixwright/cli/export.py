@@ -115,7 +115,7 @@ def build_mix(
     corpus: Corpus,
     *,
     batch: int,
-    group: int | None = None,
+    num_generations: int | None = None,
     seed: int = 0,
     text_handling: TextHandling | None = None,
 ) -> Mix:
@@ -125,7 +125,7 @@ def build_mix(
         plan: of one stage.
         corpus: with its training rows, and the rows to rehearse that the plan draws; held-out rows are never exported.
         batch: prompts, rows or pairs per optimiser step.
-        group: completions per prompt in GRPO, where it is known.
+        num_generations: completions per prompt in GRPO, where it is known.
         seed: of the draws and of the order of rows in a file.
         text_handling: how texts reach the model: through its chat template they are written as messages; None leaves them.
 
@@ -155,10 +155,18 @@ def build_mix(
             )
         )
     order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
-    group, room = (group, text_handling.max_completion_tokens) if stage.objective == "grpo" else (None, None)
-    notes = _describe_mix(plan, pool, shares, order, batch)
+    is_grpo = stage.objective == "grpo"
     return Mix(
-        stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, group, room, text_handling.bos_eos_text
+        stage.objective,
+        train,
+        tuple(mix_parts),
+        order,
+        batch,
+        stage.steps,
+        _describe_mix(plan, pool, shares, order, batch),
+        num_generations=num_generations if is_grpo else None,
+        max_completion_tokens=text_handling.max_completion_tokens if is_grpo else None,
+        bos_eos_text=text_handling.bos_eos_text,
     )
 
 
@@ -220,7 +228,7 @@ def build_mined_mix(
     *,
     objective: Objective,
     batch: int,
-    group: int | None = None,
+    num_generations: int | None = None,
     seed: int = 0,
     text_handling: TextHandling | None = None,
 ) -> Mix:
@@ -233,7 +241,7 @@ def build_mined_mix(
         corpus: of the run.
         objective: of the run.
         batch: rows, pairs or prompts per optimiser step.
-        group: completions per prompt in GRPO.
+        num_generations: completions per prompt in GRPO.
         seed: of the order of rows.
         text_handling: as `build_mix` takes it.
 
@@ -266,8 +274,16 @@ def build_mined_mix(
     if np.ptp(weights) > 0:
         notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
     mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective
-    group, room = (group, text_handling.max_completion_tokens) if mix_objective == "grpo" else (None, None)
-    steps = -(-len(row_order) // batch)
+    is_grpo = mix_objective == "grpo"
     return Mix(
-        mix_objective, rows, tuple(mix_parts), row_order, batch, steps, tuple(notes), group, room, text_handling.bos_eos_text
+        mix_objective,
+        rows,
+        tuple(mix_parts),
+        row_order,
+        batch,
+        -(-len(row_order) // batch),
+        tuple(notes),
+        num_generations=num_generations if is_grpo else None,
+        max_completion_tokens=text_handling.max_completion_tokens if is_grpo else None,
+        bos_eos_text=text_handling.bos_eos_text,
     )

@@ -77,10 +77,10 @@ def mine_folder(
         settings = replace(settings, trial=replace(settings.trial, data=miner))
     if budget is not None:
         settings = fit_mining(settings, run, relative_to, miner, keep, budget)
-    with open_with_workers(settings, run, relative_to=relative_to, for_trial=with_trial) as (workers, checked):
+    with open_with_workers(settings, run, relative_to=relative_to, for_trial=with_trial) as (workers, checked_run):
         if with_trial:  # before the mining, which may take hours: what measuring refuses, no trial could come of
-            pipeline.audit_and_measure(checked, workers, say=_say_line, deadline=deadline)
-        path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
+            pipeline.audit_and_measure(checked_run, workers, say=_say_line, deadline=deadline)
+        path = mine_in_run(checked_run, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     summary = read_json(path.with_suffix(".json"), MiningSummary)
     rows = [(task, task_summary.training_rows, task_summary.mined_rows) for task, task_summary in summary.tasks.items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)
@@ -88,7 +88,7 @@ def mine_folder(
         output.say(one_line(f"  {note}"))
     output.out(f"{path}: {summary.rows:,} {summary.kind}, {summary.price}")
     if export is not None:
-        _export_mix(checked, path, export, export_to)
+        _export_mix(checked_run, path, export, export_to)
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
@@ -116,7 +116,7 @@ def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None
     """Write the mined rows as a trainer reads them, and say what has to be known of them."""
     train, folder = run.config.train, run.folder
     export_folder = export_to or folder.path / "export" / f"{path.stem}-{resolve_format(export)}"
-    mix_options = {"batch": train.prompts, "group": train.generations, "seed": run.config.seed}
+    mix_options = {"batch": train.prompts, "num_generations": train.generations, "seed": run.config.seed}
     objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
     mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
     for line in write_mix(mix, export, export_folder):

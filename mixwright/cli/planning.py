@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mixwright import catalog
 from mixwright.cli import output
-from mixwright.cli.beside import measured_before
+from mixwright.cli.beside import read_matching_before
 from mixwright.cli.direct import load, measure_checkpoint, read_rows
 from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
 from mixwright.cli.options import Measuring
@@ -19,7 +19,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import plain_marks
-from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
+from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
 from mixwright.plan.mix import Mix
 from mixwright.plan.stage import make_plan, plan_run
@@ -90,7 +90,12 @@ def plan_checkpoint(
     if export is not None:
         export_folder, train = export_to or Path("export") / export, config.train
         mix = build_mix(
-            plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, text_handling=text_handling
+            plan,
+            corpus,
+            batch=train.prompts,
+            num_generations=train.generations,
+            seed=config.seed,
+            text_handling=text_handling,
         )
         _write_export(mix, export, export_folder)
         (output.say if output_file is None else output.out)(str(export_folder))
@@ -135,7 +140,7 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
     measurements: Sequence[Measurement] = ()
     max_completion_tokens = measuring.max_new_tokens
     if planning.measured is not None:
-        earlier = measured_before(planning.measured, model, measuring)
+        earlier = read_matching_before(planning.measured, model, measuring)
         measurements, max_completion_tokens = (
             earlier.before.measurements,
             max_completion_tokens or (max(earlier.room) if earlier.room else None),
@@ -178,19 +183,24 @@ def plan_folder(
         return
     with open_run_folder(
         config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")
-    ) as checked:
+    ) as checked_run:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config.trial) as workers:
-                rehearse_run(checked, workers, say=output.say)
-            new_plan = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
+                mine_rehearsal(checked_run, workers, say=output.say)
+            new_plan = plan_run(replace(checked_run, corpus=with_mined_rehearsal(run, checked_run.corpus)))
             _say_reasons(new_plan)
         output.out(str(run.plan))
         if export is not None:
             export_folder = export_to or run.path / "export" / export
-            plan, corpus = checked_plan(checked)
+            plan, corpus = checked_plan(checked_run)
             train, text_handling = config.train, read_text_handling(config.model, config.train.max_new_tokens)
             mix = build_mix(
-                plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, text_handling=text_handling
+                plan,
+                corpus,
+                batch=train.prompts,
+                num_generations=train.generations,
+                seed=config.seed,
+                text_handling=text_handling,
             )
             _write_export(mix, export, export_folder)
             output.out(str(export_folder))

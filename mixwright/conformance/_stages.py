@@ -15,8 +15,8 @@ from mixwright.conformance.promises import (
     docstring_lines,
     model_state,
     require,
+    require_round_trip,
     require_valid_plan,
-    round_trip,
     same_randomness,
 )
 from mixwright.contracts import Role
@@ -90,7 +90,7 @@ def check_check(cls: type[Check]) -> None:
             require(0 <= observation.count <= observation.total, "count is at most total")
             require(bool(observation.message), "the message is a sentence")
             require(observation.severity == "info" or bool(observation.remedy), "a warning or error says what to do")
-            round_trip(observation)
+            require_round_trip(observation)
 
 
 def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
@@ -110,7 +110,7 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
     results, state_before = [], model_state(learner.model)
     for _ in range(2):
         with same_randomness():
-            results.append(miner.mine(corpus, scan, learner if miner.MODEL else None, np.random.default_rng(5)))
+            results.append(miner.mine(corpus, scan, learner if miner.NEEDS_MODEL else None, np.random.default_rng(5)))
     require(model_state(learner.model) == state_before, "parameters, gradients and train/eval mode are as they were")
     require(results[0] == results[1], "same rng, same rows")
     result = results[0]
@@ -123,7 +123,9 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
         require(
             set(example.extra["parents"]) <= ids_by_split[example.split], "parents are training rows, or rows to rehearse"
         )
-    require(bool(mine(miner, cls.__name__, corpus, scan, learner if miner.MODEL else None).counts), "the stage takes it")
+    require(
+        bool(mine(miner, cls.__name__, corpus, scan, learner if miner.NEEDS_MODEL else None).counts), "the stage takes it"
+    )
 
 
 def check_arm(cls: type[Arm]) -> None:

@@ -80,7 +80,7 @@ def require_valid_plan(plan: Plan, tasks: set[str]) -> None:
     )
 
 
-def round_trip(record: Any) -> None:
+def require_round_trip(record: Any) -> None:
     """The record comes back from JSON unchanged."""
     data = json.loads(json.dumps(to_data(record), allow_nan=False))
     require(to_data(from_data(type(record), data)) == data, f"{type(record).__name__} comes back from JSON unchanged")

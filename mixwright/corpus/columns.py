@@ -46,7 +46,7 @@ MAX_LEVEL = 2**53
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
-MAX_TREATMENTS_SHOWN = 4
+MAX_CONVERSIONS_SHOWN = 4
 """Different conversions of columns in one note."""
 
 
@@ -391,7 +391,7 @@ def _letter_of_index(answer: str, options: Mapping[str, str], *, is_number: bool
     return list(options)[option_index] if option_index < len(options) else answer
 
 
-def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
+def format_conversions(counts: Counter[str], source: str, rows: int) -> list[str]:
     """One note about what was done with the columns of a source; none where nothing was.
 
     Args:
@@ -402,9 +402,9 @@ def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
     if not counts:
         return []
     common = counts.most_common()
-    treatment_texts = [
-        treatment if count == rows else f"{treatment} ({count:,} of {rows:,} rows)"
-        for treatment, count in common[: 2 * MAX_TREATMENTS_SHOWN]
+    conversion_texts = [
+        conversion if count == rows else f"{conversion} ({count:,} of {rows:,} rows)"
+        for conversion, count in common[: 2 * MAX_CONVERSIONS_SHOWN]
     ]
-    more_count = len(common) - len(treatment_texts)
-    return [f"{source}: {', '.join(treatment_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]
+    more_count = len(common) - len(conversion_texts)
+    return [f"{source}: {', '.join(conversion_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
-from mixwright.corpus.columns import check_mapping, format_derived, read_example
+from mixwright.corpus.columns import check_mapping, format_conversions, read_example
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
@@ -323,7 +323,7 @@ def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, 
             for count, (row, location) in enumerate(read_rows(source, split, relative_to=relative_to, notes=notes), 1):  # noqa: B007
                 yield read_example(row, location, of_task(location.task), split, column_conversions)
         finally:
-            notes[before:before] = format_derived(column_conversions, source, count)
+            notes[before:before] = format_conversions(column_conversions, source, count)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:

@@ -35,12 +35,14 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
         count = int(min(MAX_BINS, max(1, len(values) // MIN_ROWS_PER_BIN)))
         edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
         bin_index = np.searchsorted(edges, levels[of_task], side="right")
-        of_values = np.searchsorted(edges, values, side="right")
-        names = {bin: float(np.quantile(values[of_values == bin], 0.5, method="lower")) for bin in np.unique(of_values)}
-        nearest = np.array(sorted(names))
+        bin_of_value = np.searchsorted(edges, values, side="right")
+        names = {
+            bin: float(np.quantile(values[bin_of_value == bin], 0.5, method="lower")) for bin in np.unique(bin_of_value)
+        }
+        used_bins = np.array(sorted(names))
         if binned is levels:
             binned = levels.copy()
-        binned[of_task] = [names[int(nearest[np.abs(nearest - bin).argmin()])] for bin in bin_index]
+        binned[of_task] = [names[int(used_bins[np.abs(used_bins - bin).argmin()])] for bin in bin_index]
         notes.append(
             f"{task}: {distinct_count} different levels were put into {len(names)} bins of about equal size by quantile, "
             f"each named by its median level"

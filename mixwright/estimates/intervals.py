@@ -60,8 +60,8 @@ def effective_rollouts(success: float, low: float, high: float) -> float:
     width = min(max(high - low, 1e-9), 1 - 1e-9)
     quadratic, linear = Z**4 * (1 - width**2), Z**2 * (2 * success * (1 - success) - width**2)
     root = math.sqrt(linear**2 + quadratic * width**2)
-    rollouts = width**2 / (linear + root) if linear > 0 else (root - linear) / quadratic
-    return min(max(1 / max(rollouts, 1e-300), 1e-3), 1e7)
+    inverse_rollouts = width**2 / (linear + root) if linear > 0 else (root - linear) / quadratic
+    return min(max(1 / max(inverse_rollouts, 1e-300), 1e-3), 1e7)
 
 
 def clustered_share(values: NDArray[np.float64], samples: int) -> Interval:
@@ -175,8 +175,8 @@ def t_tail(t: float, df: float) -> float:
     angle = math.atan(abs(t) / math.sqrt(df))
     points, weights = gauss_legendre(96)
     inside = angle / 2 * float(weights @ np.cos(angle / 2 * (points + 1)) ** (df - 1))
-    scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
-    return min(max(1 - 2 * math.exp(scale) * inside, 0.0), 1.0)
+    log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
+    return min(max(1 - 2 * math.exp(log_scale) * inside, 0.0), 1.0)
 
 
 @functools.cache

@@ -148,13 +148,13 @@ def _passes(
     variance = variances.sum(axis=1)
     df = variance**2 / (variances**2 / (sizes - 1)).sum(axis=1)
     mean_low = change.mean(axis=1) - _quantiles(df) * np.sqrt(variance)
-    cell_error = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
+    corrected_error = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
     corrected_quantiles = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
-    passed = (mean_low > -margin) & ~(change < -corrected_quantiles * cell_error).any(axis=1)
+    passed = (mean_low > -margin) & ~(change < -corrected_quantiles * corrected_error).any(axis=1)
     if min_items_for_cell_rule is not None:
         uncorrected_quantiles = np.array([t_quantile(float(size - 1), CELL_INTERVAL_LEVEL) for size in sizes])
-        error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
-        excluded = change - uncorrected_quantiles * error > -EXCLUDED_CELL_LOSS
+        uncorrected_error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
+        excluded = change - uncorrected_quantiles * uncorrected_error > -EXCLUDED_CELL_LOSS
         passed &= (excluded | (sizes < min_items_for_cell_rule)).all(axis=1)
     return passed
 

@@ -35,11 +35,11 @@ TYPICAL_ITEM_SPREAD = 0.15
 class Noise:
     """Of the difference of two arms, beside what sampling items does."""
 
-    seeds: float
+    seed_deviation: float
     """Standard deviation between seeds that no number of items takes away, as a share."""
-    items: float
+    item_variance_share: float
     """Variance that an item keeps in all seeds, as a share of its spread: it grows with what training moves."""
-    within_seed: float
+    within_seed_variance_share: float
     """Variance of an item within one seed, as a share of its spread."""
 
 
@@ -100,16 +100,18 @@ def expected_null_change(cells: Sequence[PowerCell], seeds: int, noise: Noise, t
     counts = np.array([cell.items * times for cell in cells])
     tasks = np.unique([cell.task for cell in cells], return_inverse=True)[1]
     share = 1 / np.bincount(tasks, counts)[tasks] / len(np.unique(tasks))
-    squares, spread = counts * share**2, np.array([cell.spread for cell in cells])
+    squared_weights, spread = counts * share**2, np.array([cell.spread for cell in cells])
     df = np.maximum(counts - 1, 1)
-    residual_terms = squares * noise.within_seed * spread / seeds
-    moved = float(counts @ spread) * (noise.items + noise.within_seed / seeds)
-    unseen = pseudo_squares(moved, float(counts @ np.minimum(2 * spread, 1)))  # an item of spread 0.5 always moves
-    items = squares * (noise.items * spread + unseen * counts / counts.sum() / df) + residual_terms
-    of_seeds, of_items, of_rest = noise.seeds**2 / seeds + residual_terms.sum(), items.sum(), residual_terms.sum()
-    variance = of_seeds + of_items - of_rest
-    of_df = of_items**2 / max((items**2 / df).sum(), 1e-300)
-    variance_parts = ((of_seeds, seeds - 1), (of_items, of_df), (of_rest, (seeds - 1) * of_df))
+    residual_terms = squared_weights * noise.within_seed_variance_share * spread / seeds
+    expected_squares = float(counts @ spread) * (noise.item_variance_share + noise.within_seed_variance_share / seeds)
+    moved_count = float(counts @ np.minimum(2 * spread, 1))  # an item of spread 0.5 always moves
+    added_squares = pseudo_squares(expected_squares, moved_count) * counts / counts.sum()
+    item_terms = squared_weights * (noise.item_variance_share * spread + added_squares / df) + residual_terms
+    rest_variance, items_variance = residual_terms.sum(), item_terms.sum()
+    seeds_variance = noise.seed_deviation**2 / seeds + rest_variance
+    variance = seeds_variance + items_variance - rest_variance
+    items_df = items_variance**2 / max((item_terms**2 / df).sum(), 1e-300)
+    variance_parts = ((seeds_variance, seeds - 1), (items_variance, items_df), (rest_variance, (seeds - 1) * items_df))
     total_df = variance**2 / max(sum(part**2 / part_df for part, part_df in variance_parts), 1e-300)
     return estimate_of(0.0, float(variance), float(total_df), seeds, round(counts.sum()))
 
@@ -150,11 +152,12 @@ def power(
     times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
     seeds_needed = _least(sees, MIN_SEEDS, MAX_SEEDS)
     sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, times)
-    return Power(against, *sizes, noise.seeds, basis)
+    return Power(against, *sizes, noise.seed_deviation, basis)
 
 
 def seeds_for(estimate: Estimate, per_seed: Sequence[float], aim: float) -> int | None:
-    """Seeds that would see a true difference of `aim` in `POWER` of trials like a finished one; None where no number would.
+    """Seeds that would see a true difference of `aim` in `DETECTION_POWER` of trials like a finished one; None where no
+    number would.
 
     The error has a part that falls with the number of seeds and one of the held-out items that does not.
 
@@ -166,13 +169,13 @@ def seeds_for(estimate: Estimate, per_seed: Sequence[float], aim: float) -> int 
     seeds = len(per_seed)
     if seeds < 2:
         return None
-    of_seeds = float(np.var(np.array(per_seed), ddof=1)) / seeds
-    of_items = max(estimate.error**2 - of_seeds, 0.0)
+    seeds_variance = float(np.var(np.array(per_seed), ddof=1)) / seeds
+    items_variance = max(estimate.error**2 - seeds_variance, 0.0)
 
     def sees(seed_count: int) -> bool:
         df = estimate.df * (seed_count - 1) / (seeds - 1)
         width = t_quantile(df) + t_quantile(df, 2 * DETECTION_POWER - 1)
-        return width * math.sqrt(of_seeds * seeds / seed_count + of_items) <= aim
+        return width * math.sqrt(seeds_variance * seeds / seed_count + items_variance) <= aim
 
     return _least(sees, max(seeds + 1, MIN_SEEDS), MAX_SEEDS)
 
@@ -198,7 +201,7 @@ def noise_of(
         weights: of each item, summing to 1.
         prior: worth `PRIOR_WORTH_SEEDS` seeds.
     """
-    variance_sum, weight_sum = prior.seeds**2 * PRIOR_WORTH_SEEDS, float(PRIOR_WORTH_SEEDS)
+    variance_sum, weight_sum = prior.seed_deviation**2 * PRIOR_WORTH_SEEDS, float(PRIOR_WORTH_SEEDS)
     for table in differences:
         seeds = len(table)
         if seeds < 2:
@@ -208,7 +211,7 @@ def noise_of(
         centred -= np.stack([np.bincount(strata, row) / np.maximum(counts, 1) for row in centred])[:, strata]
         item_df = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
         residual_variance = float((centred**2).sum()) / item_df * float((weights**2).sum())
-        extra = (seeds - 1) / len(differences)
-        variance_sum += extra * max(float((table @ weights).var(ddof=1)) - residual_variance, 0.0)
-        weight_sum += extra
-    return replace(prior, seeds=math.sqrt(variance_sum / weight_sum))
+        seeds_worth = (seeds - 1) / len(differences)
+        variance_sum += seeds_worth * max(float((table @ weights).var(ddof=1)) - residual_variance, 0.0)
+        weight_sum += seeds_worth
+    return replace(prior, seed_deviation=math.sqrt(variance_sum / weight_sum))

@@ -16,7 +16,8 @@ from mixwright.records import cell_key
 
 ONE_IN_DECIDES = 5
 """One of so many items decides what is protected; the others are compared."""
-Side = Sequence[ItemScores]
+SideScores = Sequence[ItemScores]
+"""What was measured of one side of a comparison: one per seed, or per starting model."""
 
 
 def cell_order(cell: TaskLevel) -> tuple[str, float]:
@@ -29,7 +30,7 @@ def decides_protection(item: Item) -> bool:
     return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
 
 
-def mastered_cells(before: Side, decoding: Decoding) -> list[TaskLevel]:
+def mastered_cells(before: SideScores, decoding: Decoding) -> list[TaskLevel]:
     """Cells over the band on the deciding items, under the declared decoding alone: the one that a loss is judged by.
 
     The estimate decides, not its interval: the items that are compared are others, so nothing falls back to its mean, and an
@@ -48,7 +49,7 @@ def mastered_cells(before: Side, decoding: Decoding) -> list[TaskLevel]:
     return sorted(mastered, key=cell_order)
 
 
-def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:
+def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:
     """The items that retention is read from; none where nothing was mastered, or nothing is graded and nothing was named.
 
     Args:

@@ -3,7 +3,7 @@
 A name is a grader of the catalogue, with options after `?` as in `numeric?tolerance=0.01`, or `package.module:function`.
 """
 
-from mixwright.graders._function import code_digest, import_function, load_grader
 from mixwright.graders._grader import Grader
+from mixwright.graders._loader import code_digest, import_function, load_grader
 
 __all__ = ["Grader", "code_digest", "import_function", "load_grader"]

@@ -48,7 +48,7 @@ def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> L
     _check(config)
     tokenizer = train_tokenizer(corpus_texts, config.vocabulary)
     ids = {f"{name}_id": getattr(tokenizer, f"{name}_id") for name in SPECIAL_TOKENS}
-    shape = LlamaConfig(
+    llama_config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=config.width,
         intermediate_size=4 * config.width * 2 // 3 // 8 * 8,
@@ -63,7 +63,7 @@ def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> L
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: Any = LlamaForCausalLM(shape)
+        model: Any = LlamaForCausalLM(llama_config)
     for name, value in ids.items():
         setattr(model.generation_config, name, value)
     return Learner(model.eval(), tokenizer, "tiny:")

@@ -71,7 +71,7 @@ def summarise(log: RolloutLog) -> str:
     tasks = len({one.task for one in log.rollouts})
     rewards = [one.reward for one in log.rollouts if one.reward is not None]
     mean = f", mean reward {fmean(rewards):.3g}" if rewards else ""
-    return f"{log.engine}: {len(log.rollouts):,} completions of {groups:,} groups, {steps:,} steps, {tasks:,} tasks{mean}"
+    return f"{log.form}: {len(log.rollouts):,} completions of {groups:,} groups, {steps:,} steps, {tasks:,} tasks{mean}"
 
 
 def _thirds(log: RolloutLog) -> tuple[list[Rollout], list[Rollout]]:
@@ -112,7 +112,7 @@ def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]
             f"{share.value:.0%} [{share.low:.0%}, {share.high:.0%}] of the groups have equal rewards, and nothing is learnt "
             f"from them: {where}"
         )
-        remedy = NO_SIGNAL_REMEDY.get(log.engine, OTHER_REMEDY) + (f" {HARD_REMEDY}" if wrong > right else "")
+        remedy = NO_SIGNAL_REMEDY.get(log.form, OTHER_REMEDY) + (f" {HARD_REMEDY}" if wrong > right else "")
         severity: Severity = "error" if share.value >= SILENT_ERROR else "warning"
         found.append(Observation("groups", task, severity, len(silent), len(own), message, remedy))
     return found
@@ -216,7 +216,7 @@ def _same_completions(groups: Groups) -> list[Observation]:
 def _completions(log: RolloutLog) -> list[Observation]:
     """Empty, cut and looping completions of the last third."""
     last, found = _thirds(log)[1], []
-    written = [one for one in last if one.completion or log.engine != "NeMo Gym"]
+    written = [one for one in last if one.completion or log.form != "NeMo Gym"]
     cut = [one for one in last if one.is_cut is not None]
     counts = (
         ("empty", sum(not one.completion.strip() for one in written), len(written), EMPTY_WARNING, "are empty"),

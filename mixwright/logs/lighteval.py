@@ -42,10 +42,10 @@ SHOTS = re.compile(r"(?P<task>.+)\|(?P<shots>\d+)")
 class _Seen:
     """What the rows of one task show."""
 
-    unread: dict[str, str] = field(default_factory=dict)
+    unread_metrics: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, None] = field(default_factory=dict)
     sampled: bool | None = None
-    lengths: set[str] = field(default_factory=set)
+    completion_limits: set[str] = field(default_factory=set)
 
 
 def is_details_name(name: str) -> bool:
@@ -79,16 +79,16 @@ def read_lighteval(source: str) -> EvaluationLog:
         settings = _find_settings(general, _part(results, "versions").get(full_name), seen)
         if shots:
             settings["few-shot examples"] = shots["shots"]
-        listed, lower = _find_directions(_part(_part(results, "config_tasks"), full_name))
+        listed, lower_is_better = _find_directions(_part(_part(results, "config_tasks"), full_name))
         metrics = sorted(seen.metrics, key=lambda name: listed.index(name) if name in listed else len(listed))
-        tasks[task] = LoggedTask(tuple(metrics), settings, _is_sampled(general, seen), seen.unread, lower)
+        tasks[task] = LoggedTask(tuple(metrics), settings, _is_sampled(general, seen), seen.unread_metrics, lower_is_better)
     return EvaluationLog(source, FORM, ", ".join(models), tasks, tuple(answers), tuple(str(one) for one in used.values()))
 
 
 def _find_directions(config: Mapping[str, Any]) -> tuple[list[str], frozenset[str]]:
     """Metrics of a task in the order of its settings, and those of which less is better: the details have them by name."""
     listed: list[str] = []
-    lower: set[str] = set()
+    lower_is_better: set[str] = set()
     metrics = config.get("metrics", config.get("metric"))
     for one in metrics if isinstance(metrics, list) else []:
         if not isinstance(one, dict):
@@ -96,8 +96,8 @@ def _find_directions(config: Mapping[str, Any]) -> tuple[list[str], frozenset[st
         given, better = one.get("metric_name"), one.get("higher_is_better")
         names = [str(name) for name in (given if isinstance(given, list) else [given])]
         listed += names
-        lower |= {name for name in names if (better.get(name) if isinstance(better, dict) else better) is False}
-    return listed, frozenset(lower)
+        lower_is_better |= {name for name in names if (better.get(name) if isinstance(better, dict) else better) is False}
+    return listed, frozenset(lower_is_better)
 
 
 def _find_results(path: Path, date: str) -> Path | None:
@@ -149,7 +149,7 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         score = read_score(value)
         seen.metrics[str(name)] = None
         if isinstance(score, str):
-            seen.unread.setdefault(str(name), score)
+            seen.unread_metrics.setdefault(str(name), score)
         scores[str(name)] = None if isinstance(score, str) else score
     return (_read_new if is_new else _read_old)(task, row, scores, location, seen)
 
@@ -168,10 +168,10 @@ def _read_new(
     doc = _read_struct(row.get("doc"), "doc", location)
     response = _read_struct(row.get("model_response"), "model_response", location)
     texts, logprobs = _as_list(response.get("text")), _as_list(response.get("logprobs"))
-    several = doc.get("num_samples")
-    _note_sampling(seen, writes=bool(texts), several=isinstance(several, int) and several > 1)
+    sample_count = doc.get("num_samples")
+    _note_sampling(seen, has_texts=bool(texts), several=isinstance(sample_count, int) and sample_count > 1)
     if doc.get("generation_size") is not None and texts:
-        seen.lengths.add(str(doc["generation_size"]))
+        seen.completion_limits.add(str(doc["generation_size"]))
     given = response.get("input")
     query = [text for text in (doc.get("instruction"), doc.get("query")) if isinstance(text, str)]
     prompt = join_messages(given, "input", location) if given else "\n".join(query) or None
@@ -200,7 +200,7 @@ def _read_old(
     firsts = [value[0] if isinstance(value, list) and value else value for value in predictions]
     texts = [value for value in firsts if isinstance(value, str)]
     logprobs = [value for value in firsts if isinstance(value, float)]
-    _note_sampling(seen, writes=bool(texts), several=False)
+    _note_sampling(seen, has_texts=bool(texts), several=False)
     gold = row.get("gold")
     choices, golds = _as_list(row.get("choices")), [gold] if isinstance(gold, str) else _as_list(gold)
     gold_index = row.get("gold_index") if choices else 0 if len(golds) == 1 else None  # one of several golds says little
@@ -260,11 +260,11 @@ def _make_answer(
     )
 
 
-def _note_sampling(seen: _Seen, *, writes: bool, several: bool) -> None:
+def _note_sampling(seen: _Seen, *, has_texts: bool, several: bool) -> None:
     """Probabilities that are read are not drawn; several samples are."""
     if several:
         seen.sampled = True
-    elif not writes and seen.sampled is None:
+    elif not has_texts and seen.sampled is None:
         seen.sampled = False
 
 
@@ -277,8 +277,8 @@ def _is_sampled(general: Mapping[str, Any], seen: _Seen) -> bool | None:
 
 def _find_settings(general: Mapping[str, Any], version: Any, seen: _Seen) -> dict[str, str]:
     settings = {f"generation {name}": str(value)[:80] for name, value in _generation(general).items() if value is not None}
-    if seen.lengths:
-        settings["longest completion"] = " or ".join(sorted(seen.lengths))
+    if seen.completion_limits:
+        settings["longest completion"] = " or ".join(sorted(seen.completion_limits))
     if version is not None:
         settings["version of the task"] = str(version)[:80]
     settings.pop("generation seed", None)

@@ -46,7 +46,7 @@ class _Seen:
 
     metrics: dict[str, None] = field(default_factory=dict)
     settings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    unread: dict[str, str] = field(default_factory=dict)
+    unread_metrics: dict[str, str] = field(default_factory=dict)
     sampled: set[bool | None] = field(default_factory=set)
 
 
@@ -147,7 +147,7 @@ def _add_row(
         metric, value = f"{name},{filter_name}", read_score(row[name])
         seen.metrics[metric] = None
         if isinstance(value, str):
-            seen.unread.setdefault(metric, value)
+            seen.unread_metrics.setdefault(metric, value)
         scores[metric] = None if isinstance(value, str) else value
     requests = _read_requests(row.get("arguments"), location)
     _note_settings(requests, seen)
@@ -270,7 +270,9 @@ def _make_task(task: str, seen: _Seen, results: Mapping[str, Any]) -> LoggedTask
     sampled = seen.sampled.pop() if len(seen.sampled) == 1 else True if True in seen.sampled else None
     counts = _part(_part(results, "n-samples"), task)
     counted = counts.get("effective") if isinstance(counts.get("effective"), int) else None
-    return LoggedTask(_in_order(seen.metrics, results, task), settings, sampled, seen.unread, frozenset(lower), counted)
+    return LoggedTask(
+        _in_order(seen.metrics, results, task), settings, sampled, seen.unread_metrics, frozenset(lower), counted
+    )
 
 
 def _part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -75,7 +75,7 @@ class Rollout:
 class RolloutLog:
     """Rollouts of one run, in the order of their steps."""
 
-    engine: str
+    form: str
     """TRL, verl, verifiers, NeMo Gym, or plain."""
     rollouts: tuple[Rollout, ...]
 
@@ -91,7 +91,7 @@ def read_rollouts(source: str) -> RolloutLog:
     files = list_files(path, lambda name: bool(FILE_NAME.search(name))) if path.is_dir() else [path]
     if not files or not path.exists():
         raise InputError("a file or folder of rollouts (JSONL, Parquet)", "none", "Correct the path.", file=source)
-    engines: dict[str, None] = {}
+    forms: dict[str, None] = {}
     found: list[Rollout] = []
     for file in files:
         name = str(file.relative_to(path)) if path.is_dir() else file.name
@@ -99,14 +99,14 @@ def read_rollouts(source: str) -> RolloutLog:
         step = int(named[1]) if named else 0
         for value, location in read_log_rows(file):
             row = read_object(value, "a row with a completion and its reward", location)
-            engines[_engine_of(row, location)] = None
+            forms[_form_of(row, location)] = None
             found += _read_row(row, step, location)
     if not found:
         raise InputError("rollouts", "files without rows", "Name the folder that the trainer wrote.", file=source)
-    return RolloutLog(", ".join(engines), tuple(sorted(found, key=lambda one: one.step)))
+    return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)))
 
 
-def _engine_of(row: Mapping[str, Any], location: RowLocation) -> str:
+def _form_of(row: Mapping[str, Any], location: RowLocation) -> str:
     if "rollout_infos" in row or row.keys() >= NEMO_KEYS:
         return "NeMo Gym"
     if {"input", "output", "score"} <= row.keys():

@@ -47,7 +47,7 @@ def measure_task(task: JudgedTask, side: int, name: str, swaps: LoggedSwaps | No
     hits: dict[str, float] = {}
     if swaps is not None:
         for group, items in cells.items():
-            pseudo_values |= {item.id: swaps.swaps[group].items[name][item.id] for item in items}
+            pseudo_values |= {item.id: swaps.swaps[group].pseudo_values[name][item.id] for item in items}
             chance_hits = swaps.chances[group].hits.tolist()
             hits |= {item.id: hit for item, hit in zip(items, chance_hits, strict=True)}
     answered = sum(len(item.answers[side]) for item in task.items)

@@ -28,7 +28,7 @@ class Swaps:
     """By measurement (greedy, pass@1); empty for fewer than three items."""
     p_by_name: Mapping[str, float]
     """Of the permutation test, by measurement."""
-    items: Mapping[str, Mapping[str, float]]
+    pseudo_values: Mapping[str, Mapping[str, float]]
     """Measurement -> id of an item -> pseudo-value of S."""
 
 
@@ -58,11 +58,11 @@ def swap_answers(passes: Passes, items: Sequence[Example], rng: np.random.Genera
     tables = {name: grade_swapped(passes, items, name) for name in passes.names}
     dependence_by_name = {name: dependence(table) for name, table in tables.items()}
     ids = [item.id for item in items]
-    values = {
+    pseudo_values = {
         name: dict(zip(ids, dependence_of_name.items.tolist(), strict=True))
         for name, dependence_of_name in dependence_by_name.items()
     }
-    return Swaps(dependence_by_name, {name: permutation_p(table, rng) for name, table in tables.items()}, values)
+    return Swaps(dependence_by_name, {name: permutation_p(table, rng) for name, table in tables.items()}, pseudo_values)
 
 
 def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:

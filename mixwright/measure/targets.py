@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-def keep_fitting_items(learner: Learner, items: Iterable[Example], tokens: Callable[[Example], int]) -> list[Example]:
+def keep_fitting_items(learner: Learner, items: Iterable[Example], count_tokens: Callable[[Example], int]) -> list[Example]:
     """The items whose tokens fit into the model's context; the same ones before and after."""
-    return [item for item in items if learner.context is None or tokens(item) <= learner.context]
+    return [item for item in items if learner.context is None or count_tokens(item) <= learner.context]
 
 
 def exact_answer_tasks(corpus: Corpus) -> set[str]:

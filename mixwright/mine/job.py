@@ -128,7 +128,7 @@ def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
     return all(shard.stat().st_mtime <= written_at for shard in folder.path.glob("scan/*/part-*.parquet"))
 
 
-def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
+def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
     """Write mine/rehearsal.parquet, the rows to rehearse, prompts among them answered by the first starting model.
 
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
@@ -162,7 +162,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     return list(rehearsal.notes)
 
 
-def load_rehearsed(folder: RunFolder) -> Corpus:
+def load_with_rehearsal(folder: RunFolder) -> Corpus:
     """The corpus of a run with its rows to rehearse as they are trained on; without any before they were made."""
     from mixwright.corpus import Corpus
 
@@ -189,7 +189,7 @@ def mine_in_worker(job: MineJob) -> None:
 
     run, config = RunFolder(job.run), job.config
     corpus, miner = Corpus.load(run.corpus), make_miner(job.miner, job.options)
-    learner = load_base(config.model, job.base) if miner.MODEL else None
+    learner = load_base(config.model, job.base) if miner.NEEDS_MODEL else None
     before = run.measurements("before")
     measured = read_measurements(before) if before.is_file() else []
     scan = Scan(run, base_name(job.base))
@@ -222,10 +222,10 @@ def note_cpu_seconds(path: Path, digest: str) -> Iterator[float]:
     except InputError:  # none, or one that was cut
         noted = SpentSeconds(digest, 0.0)
     earlier_seconds = noted.seconds if noted.digest == digest else 0.0
-    begun, ended = time.process_time(), threading.Event()
+    cpu_seconds_at_start, ended = time.process_time(), threading.Event()
 
     def note() -> None:
-        write_json(path, SpentSeconds(digest, earlier_seconds + time.process_time() - begun))
+        write_json(path, SpentSeconds(digest, earlier_seconds + time.process_time() - cpu_seconds_at_start))
 
     def note_again() -> None:
         while not ended.wait(SECONDS_BETWEEN_NOTES):

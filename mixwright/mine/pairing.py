@@ -226,11 +226,11 @@ def make_null_pairs(
     null_rows = []
     for example, pair in zip(pair_rows, pairs, strict=True):
         pool = [text for prompt_index, text in pools[example.task] if prompt_index != pair.prompt_index]
-        order = (pool[answer_index] for answer_index in rng.permutation(len(pool)).tolist()[:MAX_NULL_ANSWERS_TRIED])
+        tried_answers = (pool[answer_index] for answer_index in rng.permutation(len(pool)).tolist()[:MAX_NULL_ANSWERS_TRIED])
         null_answer = next(
             (
                 answer
-                for answer in order
+                for answer in tried_answers
                 if grades.grade(rows[pair.prompt_index], answer) < RIGHT_FROM_SCORE and answer != pair.chosen
             ),
             None,

@@ -31,11 +31,11 @@ def bm25(rows: Sequence[Sequence[str]], shots: Sequence[Sequence[str]], *, k1: f
     counts = [Counter(words) for words in rows]
     length = np.array([len(words) for words in rows], dtype=float)
     length_penalty = k1 * (1 - b + b * length / max(length.mean(), 1.0))
-    holders = Counter(word for row_counts in counts for word in row_counts)
+    row_count_by_word = Counter(word for row_counts in counts for word in row_counts)
     scores = np.zeros((len(rows), len(shots)))
     for shot_index, query in enumerate(shots):
         for word, times in Counter(query).items():
-            idf = math.log(1 + (len(rows) - holders[word] + 0.5) / (holders[word] + 0.5))
+            idf = math.log(1 + (len(rows) - row_count_by_word[word] + 0.5) / (row_count_by_word[word] + 0.5))
             occurrences = np.array([row_counts[word] for row_counts in counts], dtype=float)
             scores[:, shot_index] += times * idf * occurrences * (k1 + 1) / (occurrences + length_penalty)
     return scores

@@ -32,23 +32,23 @@ def new_row(parent: Example, number: int, way: str, prompt: str, target: str) ->
     return replace(parent, id=row_id, prompt=prompt, target=target, source="self_edits", split="train", extra=extra, **blank)
 
 
-def as_they_stand(facts: Sequence[Example]) -> list[Example]:
+def as_they_stand(fact_rows: Sequence[Example]) -> list[Example]:
     """Rows of facts with a target to train on: their own, or else all of their text."""
-    return [row if row.target is not None else replace(row, prompt="", target=text_of(row)) for row in facts]
+    return [row if row.target is not None else replace(row, prompt="", target=text_of(row)) for row in fact_rows]
 
 
-def rewrite_in_forms(facts: Sequence[Example], facts_by_row: Sequence[Sequence[Slots]], forms: Sequence[str]) -> Ways:
+def rewrite_in_forms(fact_rows: Sequence[Example], facts_by_row: Sequence[Sequence[Slots]], forms: Sequence[str]) -> Ways:
     """Every fact in every form; a form that says what the rows say already is none.
 
     Args:
-        facts: the rows.
+        fact_rows: rows with facts.
         facts_by_row: facts of each row.
         forms: as in `rewriting.filled`.
     """
-    present_texts = {(plain(row.prompt), plain(row.target)) for row in facts}
+    present_texts = {(plain(row.prompt), plain(row.target)) for row in fact_rows}
     ways: Ways = {}
     all_facts = [
-        (row, n, fact) for row, row_facts in zip(facts, facts_by_row, strict=True) for n, fact in enumerate(row_facts)
+        (row, n, fact) for row, row_facts in zip(fact_rows, facts_by_row, strict=True) for n, fact in enumerate(row_facts)
     ]
     for form in dict.fromkeys(forms):
         filled = [fill_form(form, fact) for _, _, fact in all_facts]
@@ -59,26 +59,26 @@ def rewrite_in_forms(facts: Sequence[Example], facts_by_row: Sequence[Sequence[S
 
 
 def write_own_edits(
-    learner: Learner, facts: Sequence[Example], instruction: str, samples: int, max_new_tokens: int, seed: int
+    learner: Learner, fact_rows: Sequence[Example], instruction: str, samples: int, max_new_tokens: int, seed: int
 ) -> tuple[Ways, int]:
     """Edits that the model writes of each row, each line a row without a prompt; and how many completions were sampled."""
-    if not samples or not facts:
+    if not samples or not fact_rows:
         return {}, 0
-    texts = [instruction.replace("{text}", text_of(row)) for row in facts]
+    texts = [instruction.replace("{text}", text_of(row)) for row in fact_rows]
     prompts: list[Text] = [
         text if isinstance(row.prompt, str) else ({"role": "user", "content": text},)
-        for text, row in zip(texts, facts, strict=True)
+        for text, row in zip(texts, fact_rows, strict=True)
     ]
-    instructed_rows = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
+    instructed_rows = [replace(row, prompt=prompt) for row, prompt in zip(fact_rows, prompts, strict=True)]
     tokens = shared_room(learner, instructed_rows, max_new_tokens)
     completions_by_prompt = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
     ways: Ways = {}
     for number in range(samples):
         way = f"{OWN_WAY}, {number + 1}"
-        for row, completions in zip(facts, completions_by_prompt, strict=True):
+        for row, completions in zip(fact_rows, completions_by_prompt, strict=True):
             lines = [line.strip() for line in completions[number].text.splitlines() if line.strip()]
             ways.setdefault(way, []).extend(new_row(row, line_index, way, "", line) for line_index, line in enumerate(lines))
-    return {way: rows for way, rows in ways.items() if rows}, len(facts) * samples
+    return {way: rows for way, rows in ways.items() if rows}, len(fact_rows) * samples
 
 
 def without_questions(ways: Ways, question_rows: Sequence[Example]) -> tuple[Ways, list[str]]:

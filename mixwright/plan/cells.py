@@ -18,7 +18,7 @@ def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | N
     return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT and row.example is None}
 
 
-def plan_cells(
+def assess_cells(
     cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]
 ) -> tuple[CellAssessment, ...]:
     """The state of each cell of the training data, sorted by key; a cell that was not measured is unknown.
@@ -31,17 +31,17 @@ def plan_cells(
     """
     measured_tasks = {task for task, _ in success_rows(competence)}
     row_by_name = {(row.name, row.task, row.level): row for row in competence if row.example is None}
-    cell_plans = []
+    assessments = []
     for cell in sorted(cells, key=lambda cell: cell.key):
         if cell.task not in measured_tasks:
             got = f"only {', '.join(sorted(measured_tasks))}" if measured_tasks else "none"
             remedy = "Run `mixwright measure` on data that has every task, or plan with a baseline (proportional)."
             raise InputError(f"a {SUCCESS_MEASUREMENT} measurement of task {cell.task!r}", got, remedy)
-        cell_plans.append(_cell_plan(cell, row_by_name, band))
-    return tuple(cell_plans)
+        assessments.append(_assess_cell(cell, row_by_name, band))
+    return tuple(assessments)
 
 
-def _cell_plan(
+def _assess_cell(
     cell: Cell, row_by_name: Mapping[tuple[str, str, float | None], Measurement], band: tuple[float, float]
 ) -> CellAssessment:
     """One cell from its own success (or its task's where it is small) and what was measured beside it."""
@@ -50,7 +50,7 @@ def _cell_plan(
         return row_by_name.get((name, cell.task, cell.level))
 
     def value(name: str) -> float | None:
-        return success_row.value if (success_row := row_of(name)) else None
+        return row.value if (row := row_of(name)) else None
 
     success_row, chance_row = row_of(SUCCESS_MEASUREMENT), row_of(CHANCE_MEASUREMENT)
     if success_row is None:

@@ -24,7 +24,7 @@ SHARE_NAMES = re.compile(r"greedy|chance|pass@\d+")
 """Names of measurements that are shares of right answers; others (S, dependence, kappa) may be under 0."""
 
 
-def _share(value: float) -> bool:
+def _is_share(value: float) -> bool:
     return -ROUNDING_TOLERANCE <= value <= 1 + ROUNDING_TOLERANCE
 
 
@@ -75,7 +75,7 @@ class Measurement:
             return f"{self.value} is not within its interval, {self.low} to {self.high}"
         if self.n < 0:
             return f"n is {self.n}, under 0"
-        if self.unit == "share" and not _share(self.value) and SHARE_NAMES.fullmatch(self.name):
+        if self.unit == "share" and not _is_share(self.value) and SHARE_NAMES.fullmatch(self.name):
             return f"{self.value} is no share of 0 to 1"
         return None
 
@@ -117,7 +117,7 @@ class CellAssessment:
     def __post_init__(self) -> None:
         for name in ("success", "chance", "learnability", "p"):  # ends of an interval may lie outside
             value = getattr(self, name)
-            if value is not None and not _share(value):
+            if value is not None and not _is_share(value):
                 raise ValueError(f"{name} of {self.key} from 0 to 1, not {value}")
         for name in ("n", "examples"):
             if getattr(self, name) < 0:

@@ -99,7 +99,7 @@ class CanaryOutcome(ExampleOutcome):
     kl_nats: float | None = None
     """KL(start || now) per token: GRPO on the start model's own completion of the item, SFT and DPO at the target positions
     of the row, after the row's own tokens."""
-    start: float | None = None
+    first_success: float | None = None
     """Success of its first pass, read by the reward range that `success` is read by; None where no range can move."""
 
 

@@ -119,48 +119,51 @@ class _Auditor:
         golds, others = [item.gold for item in self.items], [item.other for item in self.items]
         rights = {name: [form(gold) for gold in golds] for name, form in FORMS.items()}
         wrongs = {name: [form(other) for other in others] for name, form in FORMS.items()}
-        behaviours = self.score(
+        scores_by_name = self.score(
             {f"{RIGHT} ({name})": texts for name, texts in rights.items()}
             | {f"{WRONG} ({name})": texts for name, texts in wrongs.items()}
         )
-        right, wrong = ({name: behaviours[f"{kind} ({name})"] for name in FORMS} for kind in (RIGHT, WRONG))
+        right, wrong = ({name: scores_by_name[f"{kind} ({name})"] for name in FORMS} for kind in (RIGHT, WRONG))
         gaps = {
             name: float(np.nanmean(right[name].totals - wrong[name].totals))
             for name in FORMS
-            if _any(right[name], wrong[name])
+            if _are_comparable(right[name], wrong[name])
         }
-        best = max(gaps, key=lambda name: (round(gaps[name], 6), np.nanmean(right[name].totals)), default="")
+        best_form = max(gaps, key=lambda name: (round(gaps[name], 6), np.nanmean(right[name].totals)), default="")
         changed = 0
-        if gaps and gaps[best] > 1e-9:
-            form = FORMS[best]
+        if gaps and gaps[best_form] > 1e-9:
+            form = FORMS[best_form]
             texts = {one.name: [one.write(item, form) for item in self.items] for one in BEHAVIOURS}
-            tried = self.score({**texts, RIGHT: rights[best], WRONG: wrongs[best]})
-            behaviours |= tried
-            changed = _differ(right[best].parts, tried[RIGHT].parts)
-            if _any(tried[RIGHT], tried[WRONG]) and np.nanmean(tried[RIGHT].totals) > np.nanmean(tried[WRONG].totals):
-                self._tell_all_pays(tried, wrong, gaps, best)
+            tried = self.score({**texts, RIGHT: rights[best_form], WRONG: wrongs[best_form]})
+            scores_by_name |= tried
+            changed = _count_differences(right[best_form].parts, tried[RIGHT].parts)
+            again_right, again_wrong = tried[RIGHT], tried[WRONG]
+            if _are_comparable(again_right, again_wrong) and (
+                np.nanmean(again_right.totals) > np.nanmean(again_wrong.totals)
+            ):
+                self._tell_all_pays(tried, wrong, gaps, best_form)
         elif gaps:
-            self._tell_useless(float(np.nanmean(wrong[best].totals)), float(np.nanmean(right[best].totals)))
-        self._tell_failures(behaviours)
-        self._tell_unjudged(behaviours)
-        self._tell_dependence(best or "bare", changed)
+            self._tell_useless(float(np.nanmean(wrong[best_form].totals)), float(np.nanmean(right[best_form].totals)))
+        self._tell_failures(scores_by_name)
+        self._tell_unjudged(scores_by_name)
+        self._tell_dependence(best_form or "bare", changed)
         self.found.sort(key=lambda one: (SEVERITIES.index(one[1].severity), CHECKS.index(one[1].check), -one[0]))
         per_completion = self.seconds / max(self.completions, 1)
         observations = tuple(observation for _, observation in self.found)
-        return RewardAudit(observations, tuple(self.process.kinds), best, per_completion, self.completions)
+        return RewardAudit(observations, tuple(self.process.kinds), best_form, per_completion, self.completions)
 
     def _tell_all_pays(
-        self, tried: Mapping[str, Scores], wrong: Mapping[str, Scores], gaps: Mapping[str, float], best: str
+        self, tried: Mapping[str, Scores], wrong: Mapping[str, Scores], gaps: Mapping[str, float], best_form: str
     ) -> None:
         low, high = float(np.nanmean(tried[WRONG].totals)), float(np.nanmean(tried[RIGHT].totals))
         count = len(self.items)
-        self.tell("info", "scale", count, count, f"right answers ({best}) earn {high:.3g}, wrong ones {low:.3g}", "")
+        self.tell("info", "scale", count, count, f"right answers ({best_form}) earn {high:.3g}, wrong ones {low:.3g}", "")
         self._tell_form_pay(tried, wrong, high)
-        self._tell_own(best, low, high)
+        self._tell_own(best_form, low, high)
         self._tell_pays(tried, low, high)
-        self._tell_forms(gaps, best)
+        self._tell_forms(gaps, best_form)
 
-    def _tell_own(self, best: str, low: float, high: float) -> None:
+    def _tell_own(self, best_form: str, low: float, high: float) -> None:
         """What becomes of the reward of the model's own completions when they are edited."""
         own = [item.own for item in self.items]
         count = sum(text is not None for text in own)
@@ -169,8 +172,9 @@ class _Auditor:
         edited = {
             name: [None if text is None else edit(text) for text in own] for name, (_, edit) in OWN_COMPLETIONS.items()
         }
+        form = FORMS[best_form]
         edited[TAKEN_BACK] = [
-            None if item.own is None else f"{item.own}\nNo, that is wrong.\n{FORMS[best](item.other)}" for item in self.items
+            None if item.own is None else f"{item.own}\nNo, that is wrong.\n{form(item.other)}" for item in self.items
         ]
         scores = self.score({OWN: own, **edited})
         pays = {name: (one.totals - low) / (high - low) for name, one in scores.items()}
@@ -189,17 +193,17 @@ class _Auditor:
                 ("more", more, "error"),
                 ("less", less & (kind == "same"), "warning"),
             )
-            for word, places, severity in cases:
-                if int(places.sum()) >= max(RARE_SHARE * count, 1):
+            for word, is_case, severity in cases:
+                if int(is_case.sum()) >= max(RARE_SHARE * count, 1):
                     what = "is still paid" if kind == "wrong" else f"earns {word}"
                     message = (
                         f"a completion of the model {what} when it is {name}"
                         if kind == "wrong"
                         else (f"a completion of the model {what} {name} than as it is")
                     )
-                    examples = self._examples(scores[name], places)
+                    examples = self._examples(scores[name], is_case)
                     check = "overpaid" if word == "more" else "punished"
-                    self.tell(severity, check, int(places.sum()), count, message, remedy, examples)
+                    self.tell(severity, check, int(is_case.sum()), count, message, remedy, examples)
 
     def score(self, texts_by_name: Mapping[str, Sequence[str | None]]) -> dict[str, Scores]:
         """Scores of one completion per item and name, in one call and shuffled: no kind of text has a batch of its own."""
@@ -244,16 +248,17 @@ class _Auditor:
         paid = {name: float(np.nanmean(one.totals)) for name, one in wrong.items() if not np.isnan(one.totals).all()}
         if not floors or not paid:
             return
-        floor, best = float(min(floors)), max(paid, key=lambda name: paid[name])
-        part = (paid[best] - floor) / (high - floor) if high > floor else 0.0
+        floor, best_form = float(min(floors)), max(paid, key=lambda name: paid[name])
+        part = (paid[best_form] - floor) / (high - floor) if high > floor else 0.0
         if part > SAME_WITHIN:
             count = len(self.items)
             message = (
-                f"a wrong answer in the form {best} earns {part:.0%} of what a right one earns above an empty completion"
+                f"a wrong answer in the form {best_form} earns {part:.0%} of what a right one earns above an empty "
+                "completion"
             )
             remedy = "Pay the form only together with a right answer, or keep its part small."
             severity: Severity = "error" if part >= PAID_FROM - CANNOT_TELL_WITHIN else "warning"
-            self.tell(severity, "overpaid", count, count, message + self._by(wrong[best]), remedy)
+            self.tell(severity, "overpaid", count, count, message + self._by(wrong[best_form]), remedy)
 
     def _tell_pays(self, tried: Mapping[str, Scores], low: float, high: float) -> None:
         """Overpaid, ignored and punished behaviours, and those that cannot be told from a right answer."""
@@ -341,30 +346,30 @@ class _Auditor:
         ]
         return f", mostly by {self.process.names[int(np.argmax(means))]}"
 
-    def _tell_forms(self, gaps: Mapping[str, float], best: str) -> None:
-        paid = [name for name, gap in gaps.items() if gap >= PAID_FROM * gaps[best]]
+    def _tell_forms(self, gaps: Mapping[str, float], best_form: str) -> None:
+        paid = [name for name, gap in gaps.items() if gap >= PAID_FROM * gaps[best_form]]
         unpaid = [name for name in FORMS if name not in paid]
         if unpaid:
             message = f"right answers are paid as: {', '.join(paid)}; and not as: {', '.join(unpaid)}"
             self.tell("info", "forms", len(unpaid), len(FORMS), message, "")
 
-    def _tell_failures(self, behaviours: Mapping[str, Scores]) -> None:
+    def _tell_failures(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Exceptions and values that are no numbers, and right answers without a reward."""
-        failed = {name: scores.failures() for name, scores in behaviours.items() if scores.failures()}
+        failed = {name: scores.failures() for name, scores in scores_by_name.items() if scores.failures()}
         if failed:
             count = sum(map(len, failed.values()))
-            total = sum(sum(text is not None for text in scores.texts) for scores in behaviours.values())
+            total = sum(sum(text is not None for text in scores.texts) for scores in scores_by_name.values())
             name, (first, *_) = next(iter(failed.items()))
             message = f"the function fails, first on {name}: {first[1]}"
             remedy = "Let every text have a number, the empty and the very long one, too."
-            example = {"completion": (behaviours[name].texts[first[0]] or "")[:200], "answer": self.items[first[0]].gold}
+            example = {"completion": (scores_by_name[name].texts[first[0]] or "")[:200], "answer": self.items[first[0]].gold}
             self.tell("error", "failures", count, total, message, remedy, (example,))
 
-    def _tell_unjudged(self, behaviours: Mapping[str, Scores]) -> None:
+    def _tell_unjudged(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Completions without any reward."""
-        by_name = {name: scores.unjudged() for name, scores in behaviours.items()}
+        by_name = {name: scores.unjudged() for name, scores in scores_by_name.items()}
         if count := sum(by_name.values()):
-            total = sum(sum(text is not None for text in scores.texts) for scores in behaviours.values())
+            total = sum(sum(text is not None for text in scores.texts) for scores in scores_by_name.values())
             worst = max(by_name, key=lambda name: by_name[name])
             message = f"no reward (None) is given, most often to {worst}; TRL counts that as 0 beside other completions"
             remedy = "Give a number to every completion of the task that the function is for."
@@ -385,24 +390,25 @@ class _Auditor:
         asked = [*own, *foreign]
         first, again = self.process.score(asked), self.process.score(asked)
         turned = [part[::-1] for part in self.process.score(asked[::-1])]
-        few = (
+        few_indices = (
             [*range(ALONE_ITEMS), *range(len(own), len(own) + ALONE_ITEMS)] if len(own) >= ALONE_ITEMS else range(len(asked))
         )
-        single = [self.process.score([asked[n]]) for n in few]
+        single = [self.process.score([asked[n]]) for n in few_indices]
         alone = [[one[part][0] for one in single] for part in range(len(first))]
         with RewardProcess(self.process.names) as fresh:
             anew = [[*part[len(own) :], *part[: len(own)]] for part in fresh.score([*foreign, *own])]
-        some = [[part[n] for n in few] for part in first]
+        few_in_batch = [[part[n] for n in few_indices] for part in first]
         total = len(asked)
-        if count := _differ(first, again):
+        if count := _count_differences(first, again):
             self._tell_other_rewards(count, total)
-        elif count := _differ(first, turned):
+        elif count := _count_differences(first, turned):
             remedy = "Score each completion by itself, with its own row."
             self.tell("error", "order of the batch", count, total, "rewards depend on the order of the batch", remedy)
-        elif count := _differ(some, alone):
+        elif count := _count_differences(few_in_batch, alone):
             remedy = "Score each completion by itself: the trainer compares those of one prompt."
-            self.tell("error", "batch", count, len(some[0]), "a completion has another reward alone than in a batch", remedy)
-        elif count := _differ(first, anew):
+            message = "a completion has another reward alone than in a batch"
+            self.tell("error", "batch", count, len(few_in_batch[0]), message, remedy)
+        elif count := _count_differences(first, anew):
             message = "the same completions have other rewards in a new process, which was asked in another order"
             self.tell(
                 "error", "earlier calls", count, total, message, "Keep nothing between calls, or by prompt and answer."
@@ -428,13 +434,13 @@ def _number(value: Score) -> float:
     return value if isinstance(value, float) else float("nan")
 
 
-def _any(*scores: Scores) -> bool:
+def _are_comparable(*scores: Scores) -> bool:
     return all(bool((~np.isnan(one.totals)).any()) for one in scores) and bool(
         (~np.isnan(scores[0].totals - scores[-1].totals)).any()
     )
 
 
-def _differ(one: Sequence[Sequence[Score]], other: Sequence[Sequence[Score]]) -> int:
+def _count_differences(one: Sequence[Sequence[Score]], other: Sequence[Sequence[Score]]) -> int:
     """Completions to which some function gives another score."""
     pairs = [[_alike(a, b) for a, b in zip(first, second, strict=True)] for first, second in zip(one, other, strict=True)]
     return sum(not all(column) for column in zip(*pairs, strict=True))

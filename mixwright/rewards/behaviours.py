@@ -41,7 +41,9 @@ FORMS: Mapping[str, Callable[[str], str]] = {
 """Name of a form -> an answer in it."""
 FILLER = "Let me think about this carefully and go through it once more. "
 PADDING_TIMES = 30
-ZEAL = "Therefore, because of this, step by step, let me verify and double-check: first, next, finally, thus, hence, so. "
+REASONING_WORDS = (
+    "Therefore, because of this, step by step, let me verify and double-check: first, next, finally, thus, hence, so. "
+)
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -49,7 +51,7 @@ OWN_COMPLETIONS: Mapping[str, tuple[Kind, Callable[[str], str]]] = {
     "repeated three times": ("same", lambda text: "\n".join([text] * 3)),
     "after long filler": ("same", lambda text: FILLER * PADDING_TIMES + text),
     "with filler after it": ("same", lambda text: f"{text}\n{FILLER}"),
-    "after words of reasoning": ("same", lambda text: ZEAL * 3 + text),
+    "after words of reasoning": ("same", lambda text: REASONING_WORDS * 3 + text),
     "in a code block": ("right", lambda text: f"```\n{text}\n```"),
     "cut at 90 %": ("right", lambda text: text[: len(text) * 9 // 10]),
 }
@@ -135,11 +137,11 @@ def _listed(item: Item, form: Callable[[str], str]) -> str:
     return "\n".join(form(answer) for answer in (item.other, item.gold, third))
 
 
-def _holds(item: Item, form: Callable[[str], str]) -> str | None:
+def _number_around_gold(item: Item, form: Callable[[str], str]) -> str | None:
     return form(f"9{item.gold.lstrip('-')}9") if NUMBER.fullmatch(item.gold) else None
 
 
-def _truncated(item: Item, form: Callable[[str], str]) -> str | None:
+def _number_with_rest(item: Item, form: Callable[[str], str]) -> str | None:
     return form(f"{item.gold}.9") if re.fullmatch(r"-?\d{1,15}", item.gold) else None
 
 
@@ -151,7 +153,7 @@ def _same_end(item: Item, form: Callable[[str], str]) -> str | None:
     return form(f"{first}{item.gold[1:]}")
 
 
-def _split(item: Item, form: Callable[[str], str]) -> str | None:
+def _digits_apart(item: Item, form: Callable[[str], str]) -> str | None:
     half = len(item.gold) // 2
     return form(f"{item.gold[:half]} and {item.gold[half:]}") if re.fullmatch(r"\d{3,15}", item.gold) else None
 
@@ -193,14 +195,14 @@ BEHAVIOURS = (
         lambda item, form: f"{form(item.gold)}\nNo, that is wrong.\n{form(item.other)}",
     ),
     Behaviour("two answers, undecided", "wrong", lambda item, form: form(f"{item.gold} or {item.other}")),
-    Behaviour("a number that holds the right one (9x9)", "wrong", _holds),
-    Behaviour("a number with a rest (x.9)", "wrong", _truncated),
+    Behaviour("a number that holds the right one (9x9)", "wrong", _number_around_gold),
+    Behaviour("a number with a rest (x.9)", "wrong", _number_with_rest),
     Behaviour("another number with the same last digits", "wrong", _same_end),
-    Behaviour("the digits of the right number, taken apart", "wrong", _split),
+    Behaviour("the digits of the right number, taken apart", "wrong", _digits_apart),
     Behaviour("the negative of the right number", "wrong", _negative),
     Behaviour("the right answer to another row", "wrong", lambda item, form: form(item.neighbour)),
-    Behaviour("words of reasoning without an answer", "wrong", lambda item, form: ZEAL * 3),
-    Behaviour("a wrong answer after words of reasoning", "wrong", lambda item, form: ZEAL * 3 + form(item.other)),
+    Behaviour("words of reasoning without an answer", "wrong", lambda item, form: REASONING_WORDS * 3),
+    Behaviour("a wrong answer after words of reasoning", "wrong", lambda item, form: REASONING_WORDS * 3 + form(item.other)),
     Behaviour(
         "a right answer that corrects a wrong one",
         "right",
@@ -211,7 +213,7 @@ BEHAVIOURS = (
     Behaviour("a right answer as a decimal (x.0)", "right", _as_decimal),
     Behaviour("a right answer in capitals", "right", _in_capitals),
     Behaviour("a right answer after long filler", "same", lambda item, form: FILLER * PADDING_TIMES + form(item.gold)),
-    Behaviour("a right answer after words of reasoning", "same", lambda item, form: ZEAL * 3 + form(item.gold)),
+    Behaviour("a right answer after words of reasoning", "same", lambda item, form: REASONING_WORDS * 3 + form(item.gold)),
     Behaviour("a right answer, then filler", "same", lambda item, form: f"{form(item.gold)}\n{FILLER}"),
     Behaviour("a right answer three times", "same", lambda item, form: "\n".join([form(item.gold)] * 3)),
     Behaviour("the prompt, then a right answer", "same", lambda item, form: f"{item.prompt}\n{form(item.gold)}"),

@@ -14,7 +14,7 @@ from mixwright.records import Example
 from mixwright.rewards.audit import RewardAudit, audit_rewards
 from mixwright.rewards.behaviours import make_items
 
-ITEMS = 40
+DEFAULT_ITEMS = 40
 """Rows that are tried, where nobody asked for another number."""
 MAX_ROWS_READ = 20_000
 """Rows that they are taken from."""
@@ -27,7 +27,7 @@ def run_reward_audit(
     config: CorpusConfig,
     *,
     weights: Sequence[float] = (),
-    items: int = ITEMS,
+    items: int = DEFAULT_ITEMS,
     completion: str | None = None,
 ) -> RewardAudit:
     """Try reward functions on right and wrong answers to rows of a corpus.

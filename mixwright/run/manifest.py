@@ -79,11 +79,11 @@ def _list_differing_fields(old: Any, new: Any, section_path: str = "") -> str:
     """Which fields of a section differ, a few of them by name."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return section_path
-    names, inside = (
+    names, prefix = (
         [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)],
         f"{section_path}." if section_path else "",
     )
-    differences = [_list_differing_fields(old.get(name), new.get(name), inside + name) for name in names[:3]]
+    differences = [_list_differing_fields(old.get(name), new.get(name), prefix + name) for name in names[:3]]
     return ", ".join(differences) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -17,7 +17,7 @@ from mixwright.run.folder import RunFolder
 from mixwright.run.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
 from mixwright.run.preflight import check_rows, check_settings, check_trial, check_warmup
 from mixwright.run.workers import Job, Workers
-from mixwright.trainers.configs import StartJob, resolved_settings
+from mixwright.trainers.configs import SettingsJob, resolve_settings
 
 
 @contextlib.contextmanager
@@ -83,14 +83,15 @@ def validate_run(
         check_rows(config, corpus)
     elif for_training:
         check_training(config.train.objective, corpus)
-    checked = from_data(RunConfig, to_data(config))  # made in code, or changed by an option: in the bounds of run.yaml, too
-    return CheckedRun(checked, folder, corpus, relative_to, holds_rows, changed_sections)
+    # made in code, or changed by an option: in the bounds of run.yaml, too
+    checked_config = from_data(RunConfig, to_data(config))
+    return CheckedRun(checked_config, folder, corpus, relative_to, holds_rows, changed_sections)
 
 
 def resolve_training_settings(run: CheckedRun, workers: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
-    chats = any(run.corpus.table["chat"].to_pylist())
-    job = Job("settings", resolved_settings, StartJob(run.config, chats))
+    has_chats = any(run.corpus.table["chat"].to_pylist())
+    job = Job("settings", resolve_settings, SettingsJob(run.config, has_chats))
     (settings,) = workers.run([job], progress=lambda done, jobs, seconds_left: None)
     return settings
 

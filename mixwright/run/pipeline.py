@@ -13,7 +13,7 @@ from pathlib import Path
 from mixwright.audit.stage import audit_run_folder, complaints
 from mixwright.config import RunConfig
 from mixwright.measure.bases import measure_bases
-from mixwright.mine.job import rehearse_run, with_mined_rehearsal
+from mixwright.mine.job import mine_rehearsal, with_mined_rehearsal
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.run.checked import CheckedRun
@@ -48,23 +48,23 @@ def run(
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
     deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
-    with open_with_workers(config, folder, relative_to=relative_to, for_trial=True) as (workers, checked):
+    with open_with_workers(config, folder, relative_to=relative_to, for_trial=True) as (workers, checked_run):
         before, result = folder.measurements("before"), folder.result
-        audit_and_measure(checked, workers, say=say, deadline=deadline)
-        rehearse_run(checked, workers, say=say)
-        checked = replace(checked, corpus=with_mined_rehearsal(folder, checked.corpus))
+        audit_and_measure(checked_run, workers, say=say, deadline=deadline)
+        mine_rehearsal(checked_run, workers, say=say)
+        checked_run = replace(checked_run, corpus=with_mined_rehearsal(folder, checked_run.corpus))
         if is_stale(folder.plan, before):
             say("plan: weights, band and levers")
-            new_plan = plan_run(checked)
+            new_plan = plan_run(checked_run)
             for line in warnings_of(read_measurements(before), new_plan):
                 say(f"  formats: {line}")
             if "stages" in new_plan.why:
                 say(f"  plan: {new_plan.why['stages']}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, relative_to)]
         if is_stale(result, folder.plan, settings_file(folder), *table):
-            trial = checked_trial(checked)
+            trial = checked_trial(checked_run)
             say(f"trial: {', '.join(trial.arms.always_run)} on {config.trial.seeds} seeds; nulls only if a lever helps")
-            try_plan(checked, trial, workers, say=say, deadline=deadline)
+            try_plan(checked_run, trial, workers, say=say, deadline=deadline)
     return render(folder)
 
 

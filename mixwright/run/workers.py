@@ -141,19 +141,19 @@ class Workers:
             raise
 
     def _run(self, jobs: Sequence[Job], show_progress: Progress) -> list[Any]:
-        order = deque(sorted(range(len(jobs)), key=lambda job_index: -jobs[job_index].cost))
-        total = sum(job.cost for job in jobs)
+        waiting = deque(sorted(range(len(jobs)), key=lambda job_index: -jobs[job_index].cost))
+        total_cost = sum(job.cost for job in jobs)
         results: dict[int, Any] = {}
         start = time.monotonic()
         show_progress(0, len(jobs), None)
         for worker in self._workers:
-            _send_next_job(worker, jobs, order)
+            _send_next_job(worker, jobs, waiting)
         while len(results) < len(jobs):
             for worker, job_index in _wait_for_answers(self._workers):
                 finished, value = _receive(worker, jobs[job_index])
                 if finished:
                     results[job_index] = value
-                    _send_next_job(worker, jobs, order)
+                    _send_next_job(worker, jobs, waiting)
                 else:
                     worker.share = value
                 running_jobs = [(jobs[w.job_index].cost, w.share) for w in self._workers if w.job_index is not None]
@@ -161,7 +161,7 @@ class Workers:
                     cost * share for cost, share in running_jobs
                 )
                 seconds_left = (
-                    (time.monotonic() - start) * (total - finished_cost) / finished_cost if finished_cost else None
+                    (time.monotonic() - start) * (total_cost - finished_cost) / finished_cost if finished_cost else None
                 )
                 show_progress(len(results) + sum(share for _, share in running_jobs), len(jobs), seconds_left)
         return [results[job_index] for job_index in range(len(jobs))]
@@ -206,9 +206,9 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _send_next_job(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
+def _send_next_job(worker: _Worker, jobs: Sequence[Job], waiting: deque[int]) -> None:
     """Send the next job, if there is one. A worker that is already dead is noticed on receiving."""
-    worker.job_index, worker.share = order.popleft() if order else None, 0.0
+    worker.job_index, worker.share = waiting.popleft() if waiting else None, 0.0
     if worker.job_index is not None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             worker.link.send(jobs[worker.job_index])

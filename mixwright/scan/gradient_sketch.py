@@ -148,7 +148,7 @@ class GradientSketch:
         positions_in_row = (
             torch.arange(len(row_of_position), device=row_of_position.device) - first_positions[row_of_position]
         )
-        call = _BatchFactors(
+        batch = _BatchFactors(
             [torch.zeros(rows, 0, 0, device=row_of_position.device) for _ in self.matrices],
             row_of_position,
             positions_in_row,
@@ -160,17 +160,17 @@ class GradientSketch:
             for matrix_index, matrix in enumerate(self.matrices):
                 is_empty = [factor is not None and factor.shape[1] == 0 for factor in self._factors[matrix_index]]
                 for module in matrix.modules if not any(is_empty) else ():
-                    hook = self._hook(call, matrix_index, matrix, is_output_layer=module is head)
-                    call.handles.append(module.register_forward_hook(hook))
-            yield call.sums
+                    hook = self._hook(batch, matrix_index, matrix, is_output_layer=module is head)
+                    batch.handles.append(module.register_forward_hook(hook))
+            yield batch.sums
         finally:
-            for handle in call.handles:
+            for handle in batch.handles:
                 handle.remove()
             for parameter, trains in trained_before:
                 parameter.requires_grad_(trains)
 
     def _hook(
-        self, call: _BatchFactors, matrix_index: int, matrix: Matrix, *, is_output_layer: bool
+        self, batch: _BatchFactors, matrix_index: int, matrix: Matrix, *, is_output_layer: bool
     ) -> Callable[..., Tensor]:
         outputs, inputs = self._factors[matrix_index]
 
@@ -192,10 +192,10 @@ class GradientSketch:
                     else:
                         pair = (_project(output_gradient, outputs), input_values)
                     if is_output_layer:
-                        pair = tuple(_split_rows(call, side) for side in pair)
+                        pair = tuple(_split_rows(batch, side) for side in pair)
                     product = torch.bmm(pair[0].transpose(1, 2), pair[1])
-                    call.sums[matrix_index] = (
-                        product if not call.sums[matrix_index].numel() else call.sums[matrix_index] + product
+                    batch.sums[matrix_index] = (
+                        product if not batch.sums[matrix_index].numel() else batch.sums[matrix_index] + product
                     )
 
             output.register_hook(backward)
@@ -221,10 +221,10 @@ def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
     return torch.cat([values, values.new_full((*values.shape[:-1], 1), constant)], -1)
 
 
-def _split_rows(call: _BatchFactors, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
+def _split_rows(batch: _BatchFactors, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
     """Places of a flat batch, row by row again."""
-    by_row = flat.new_zeros(int(call.row_of_position[-1]) + 1, int(call.positions_in_row.max()) + 1, flat.shape[-1])
-    by_row[call.row_of_position, call.positions_in_row] = flat[0]
+    by_row = flat.new_zeros(int(batch.row_of_position[-1]) + 1, int(batch.positions_in_row.max()) + 1, flat.shape[-1])
+    by_row[batch.row_of_position, batch.positions_in_row] = flat[0]
     return by_row
 
 

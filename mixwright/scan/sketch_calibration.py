@@ -90,12 +90,16 @@ def calibrate(learner: Learner, rows: Sequence[ScanRow], settings: SketchSetting
     rows, side = rows[: max(8, MAX_NUMBERS_HELD // width)], settings.side
     probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
     products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes))
-    outputs = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]
-    output_factors = {matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, outputs, strict=True)}
+    output_directions = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]
+    output_factors = {
+        matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, output_directions, strict=True)
+    }
     products = _compute_products(learner, rows, GradientSketch(learner.model, factors=output_factors))
-    inputs = [_find_directions(product.permute(2, 0, 1).flatten(1), side) for product in products]
-    energy = [(product @ directions).square().mean(0) for product, directions in zip(products, inputs, strict=True)]
-    factor_pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
+    input_directions = [_find_directions(product.permute(2, 0, 1).flatten(1), side) for product in products]
+    energy = [
+        (product @ directions).square().mean(0) for product, directions in zip(products, input_directions, strict=True)
+    ]
+    factor_pairs = [Factors(*pair) for pair in zip(output_directions, input_directions, strict=True)]
     factors, kept_indices = _trim(factor_pairs, energy, settings.dims)
     factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}
     return Calibration(factors_by_name, kept_indices)

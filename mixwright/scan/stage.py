@@ -250,8 +250,8 @@ def scan_shards(job: ScanJob) -> ScannedShards:
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_target_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
-    on_device = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
-    return ScannedShards(len(job.shards), tokens, kinds, peak_memory(), on_device)
+    device_bytes = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    return ScannedShards(len(job.shards), tokens, kinds, peak_memory(), device_bytes)
 
 
 def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:

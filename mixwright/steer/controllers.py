@@ -64,7 +64,9 @@ class Drift(Checkpointable, Controller):
         self._kl: float | None = None
         self._first_beta: float | None = None
         self._moved: int | None = None
+        """Step of the last move."""
         self._read: int | None = None
+        """Step of the last reading of the KL."""
 
     def propose(self, signals: Signals) -> list[Action]:
         """One action when the smoothed KL is outside the dead band and the last move is long enough ago."""

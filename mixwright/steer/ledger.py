@@ -6,8 +6,8 @@ numbers. Reading an example's posterior costs nothing but arithmetic; nothing he
 Per cell the evidence is discounted successes and rollouts; rollouts of one prompt are alike, and count for what they are
 worth. Beside it stands how much answers depend on their prompts: the answers of a cell's last `WINDOW_GROUPS` groups are
 compared with the gold answers of the other prompts among them, S and kappa as `mixwright measure` has them, without a reward
-call. Nothing is said where there are no gold answers, where rewards are graded, or where being equal to the gold answer does
-not explain the rewards (then the task's grader knows better).
+call. Nothing is said where there are no gold answers, where rewards give partial credit, or where being equal to the gold
+answer does not explain the rewards (then the task's grader knows better).
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class CellEvidence(Checkpointable):
 
     def __init__(self, count: int, memory: float, half_life: float | None = None) -> None:
         self.memory, self.half_life, self.step = memory, half_life, 0
+        # discounted sums over groups: successes, rollouts, groups, and squares of the share that succeeded
         self.wins, self.tries, self.groups, self.squares = np.zeros((4, count))
         self.seen = np.zeros(count, dtype=np.int64)
 
@@ -84,9 +85,9 @@ class CellEvidence(Checkpointable):
         """
         tries = min(n, self.memory)
         groups = tries / START_GROUP_ROLLOUTS
-        alike = min(max(n / START_GROUP_ROLLOUTS / (effective or n or 1), 1 / START_GROUP_ROLLOUTS), 1.0)
+        correlation = min(max(n / START_GROUP_ROLLOUTS / (effective or n or 1), 1 / START_GROUP_ROLLOUTS), 1.0)
         self.wins[cell], self.tries[cell], self.groups[cell] = success * tries, tries, groups
-        self.squares[cell] = groups * (success**2 + alike * success * (1 - success))
+        self.squares[cell] = groups * (success**2 + correlation * success * (1 - success))
 
     def add(self, cells: Numbers, step: int, wins: Numbers, tries: Numbers) -> None:
         """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts."""
@@ -109,7 +110,7 @@ class CellEvidence(Checkpointable):
         for array, sums in zip(arrays, np.add.reduceat(new, starts, 1), strict=True):
             array[last_cells] = array[last_cells] * old + sums
 
-    def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+    def posterior(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Parameters of the Beta posterior under a flat prior, evidence faded by the steps since it was seen."""
         age = np.maximum(self.step - self.seen[cells], 0)
         keep = 0.5 ** (age / self.half_life) if self.half_life else 1.0
@@ -138,12 +139,13 @@ class CellEvidence(Checkpointable):
         """Intraclass correlation, 0..1: how much of the variance of success lies between prompts.
 
         1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
-        mean (1 - mean) (1 - alike). Drawn towards `CORRELATION_OF_UNKNOWN_CELL` while few successes or failures were seen.
+        mean (1 - mean) (1 - correlation). Drawn towards `CORRELATION_OF_UNKNOWN_CELL` while few successes or failures were
+        seen.
         """
         least_correlation = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
         rho = self._between(cells, CORRELATION_OF_UNKNOWN_CELL)
-        alike = np.clip((rho - least_correlation) / np.maximum(1 - least_correlation, 1e-12), 0, 1)
-        return np.where(self.tries[cells] > 0, alike, CORRELATION_OF_UNKNOWN_CELL)
+        correlation = np.clip((rho - least_correlation) / np.maximum(1 - least_correlation, 1e-12), 0, 1)
+        return np.where(self.tries[cells] > 0, correlation, CORRELATION_OF_UNKNOWN_CELL)
 
     def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:
         """Share of the variance of group means, from 1 / group size to 1, drawn towards `prior`."""
@@ -171,7 +173,7 @@ class AnswerEvidence:
     def __init__(self, cells: int, golds: np.ndarray | None) -> None:
         self._golds = golds
         self._groups: list[dict[int, Group]] = [{} for _ in range(cells)]
-        self._graded = np.zeros(cells, dtype=bool)
+        self._has_partial_credit = np.zeros(cells, dtype=bool)
         self._before = np.full((2, cells), np.nan)  # S and the upper end of kappa, measured before the run
         self._swapped, self._high = np.zeros(cells), np.ones(cells)
         self._stale = set(range(cells))
@@ -194,13 +196,13 @@ class AnswerEvidence:
         cells: np.ndarray,
         groups: Collection[GroupOutcome],
         success: np.ndarray,
-        graded: np.ndarray,
+        is_partial: np.ndarray,
     ) -> None:
         """Groups of these examples and cells in order, the mean success of each (0..1), and whether rewards were partial."""
         if self._golds is None:
             return
-        self._graded[cells[graded]] = True
-        self._stale.update(cells[graded].tolist())
+        self._has_partial_credit[cells[is_partial]] = True
+        self._stale.update(cells[is_partial].tolist())
         for example, cell, group, mean_success in zip(
             examples.tolist(), cells.tolist(), groups, success.tolist(), strict=True
         ):
@@ -233,7 +235,7 @@ class AnswerEvidence:
         swapped_before, high = self._before[:, cell].tolist()
         is_measured = swapped_before == swapped_before
         groups = list(self._groups[cell].values())
-        if self._golds is None or self._graded[cell]:
+        if self._golds is None or self._has_partial_credit[cell]:
             return (swapped_before if is_measured else 0.0), 1.0
         n, swapped = len(groups), swapped_before if is_measured else 0.0
         if n > 2:
@@ -261,7 +263,7 @@ class AnswerEvidence:
             "success": np.array([row[3] for row in flat], dtype="<f8").tobytes(),
             "counts": np.array([len(row[4]) for row in flat], dtype="<i8").tobytes(),
             "answers": np.array([answer for row in flat for answer in row[4]], dtype="<i8").tobytes(),
-            "graded": self._graded.tolist(),
+            "graded": self._has_partial_credit.tolist(),
             "before": [[None if value != value else value for value in row] for row in self._before.tolist()],
         }
 
@@ -276,7 +278,7 @@ class AnswerEvidence:
             cells_and_examples, golds, success, answers, strict=True
         ):
             self._groups[cell][example] = (gold, mean_success, tuple(answers_of_group.tolist()))
-        self._graded[:] = state["graded"]
+        self._has_partial_credit[:] = state["graded"]
         self._before[:] = [[np.nan if value is None else value for value in row] for row in state["before"]]
         self._stale = set(range(len(self._groups)))
 
@@ -297,14 +299,14 @@ class Ledger:
         self.recent = CellEvidence(len(pool.cells), RECENT_ROLLOUTS, CELL_HALF_LIFE)
         self.lasting = CellEvidence(len(pool.cells), LASTING_ROLLOUTS)
         self.step = self.draws = 0
-        self._tasks = pool.task_of_cell
-        cell_order = np.lexsort((np.arange(len(pool.cells)), self._tasks))
+        self._task_of_cell = pool.task_of_cell
+        cell_order = np.lexsort((np.arange(len(pool.cells)), self._task_of_cell))
         self._order = _sort_by_cell(pool, cell_order, held_back)
         self.sizes = np.bincount(pool.cell_of[self._order], minlength=len(pool.cells))
         """Examples that may be drawn, per cell."""
         self._starts = np.empty(len(pool.cells), dtype=np.int64)
         self._starts[cell_order] = np.cumsum(self.sizes[cell_order]) - self.sizes[cell_order]
-        self._task_ends = np.cumsum(np.bincount(self._tasks, self.sizes, len(pool.tasks))).astype(np.int64)
+        self._task_ends = np.cumsum(np.bincount(self._task_of_cell, self.sizes, len(pool.tasks))).astype(np.int64)
 
     def random_members(self, cells: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
         """`count` random pool indices from each of these cells, which have something to draw; shape (cells, count)."""
@@ -317,7 +319,7 @@ class Ledger:
 
     def task_cells(self, task: int) -> np.ndarray:
         """Numbers of the task's cells that have something to draw, ascending."""
-        return np.flatnonzero((self._tasks == task) & (self.sizes > 0))
+        return np.flatnonzero((self._task_of_cell == task) & (self.sizes > 0))
 
     def mark_drawn(self, indices: Numbers) -> None:
         """Note that these examples are drawn now, in this order."""
@@ -351,8 +353,8 @@ class Ledger:
     def learn(self, groups: Sequence[GroupOutcome], indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Take in groups of these examples that `read_rewards` has read; returns successes and rollouts of each."""
         wins, tries = count_successes(groups)
-        graded = np.array([any(0 < success < 1 for success in group.successes) for group in groups])
-        self.answers.add(indices, self.pool.cell_of[indices], groups, wins / tries, graded)
+        is_partial = np.array([any(0 < success < 1 for success in group.successes) for group in groups])
+        self.answers.add(indices, self.pool.cell_of[indices], groups, wins / tries, is_partial)
         steps = np.array([group.step for group in groups])
         for step in np.unique(steps):
             of_step = steps == step

@@ -101,7 +101,7 @@ class SteeringCallback(SteeringHooks):
         is_sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
         reason = why_lr_is_fixed(is_sharded)
         run = make_run(config, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, is_main=is_main)
-        run.range.names = reward_names(functions)
+        run.reward_range.names = reward_names(functions)
         super().__init__(
             run,
             micro_steps=int(args.steps_per_generation or 1) * args.num_iterations,

@@ -83,7 +83,7 @@ def check_train_settings(train: TrainConfig) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class StartJob:
+class SettingsJob:
     """Settings to try before anything is written."""
 
     config: RunConfig
@@ -92,7 +92,7 @@ class StartJob:
     """Whether prompts are chat messages."""
 
 
-def resolved_settings(job: StartJob) -> dict[str, Any]:
+def resolve_settings(job: SettingsJob) -> dict[str, Any]:
     """The settings that matter as the trainer resolves them, defaults included. Runs in a worker.
 
     Raises:

@@ -86,12 +86,12 @@ class GateCallback(TrainerCallback):
                 raise InputError(f"{name}, a whole number of {least} or more", repr(value), "Correct it.")
         if not 0 < margin < 1:
             raise InputError("a margin above 0 and below 1", str(margin), "Name it as a share: 0.05 is five points.")
-        self._named = dict(graders or {})
+        self._named_graders = dict(graders or {})
         if not isinstance(corpus, Corpus):
-            config = CorpusConfig(str(corpus), eval_share=0.0, graders=self._named)
+            config = CorpusConfig(str(corpus), eval_share=0.0, graders=self._named_graders)
             corpus = read_graded(config, graders_are_named=False).corpus
-        elif self._named:
-            corpus = corpus.with_graders(self._named)
+        elif self._named_graders:
+            corpus = corpus.with_graders(self._named_graders)
         self.corpus, self.every, self.margin = corpus, every, margin
         self.stop, self.keep_best, self.max_new_tokens = stop, keep_best, max_new_tokens
         self.items = _choose_items(corpus, protect, items)
@@ -186,8 +186,10 @@ class GateCallback(TrainerCallback):
         by_task: dict[str, list[FirstAnswer]] = {}
         for item, (text, cut) in zip(self.items, answers, strict=True):
             by_task.setdefault(item.task, []).append(FirstAnswer(item, text, cut))
-        for task, own in by_task.items():
-            chosen = choose_grader(task, self.corpus.tasks[task].grader, own, named_by_user=task in self._named)
+        for task, first_answers in by_task.items():
+            chosen = choose_grader(
+                task, self.corpus.tasks[task].grader, first_answers, named_by_user=task in self._named_graders
+            )
             if chosen.changed:
                 self.corpus = self.corpus.with_graders({task: chosen.grader})
                 _log.warning("gate: %s: grader %s", task, chosen.reason)

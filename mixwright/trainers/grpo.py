@@ -99,7 +99,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations
         run = self.steer(config, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
-        run.range.names = reward_names(self.reward_funcs)
+        run.reward_range.names = reward_names(self.reward_funcs)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
         trl_sampler: Any = super()._get_train_sampler(dataset)
@@ -215,7 +215,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
                 self._watch(0)
 
     def _watch(self, step: int) -> None:
-        if self.steered is None or self.canaries is None or step % self.canaries.every:
+        if self.steered is None or self.canaries is None or step % self.canaries.steps_between:
             return
         outcomes, rollouts = self._run_canaries(self.canaries, step)
         self.steered.watch(step, outcomes, rollouts=rollouts)

@@ -147,7 +147,7 @@ class SteeringHooks(TrainerCallback):
         self._micro_steps_in_step = 0
         self.watch(state.global_step)
         self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
-        if self.run.stop:
+        if self.run.stop_reason:
             control.should_training_stop = True
         self._align(args, state, control)
         if control.should_save:
@@ -203,7 +203,7 @@ class SteeringHooks(TrainerCallback):
                 f"max_steps={steps}",
                 "Resume with it. A run that may be made longer needs lr_scheduler_type='constant' from its start.",
             )
-        if self.run.files.write:
+        if self.run.files.writes:
             logging.getLogger("mixwright").warning(
                 "max_steps was %d and is %d: under lr_scheduler_type %r learning rates differ from those of a run begun so.",
                 saved_steps,

@@ -46,7 +46,7 @@ class Checkpoints:
 
     def __init__(self, run: RunSteering, output_dir: str, *, each_node: bool = False, saves: bool | None = None) -> None:
         self.run, self.output, self.each_node = run, Path(output_dir), each_node
-        self.saves = run.files.write if saves is None else saves
+        self.saves = run.files.writes if saves is None else saves
         self.check_extra: Callable[[Mapping[str, Any]], None] = lambda extra: None
         """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
 
@@ -151,9 +151,9 @@ class Checkpoints:
         if folder is None:
             if run.batches:
                 run.begin_anew()
-                if run.stop:
-                    run.note(0, "stop lifted", f"training was begun anew; it had stopped because {run.stop}")
-                    run.stop = ""
+                if run.stop_reason:
+                    run.note(0, "stop lifted", f"training was begun anew; it had stopped because {run.stop_reason}")
+                    run.stop_reason = ""
             else:
                 run.files.clear()
             return {}
@@ -168,7 +168,7 @@ class Checkpoints:
             run.restore(state)
             self._warn(folder, state)
             run.files.truncate_to(state["lines"])
-            if run.files.write:
+            if run.files.writes:
                 message = "Resumed from %s: its %d draws, evidence and coefficients are back."
                 logging.getLogger("mixwright").warning(message, folder.name, len(run.draws))
             return state["extra"]
@@ -235,13 +235,13 @@ class Checkpoints:
 
     def _why_passed_over(self, folder: Path) -> str:
         """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
-        if not self.run.files.write:
+        if not self.run.files.writes:
             return ""
         state_folder = folder if _state_file(folder).exists() else self._staging_folder(_step(folder))
         lines = read_state(state_folder, STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
             return f"{name} differs from what it was when the checkpoint was saved"
-        for decision in self.run.files.decided_after(lines):
+        for decision in self.run.files.read_decisions_after(lines):
             last_good_name = decision.get("new") if decision.get("what") == "not finite" else None
             if last_good_name is not None and _step(folder) > _step(Path(last_good_name)):
                 return f"its weights are not known to give finite numbers: {decision['because']}, step {decision['step']}"
@@ -249,7 +249,7 @@ class Checkpoints:
 
     def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:
         logger = logging.getLogger("mixwright")
-        name = self.run.files.first_differing(state["lines"]) if self.run.files.write else ""
+        name = self.run.files.first_differing(state["lines"]) if self.run.files.writes else ""
         if name:
             logger.warning("%s differs from the copy in %s. Training goes on with the file as it is.", name, folder.name)
         if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
@@ -342,17 +342,19 @@ def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_us
     last_step = trainer.args.max_steps
     if last_step <= 0:
         last_step = state.max_steps if trainer.args.num_train_epochs <= state.num_train_epochs else math.inf
-    if run.stop and named_by_user and state.global_step < last_step:
-        run.note(state.global_step, "stop lifted", f"resumed by name from {folder.name}; it had stopped because {run.stop}")
-        run.stop = ""
-    if (state.global_step < last_step and not run.stop) or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
+    if run.stop_reason and named_by_user and state.global_step < last_step:
+        run.note(
+            state.global_step, "stop lifted", f"resumed by name from {folder.name}; it had stopped because {run.stop_reason}"
+        )
+        run.stop_reason = ""
+    if (state.global_step < last_step and not run.stop_reason) or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
         return None
     best_checkpoint = state.best_model_checkpoint if trainer.args.load_best_model_at_end else None
     trainer._load_from_checkpoint(best_checkpoint if best_checkpoint and Path(best_checkpoint).is_dir() else str(folder))
     trainer.state = state
     run.finish()
     run.write()
-    if run.files.write:
-        reason = f"it was stopped: {run.stop}" if run.stop else "no step is left"
+    if run.files.writes:
+        reason = f"it was stopped: {run.stop_reason}" if run.stop_reason else "no step is left"
         logging.getLogger("mixwright").warning("The run had ended at %s: %s. Nothing was trained.", folder.name, reason)
     return TrainOutput(state.global_step, 0.0, {})

@@ -116,7 +116,7 @@ class RowTrainer(SteeredTrainer):
             self._watch(0)
 
     def _watch(self, step: int) -> None:
-        if self.steered is None or not isinstance(self.canaries, HeldOutPass) or step % self.canaries.every:
+        if self.steered is None or not isinstance(self.canaries, HeldOutPass) or step % self.canaries.steps_between:
             return
         outcomes, tokens = self._run_canaries(self.canaries, step)
         self.steered.watch(step, outcomes, tokens=tokens)

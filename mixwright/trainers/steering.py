@@ -441,7 +441,7 @@ def make_run(
     seed = args.seed if steering.draw_seed is None else steering.draw_seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=stage_index)
-    files = SteeringFiles(folder, write=is_main)
+    files = SteeringFiles(folder, writes=is_main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.max_unscored_batches, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:

@@ -191,10 +191,10 @@ def can_resume(folder: Path, digest: str) -> bool:
 def _train_and_measure(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
     from mixwright.learner.load import load_base
-    from mixwright.mine.job import load_rehearsed
+    from mixwright.mine.job import load_with_rehearsal
 
     run, model = RunFolder(job.run), job.config.model
-    corpus, branch = load_rehearsed(run), job.branch
+    corpus, branch = load_with_rehearsal(run), job.branch
     if branch.trains and is_trained(folder, job.digest):
         learner = _load_trained(model, job.base, folder)
     else:
@@ -249,8 +249,8 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     digest = branch_digest(
         branch_without_stages, config, arm="", data=job.data and read_data_digest(job, branch, corpus), **inputs
     )
-    stages_folder, success = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
-    train_stages(branch, digest, stages_folder, Path(job.base), folder, train_one, success=success)
+    stages_folder, success_name = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
+    train_stages(branch, digest, stages_folder, Path(job.base), folder, train_one, success_name=success_name)
     return load(folder / "model")
 
 

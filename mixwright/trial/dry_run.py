@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-ITEMS_TIME_LIMIT, STEPS_TIME_LIMIT = 10.0, 20.0
+MAX_ITEMS_SECONDS, MAX_STEPS_SECONDS = 10.0, 20.0
 """Longest that items are measured, and that steps are trained, beyond the first."""
 TIMED_STEPS, WARM_STEPS, TIMED_ITEMS, TIMED_SAMPLES = 4, 3, 16, 4
 """Training steps, warm-up steps, items and samples of each that are timed, at most."""
@@ -98,18 +98,18 @@ def time_dry_run(job: DryRunJob) -> Timing:
     loading_began = perf_counter()
     report_share(0.1)
     with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
-        learner, warmup_step = _make_learner(config.model, config.seed, corpus, Path(scratch) / "base")
-        load_seconds = perf_counter() - loading_began - warmup_step * WARM_STEPS
+        learner, warmup_step_seconds = _make_learner(config.model, config.seed, corpus, Path(scratch) / "base")
+        load_seconds = perf_counter() - loading_began - warmup_step_seconds * WARM_STEPS
         report_share(0.3)
         _check_lengths(config.measure, config.train, corpus, learner)
         greedy_seconds, sample_seconds, items = _time_measuring(config.measure, config.seed, corpus, learner)
         report_share(0.6)
-        training_step, setup_seconds, steps = _time_training(config, corpus, learner, Path(scratch))
+        step_seconds, setup_seconds, steps = _time_training(config, corpus, learner, Path(scratch))
     return Timing(
         greedy_seconds,
         sample_seconds,
-        training_step,
-        warmup_step,
+        step_seconds,
+        warmup_step_seconds,
         load_seconds,
         setup_seconds,
         loading_began - began,
@@ -162,7 +162,7 @@ def _time_measuring(measure: MeasureConfig, seed: int, corpus: Corpus, learner: 
     probes = tuple(name for name in measure.probes if name not in training_probes(measure))
     ids = [example.id for example in spread_items(list(held_out), TIMED_ITEMS)]
 
-    def seconds(count: int, samples: int) -> float:
+    def time_items(count: int, samples: int) -> float:
         start = perf_counter()
         settings = replace(measure, probes=probes, samples=samples)
         measure_learner(learner, held_out.select(ids=ids[:count]), settings, start=learner, seed=seed)
@@ -170,16 +170,16 @@ def _time_measuring(measure: MeasureConfig, seed: int, corpus: Corpus, learner: 
 
     count, seconds_spent = min(2, len(ids)), 0.0
     while True:
-        seconds_without_samples = seconds(count, 0)
+        seconds_without_samples = time_items(count, 0)
         seconds_spent += seconds_without_samples
-        if count == len(ids) or seconds_spent + seconds_without_samples * len(ids) / count > ITEMS_TIME_LIMIT:
+        if count == len(ids) or seconds_spent + seconds_without_samples * len(ids) / count > MAX_ITEMS_SECONDS:
             break
         count = len(ids)
     if not measure.samples:
         return seconds_without_samples / count, 0.0, count
     samples = min(TIMED_SAMPLES, measure.samples)
-    sampled_items = count if seconds_without_samples * samples <= ITEMS_TIME_LIMIT else min(2, count)
-    seconds_with_samples = seconds(sampled_items, samples)
+    sampled_items = count if seconds_without_samples * samples <= MAX_ITEMS_SECONDS else min(2, count)
+    seconds_with_samples = time_items(sampled_items, samples)
     return (
         seconds_without_samples / count,
         max(seconds_with_samples - seconds_without_samples * sampled_items / count, 0.0) / sampled_items / samples,
@@ -203,7 +203,7 @@ def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch:
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             step_ends.append(perf_counter())
             report_share(0.7 + 0.29 * len(step_ends) / steps)
-            control.should_training_stop = step_ends[-1] - start > STEPS_TIME_LIMIT
+            control.should_training_stop = step_ends[-1] - start > MAX_STEPS_SECONDS
 
     train = corpus.select(split="train")
     if config.train.objective == "dpo" and not has_pairs(corpus):  # they are to be mined
@@ -225,14 +225,14 @@ def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch:
         trainer.train()
     except Exception as error:
         raise as_settings_error(error, config.train.settings) from error
-    first_step = (step_ends[0] if step_ends else perf_counter()) - start
-    step = (
-        (step_ends[-1] - step_ends[0]) / (len(step_ends) - 1) if len(step_ends) > 1 else first_step
+    first_step_seconds = (step_ends[0] if step_ends else perf_counter()) - start
+    step_seconds = (
+        (step_ends[-1] - step_ends[0]) / (len(step_ends) - 1) if len(step_ends) > 1 else first_step_seconds
     )  # the first pays for what is made once
-    setup = start - began + max(first_step - step, 0.0)
+    setup_seconds = start - began + max(first_step_seconds - step_seconds, 0.0)
     start = perf_counter()
     learner.model.save_pretrained(str(scratch / "saved"))
-    return step * config.train.prompts / prompts, setup + perf_counter() - start, len(step_ends)
+    return step_seconds * config.train.prompts / prompts, setup_seconds + perf_counter() - start, len(step_ends)
 
 
 def _make_up_pairs(train: Corpus) -> Corpus:

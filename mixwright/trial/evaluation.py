@@ -79,7 +79,7 @@ class ProgressCallback(TrainerCallback):
         self.learner, self.corpus, self.items, self.config = learner, corpus, items, config
         self.every, self.seed, self.folder = every, seed, folder
         self.grades = TimedGrades(corpus, config.grader_seconds, config.slow_grader)
-        self.evaluated = 0
+        self.evaluation_rollouts = 0
         self._last: int | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -103,8 +103,8 @@ class ProgressCallback(TrainerCallback):
         by_task = {task: self._success(examples) for task, examples in self.items.items()}
         line = {
             "step": step,
-            "rollouts": self._training_rollouts() + self.evaluated,
-            "evaluated": self.evaluated,
+            "rollouts": self._training_rollouts() + self.evaluation_rollouts,
+            "evaluated": self.evaluation_rollouts,
             "success": sum(by_task.values()) / len(by_task),
             "by_task": by_task,
         }
@@ -114,7 +114,7 @@ class ProgressCallback(TrainerCallback):
     def _success(self, examples: Sequence[Example]) -> float:
         greedy = self.config.decoding == "greedy"
         samples_per_item = 1 if greedy else max(1, EVALUATION_COMPLETIONS // len(self.items) // len(examples))
-        self.evaluated += samples_per_item * len(examples)
+        self.evaluation_rollouts += samples_per_item * len(examples)
         groups = answer_items(
             self.learner,
             examples,

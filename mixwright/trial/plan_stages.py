@@ -48,7 +48,7 @@ class StageStart:
 
 
 def train_stages(
-    branch: Branch, digest: str, stages_folder: Path, base: Path, folder: Path, train_one: TrainOne, *, success: str
+    branch: Branch, digest: str, stages_folder: Path, base: Path, folder: Path, train_one: TrainOne, *, success_name: str
 ) -> None:
     """Train all stages, and leave the files of the whole branch in `folder`: the last model, lines and counts of all stages.
 
@@ -59,12 +59,12 @@ def train_stages(
         base: starting model.
         folder: of the branch.
         train_one: trains and measures one stage.
-        success: name of the measurement that success is read from.
+        success_name: name of the measurement that success is read from.
     """
     stages, finished_folders, plan = branch.plan.stages, [], branch.plan
     for number, stage in enumerate(stages):
         measured = read_measurements(finished_folders[-1] / "measured.parquet") if finished_folders else ()
-        stage = with_rehearsal(stages[:number], stage, measured, success)
+        stage = with_rehearsal(stages[:number], stage, measured, success_name)
         keeps_optimizer = number + 1 < len(stages) and "optimizer" in stages[number + 1].kept
         stage_branch = replace(branch, plan=replace(plan, stages=(stage,), forecast=(), why={}))
         digest = hashlib.sha256(

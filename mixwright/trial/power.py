@@ -68,7 +68,7 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
         prior = PRIOR_NOISE[config.measure.decoding, kind]
         noise, seeds = _estimate_noise(scores_by_arm, measurement, kind, prior)
         source = f"{seeds} finished seeds of this run and earlier trials" if seeds else "earlier trials"
-        basis = f"{measured}; noise between seeds of {100 * noise.seeds:.1f} points, from {source}"
+        basis = f"{measured}; noise between seeds of {100 * noise.seed_deviation:.1f} points, from {source}"
         family = max(len(arms.references), 1)
         powers.append(power(cells, config.trial.seeds, noise, kind, family=family, basis=basis))
     return tuple(powers)

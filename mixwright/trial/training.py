@@ -59,13 +59,13 @@ def make_trainer(
         InputError: an objective without a trainer, or a field that TRL's config does not know.
     """
     stage = branch.plan.stages[0]
-    from mixwright.steer.beside.replay import steps_made
+    from mixwright.steer.beside.replay import count_steps_made
     from mixwright.trainers.steering import SteeringConfig
 
     steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)
     steering.canary_every = settings.canary_every if stage.monitors or stage.controllers else 0
     steering.reward_seconds = 0.0  # each answer has its own limit
-    steps = stage.steps if source is None else min(stage.steps, steps_made(source))
+    steps = stage.steps if source is None else min(stage.steps, count_steps_made(source))
     shared = _shared_settings(learner, steps, seed, folder, settings.learning_rate)
     shared |= {"dataloader_drop_last": True} if drop_short_batches and stage.objective != "grpo" else {}
     trainer_arguments: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}

@@ -43,14 +43,14 @@ def render_audit_page(observations: Sequence[Observation], about: str, counts: M
         counts: split -> rows.
     """
     ordered = worst_first(observations)
-    findings = [one for one in ordered if one.severity != "info"]
-    infos = [one for one in ordered if one.severity == "info"]
+    findings = [observation for observation in ordered if observation.severity != "info"]
+    infos = [observation for observation in ordered if observation.severity == "info"]
     top: list[Block] = [_headline(findings, counts)]
     if share_map := _map(findings):
         top.append(share_map)
     parts: list[Part] = [("audit", "Audit", 0, top)]
     if findings:
-        blocks = [block for one in findings[:MAX_FINDINGS] for block in _finding(one)]
+        blocks = [block for observation in findings[:MAX_FINDINGS] for block in _finding(observation)]
         if left_out := len(findings) - MAX_FINDINGS:
             blocks += [Paragraph(f"{format_count(left_out, 'more finding')} stand in observations.json.")] * (left_out > 0)
         parts.append(("findings", "What was found, worst first", 30, blocks))
@@ -60,9 +60,9 @@ def render_audit_page(observations: Sequence[Observation], about: str, counts: M
 
 
 def _headline(findings: Sequence[Observation], counts: Mapping[str, int]) -> Headline:
-    by_severity = Counter(one.severity for one in findings)
+    by_severity = Counter(observation.severity for observation in findings)
     found = [format_count(by_severity[name], name) for name in SEVERITIES if by_severity[name]]
-    tasks = len({one.task for one in findings if one.task is not None})
+    tasks = len({observation.task for observation in findings if observation.task is not None})
     text = f"The audit found {' and '.join(found)}." if found else "The audit found no error and no warning."
     tone: Tone = "bad" if by_severity["error"] else "caution" if found else "good"
     facts = [Fact(f"{split} rows", f"{count:,}") for split, count in counts.items()]
@@ -73,10 +73,10 @@ def _headline(findings: Sequence[Observation], counts: Mapping[str, int]) -> Hea
 
 def _map(findings: Sequence[Observation]) -> ShareMap | None:
     """Tasks with a finding and checks: the largest share of rows that one finding of the check concerns."""
-    checks = sorted({one.check for one in findings})
+    checks = sorted({observation.check for observation in findings})
     worst: dict[str, dict[str, Observation]] = defaultdict(dict)
-    for one in findings:  # worst first: the first of a cell stays
-        worst[one.task or "all tasks together"].setdefault(one.check, one)
+    for observation in findings:  # worst first: the first of a cell stays
+        worst[observation.task or "all tasks together"].setdefault(observation.check, observation)
     rows = [
         (task, tuple(_cell(of_task[check]) if check in of_task else None for check in checks))
         for task, of_task in list(worst.items())[:MAX_TASKS]
@@ -87,26 +87,28 @@ def _map(findings: Sequence[Observation]) -> ShareMap | None:
     return ShareMap(caption, tuple(checks), tuple(rows)) if rows else None
 
 
-def _cell(one: Observation) -> ShareCell:
-    share = one.count / max(one.total, 1)
-    return ShareCell(
-        min(share, 1.0), f"{'✕' if one.severity == 'error' else '!'} {share:.0%}", f"{one.count:,} of {one.total:,}"
-    )
+def _cell(observation: Observation) -> ShareCell:
+    share = observation.count / max(observation.total, 1)
+    sign = "✕" if observation.severity == "error" else "!"
+    return ShareCell(min(share, 1.0), f"{sign} {share:.0%}", f"{observation.count:,} of {observation.total:,}")
 
 
-def _finding(one: Observation) -> list[Block]:
-    name = f"{one.check} in {one.task}" if one.task else one.check
-    text = " ".join(filter(None, (one.message, one.remedy, f"Compared with: {one.null}." if one.null else "")))
-    blocks: list[Block] = [Paragraph(text, TONES[one.severity], name)]
-    rows = [_side_by_side(evidence) for evidence in one.evidence[:MAX_ROWS_SHOWN] if two_sides(evidence)]
+def _finding(observation: Observation) -> list[Block]:
+    name = f"{observation.check} in {observation.task}" if observation.task else observation.check
+    null_text = f"Compared with: {observation.null}." if observation.null else ""
+    text = " ".join(filter(None, (observation.message, observation.remedy, null_text)))
+    blocks: list[Block] = [Paragraph(text, TONES[observation.severity], name)]
+    rows = [_side_by_side(evidence) for evidence in observation.evidence[:MAX_ROWS_SHOWN] if two_sides(evidence)]
     if rows:
-        more = len(one.evidence) - len(rows)
+        more = len(observation.evidence) - len(rows)
         blocks.append(Fold(f"{format_count(len(rows), 'example')}", (Rows(name, tuple(rows)),)))
         if more > 0:
-            blocks.append(Paragraph(f"{more:,} more stand in rows/{one.check}.jsonl."))
-    elif one.evidence:
-        columns = tuple(one.evidence[0])
-        cells = [tuple(_cut(evidence.get(column, "")) for column in columns) for evidence in one.evidence[:MAX_ROWS_SHOWN]]
+            blocks.append(Paragraph(f"{more:,} more stand in rows/{observation.check}.jsonl."))
+    elif observation.evidence:
+        columns = tuple(observation.evidence[0])
+        cells = [
+            tuple(_cut(evidence.get(column, "")) for column in columns) for evidence in observation.evidence[:MAX_ROWS_SHOWN]
+        ]
         blocks.append(Fold("numbers", (Table(name, columns, cells),)))
     return blocks
 
@@ -137,7 +139,15 @@ def _text_of(side: Mapping[str, Any]) -> str:
 
 
 def _infos(infos: Sequence[Observation]) -> Fold:
-    rows = [(one.check, one.task or "all", f"{one.count:,} of {one.total:,}", one.message) for one in infos[:MAX_INFOS]]
+    rows = [
+        (
+            observation.check,
+            observation.task or "all",
+            f"{observation.count:,} of {observation.total:,}",
+            observation.message,
+        )
+        for observation in infos[:MAX_INFOS]
+    ]
     hidden = len(infos) - MAX_INFOS
     more = Paragraph(f"{hidden:,} more stand in observations.json.") if hidden > 0 else Paragraph("")
     table = Table("Infos of the audit", ("check", "task", "seen", "what"), rows)

@@ -249,7 +249,7 @@ def faked(job: tuple[str, int]) -> list[Row]:
         for question, asked in QUESTIONS.items():
             write_question(made, asked)
             found, result = recommend_run(made)[0], gate_answer(made)
-            sentence, code = found.sentence if found else "", result.code() if result else -1
+            sentence, code = found.sentence if found else "", result.exit_code() if result else -1
             fits = (sentence.startswith(SHIPPED), sentence.startswith(REFUSED)) == (code == 0, code == 3)
             rows.append({"fake": name, "seed": seed, "question": question, "code": code, "sentence": sentence, "fits": fits})
     return rows

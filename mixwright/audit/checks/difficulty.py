@@ -33,7 +33,7 @@ class Difficulty(Check):
         """Levels per task, rows without one, and lucky cells with their majority answer."""
         train: Levels = defaultdict(Counter)
         answers: dict[str, Counter[str]] = defaultdict(Counter)
-        readings = functools.cache(lambda task: corpus.grader(task).reading)
+        reader_of_task = functools.cache(lambda task: corpus.grader(task).reading)
         for batch in corpus.batches():
             columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
             for task, split, level, answer in zip(*columns, strict=True):
@@ -41,7 +41,7 @@ class Difficulty(Check):
                     continue
                 train[task][level] += 1
                 cell_answers = answers[cell_key(task, level)]
-                answer = None if answer is None else readings(task)(answer)
+                answer = None if answer is None else reader_of_task(task)(answer)
                 if answer is not None and (answer in cell_answers or len(cell_answers) < MAX_ANSWERS_COUNTED):
                     cell_answers[answer] += 1
         observations = [_observe_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]

@@ -28,7 +28,7 @@ MIN_EQUATIONS, MIN_WRONG, MIN_ROWS = 20, 6, 5
 """Equations of an operation and wrong ones, and solutions, below which nothing is said."""
 CHANCE_OF_RULE = 0.25
 """Share of random slips that one rule explains by chance, at most: off by one is the commonest."""
-RULES, MIN_FACTS = 20, 4
+RULE_COUNT, MIN_FACTS = 20, 4
 """Rules that are tried, by which the probability of chance is multiplied; different wrong equations that one has to give."""
 LEAST_BY_RULE, LEAST_SHARE = 0.5, 0.02
 """Share of an operation's different wrong values that one rule gives, and of its equations, from which on it warns."""
@@ -60,15 +60,15 @@ class Solutions:
     """Those in which a step uses what only a later one makes."""
     disordered: list[dict[str, Any]] = field(default_factory=list)
     """The first of them."""
-    by_chance: int = 0
+    disordered_by_chance: int = 0
     """Those of which the same is true of another solution's values in place of the later ones."""
     last_values: frozenset[Fraction] = frozenset()
     """Values of the solution before."""
     mentioning: int = 0
     """Solutions that mention a numbered step."""
-    wrongly_count: int = 0
+    wrong_mention_count: int = 0
     """Those that mention one that is not there."""
-    wrongly: list[dict[str, Any]] = field(default_factory=list)
+    wrong_mentions: list[dict[str, Any]] = field(default_factory=list)
     """The first of them."""
 
 
@@ -93,14 +93,14 @@ class Traces(Check):
         return observations
 
 
-def _add(solutions: Solutions, place: dict[str, Any], prompt: str, completion: str) -> None:
+def _add(solutions: Solutions, row: dict[str, Any], prompt: str, completion: str) -> None:
     equations = read_equations(completion)
     for one in equations:
         if len(solutions.wrong[one.operation]) == MAX_WRONG_KEPT:
             continue
         solutions.equations[one.operation] += 1
         if not one.is_right:
-            solutions.wrong[one.operation].append((one, place))
+            solutions.wrong[one.operation].append((one, row))
         fact = _fact(one)
         if fact in solutions.facts or len(solutions.facts) < MAX_FACTS_KEPT:
             solutions.facts[fact][one.stated] += 1
@@ -111,20 +111,18 @@ def _add(solutions: Solutions, place: dict[str, Any], prompt: str, completion: s
             solutions.disordered_count += 1
             first, later = (equations[index] for index in early[0])
             if len(solutions.disordered) < max_pairs_listed():
-                solutions.disordered.append(
-                    place | {"equation": first.text, "made by": later.text, "span": list(first.span)}
-                )
+                solutions.disordered.append(row | {"equation": first.text, "made by": later.text, "span": list(first.span)})
         before = read_numbers(prompt) | read_numbers(completion)
         operands = {value for one in equations[:-1] for value in one.operands} - before
-        solutions.by_chance += bool(operands & solutions.last_values)
+        solutions.disordered_by_chance += bool(operands & solutions.last_values)
         solutions.last_values = frozenset(one.stated for one in equations[1:])
     mentions, wrong = wrong_mentions(prompt, completion)
     if mentions:
         solutions.mentioning += 1
         if wrong:
-            solutions.wrongly_count += 1
-            if len(solutions.wrongly) < max_pairs_listed():
-                solutions.wrongly.append(place | {"mention": wrong[0].text, "span": list(wrong[0].span)})
+            solutions.wrong_mention_count += 1
+            if len(solutions.wrong_mentions) < max_pairs_listed():
+                solutions.wrong_mentions.append(row | {"mention": wrong[0].text, "span": list(wrong[0].span)})
 
 
 def _fact(one: Equation) -> tuple[str, tuple[Fraction, ...]]:
@@ -196,9 +194,9 @@ def _observe_task(task: str, solutions: Solutions) -> list[Observation]:
         for operation, rule in rules.items()
     ]
     left = [
-        (one, place)
+        (one, row)
         for operation, wrong in solutions.wrong.items()
-        for one, place in wrong
+        for one, row in wrong
         if operation not in rules or rules[operation] not in rules_of(one)
     ]
     facts = _same_wrong_facts(left, solutions)
@@ -222,17 +220,17 @@ def _common_rule(total: int, wrong: Sequence[tuple[Equation, dict[str, Any]]]) -
     if total < MIN_EQUATIONS or len(wrong) < MIN_WRONG:
         return None
     counts = Counter(rule for one in facts.values() for rule in set(rules_of(one)))
-    rule, different = counts.most_common(1)[0]
+    rule, fact_count = counts.most_common(1)[0]
     count = sum(rule in rules_of(one) for one, _ in wrong)
-    by_chance = RULES * binomial_tail(different, len(facts), CHANCE_OF_RULE)
-    is_common = different >= max(MIN_FACTS, LEAST_BY_RULE * len(facts)) and count >= LEAST_SHARE * total
+    by_chance = RULE_COUNT * binomial_tail(fact_count, len(facts), CHANCE_OF_RULE)
+    is_common = fact_count >= max(MIN_FACTS, LEAST_BY_RULE * len(facts)) and count >= LEAST_SHARE * total
     return rule if is_common and by_chance < ALPHA else None
 
 
 def _observe_rule(
     task: str, operation: str, rule: str, total: int, wrong: Sequence[tuple[Equation, dict[str, Any]]]
 ) -> Observation:
-    by_rule = [(one, place) for one, place in wrong if rule in rules_of(one)]
+    by_rule = [(one, row) for one, row in wrong if rule in rules_of(one)]
     count, example = len(by_rule), by_rule[0][0].text
     text = f"{operation}: {len(wrong)} of {total} values are wrong, and one rule explains {count} of them ({rule}), as in "
     text += f"{example!r}. A model may learn the rule beside the right one.{note_unlisted(count)}"
@@ -274,18 +272,18 @@ def _observe_order(task: str, solutions: Solutions) -> list[Observation]:
     """Solutions that use what only a later step makes, and that mention steps which are not there."""
     found = []
     count, total = solutions.disordered_count, solutions.with_steps
-    if count >= MIN_ROWS and wilson(count, total)[0] > MOST_DISORDER + solutions.by_chance / total:
+    if count >= MIN_ROWS and wilson(count, total)[0] > MOST_DISORDER + solutions.disordered_by_chance / total:
         text = f"{count} of {total} solutions use a value before the step that makes it, as in "
         text += f"{solutions.disordered[0]['equation']!r}.{note_unlisted(count)}"
-        null = f"values of another solution in their place: {solutions.by_chance} of {total}"
+        null = f"values of another solution in their place: {solutions.disordered_by_chance} of {total}"
         remedy = "Restore the order of these rows or drop them (--out lists them)."
         found.append(_warning(task, count, total, text, remedy, solutions.disordered, null))
-    count, total = solutions.wrongly_count, solutions.mentioning
+    count, total = solutions.wrong_mention_count, solutions.mentioning
     if count >= MIN_ROWS and wilson(count, total)[0] > MOST_MENTIONS:
         text = f"{count} of {total} solutions that mention a numbered step refer to one that is not there or comes later, "
-        text += f"such as {solutions.wrongly[0]['mention']!r}.{note_unlisted(count)}"
+        text += f"such as {solutions.wrong_mentions[0]['mention']!r}.{note_unlisted(count)}"
         remedy = "Correct or drop these rows (--out lists them): parts of them are missing or moved."
-        found.append(_warning(task, count, total, text, remedy, solutions.wrongly, "none"))
+        found.append(_warning(task, count, total, text, remedy, solutions.wrong_mentions, "none"))
     return found
 
 
@@ -297,7 +295,7 @@ def _warning(
 
 def _evidence(rows: Sequence[tuple[Equation, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Rows with the equation, its right value, and its place in the completion."""
-    return [place | {"equation": one.text, "right value": _shown(one.true), "span": list(one.span)} for one, place in rows]
+    return [row | {"equation": one.text, "right value": _shown(one.true), "span": list(one.span)} for one, row in rows]
 
 
 def _shown(value: Fraction) -> str:

@@ -48,7 +48,7 @@ class Competence(Probe):
         hits, swapped = {}, {name: {} for name in passes.names}
         for group, items in passes.cells.items():
             hits |= {item.id: float(hit) for item, hit in zip(items, chances[group].hits, strict=True)}
-            for name, values in cells[group].items.items():
+            for name, values in cells[group].pseudo_values.items():
                 swapped[name] |= {item.id: values[item.id] for item in items}
         measurements = []
         for group, items in passes.groups.items():

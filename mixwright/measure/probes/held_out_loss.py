@@ -29,13 +29,18 @@ class HeldOutLoss(Probe):
         """See the class. Raises InputError when no held-out row with a target fits into the model's context."""
         learner = passes.learner
         items = passes.picked(lambda example: example.target is not None)
-        rows = {item.id: warmup_tokens(learner, item) for item in items}
-        fitting_items = keep_fitting_items(learner, items, lambda item: sum(map(len, rows[item.id])))
+        tokens_by_item = {item.id: warmup_tokens(learner, item) for item in items}
+        fitting_items = keep_fitting_items(learner, items, lambda item: sum(map(len, tokens_by_item[item.id])))
         if not fitting_items:
             remedy = "Hold out rows with a target (corpus.eval), or take a model with a longer context."
             raise InputError("held-out rows with a target that fit into the model's context", "none", remedy)
-        read = learner.logprobs([item.prompt for item in fitting_items], [rows[item.id][1] for item in fitting_items])
-        values = {item.id: -float(np.mean(tokens)) for item, tokens in zip(fitting_items, read, strict=True)}
+        logprobs_by_item = learner.logprobs(
+            [item.prompt for item in fitting_items], [tokens_by_item[item.id][1] for item in fitting_items]
+        )
+        values = {
+            item.id: -float(np.mean(token_logprobs))
+            for item, token_logprobs in zip(fitting_items, logprobs_by_item, strict=True)
+        }
         unit = "nats per token"
         return [
             *cell_measurements("held_out_loss", "loss", unit, fitting_items, values),

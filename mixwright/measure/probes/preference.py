@@ -40,12 +40,12 @@ class Preference(Probe):
             for name in ("chosen", "rejected")
         }
 
-        def tokens(item: Example) -> int:
+        def count_tokens(item: Example) -> int:
             return len(learner.encode(item.prompt)) + max(
                 len(tokens_by_item[item.id]) for tokens_by_item in tokens_by_side.values()
             )
 
-        fitting_items = keep_fitting_items(learner, items, tokens)
+        fitting_items = keep_fitting_items(learner, items, count_tokens)
         if not fitting_items:
             remedy = "Hold out preference pairs (corpus.eval), or take a model with a longer context."
             raise InputError("held-out pairs of chosen and rejected that fit into the model's context", "none", remedy)

@@ -51,7 +51,7 @@ class Frontier(Miner):
     """
 
     COLUMNS = ("nll", "nll_max")
-    MODEL = True
+    NEEDS_MODEL = True
 
     source: str = "source"
     steps: int = 50

@@ -58,7 +58,7 @@ class Pairs(Miner):
         tolerance: how far from .5 the share of pairs may be in which the longer answer is chosen.
     """
 
-    MODEL = True
+    NEEDS_MODEL = True
 
     prompts: int = 1000
     samples: int = 8
@@ -151,7 +151,7 @@ class Pairs(Miner):
         self,
         rows: Sequence[Example],
         answers: Sequence[JudgedAnswers],
-        options: Sequence[Sequence[Candidate]],
+        candidates_by_prompt: Sequence[Sequence[Candidate]],
         pairs: Sequence[Candidate],
         left_out: int,
         margins: np.ndarray,
@@ -162,11 +162,11 @@ class Pairs(Miner):
         )
         kinds, possible_kinds = (
             Counter(pair.kind for pair in pairs),
-            Counter(p.kind for candidates in options for p in candidates),
+            Counter(p.kind for candidates in candidates_by_prompt for p in candidates),
         )
         own_pairs, unmatched = (
             sum(pair.model_wrote_both for pair in pairs),
-            [max(o, key=lambda p: p.closeness) for o in options if o],
+            [max(candidates, key=lambda p: p.closeness) for candidates in candidates_by_prompt if candidates],
         )
         counts_by_kind = ", ".join(
             f"{kind} {count} (of {possible_kinds[kind]} that were possible)" for kind, count in kinds.most_common()

@@ -77,17 +77,17 @@ class Pruning(Miner):
 
     def __post_init__(self) -> None:
         check_range("mine.options.pruning", vars(self), keep=(1e-6, 1), **SHORT_TRAINING_LIMITS, random_share=(0, 1))
-        self.MODEL = self.end == "auto" and self.keep < 1
+        self.NEEDS_MODEL = self.end == "auto" and self.keep < 1
         if self.keep == 1:
             self.COLUMNS = ()
 
     def count_trainings(self) -> int:
         """All rows, and three ends of each fraction, with every seed; none where the end is named or all rows are kept."""
-        return self.runs * (1 + 3 * len(self._fractions)) if self.MODEL else 0
+        return self.runs * (1 + 3 * len(self._fractions)) if self.NEEDS_MODEL else 0
 
     def count_needed_rows(self) -> int:
         """Those that the crossover test takes, where it decides."""
-        return MIN_TRAINING_ROWS if self.MODEL else 0
+        return MIN_TRAINING_ROWS if self.NEEDS_MODEL else 0
 
     @property
     def _fractions(self) -> tuple[float, ...]:

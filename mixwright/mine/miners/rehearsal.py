@@ -39,7 +39,7 @@ class Rehearsal(Miner):
         max_new_tokens: longest answer, tokens.
     """
 
-    MODEL = True
+    NEEDS_MODEL = True
 
     max_new_tokens: int = 256
 

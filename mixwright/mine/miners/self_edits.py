@@ -77,7 +77,7 @@ class SelfEdits(Miner):
         rank: of their LoRA adapters; 0 trains all weights.
     """
 
-    MODEL = True
+    NEEDS_MODEL = True
 
     facts: str = ""
     questions: str = ""
@@ -179,14 +179,14 @@ class SelfEdits(Miner):
         return ways, rollouts, [summary, *notes]
 
 
-def _fully_rewritten(new_rows: Rows, fact_rows: Rows, found_slots: Sequence[Sequence[Slots]]) -> set[str]:
+def _fully_rewritten(new_rows: Rows, fact_rows: Rows, facts_by_row: Sequence[Sequence[Slots]]) -> set[str]:
     """Ids of rows all of whose facts were rewritten; of the model's own edits every one."""
     counts = Counter(parents_of(new_rows))
     by_model = new_rows[0].extra["provenance"].find(OWN_WAY) >= 0
     return {
         row.id
-        for row, slots in zip(fact_rows, found_slots, strict=True)
-        if counts[row.id] >= (1 if by_model else max(len(slots), 1))
+        for row, facts in zip(fact_rows, facts_by_row, strict=True)
+        if counts[row.id] >= (1 if by_model else max(len(facts), 1))
     }
 
 

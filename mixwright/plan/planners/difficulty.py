@@ -21,7 +21,7 @@ from mixwright.contracts import Planner
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
 from mixwright.plan.baseline import as_shares, task_counts
-from mixwright.plan.cells import plan_cells, reason_of
+from mixwright.plan.cells import assess_cells, reason_of
 from mixwright.plan.forecast import attainable_gain, forecast
 from mixwright.records import Cell, CellAssessment, Measurement, Plan, Stage, TrainingSetup
 
@@ -68,8 +68,8 @@ class Difficulty(Planner):
         Raises:
             InputError: a task was not measured, or there are no examples.
         """
-        cell_plans = plan_cells(cells, competence, self.band)
-        weights, reasons = self._weights(cell_plans, task_counts(cells))
+        assessments = assess_cells(cells, competence, self.band)
+        weights, reasons = self._weights(assessments, task_counts(cells))
         has_rewards = training.objective == "grpo"
         stage = Stage(
             "training",
@@ -84,14 +84,16 @@ class Difficulty(Planner):
             else (),  # no penalty on losses that fall by moving
             monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
-        expected = forecast(cell_plans, competence, weights, training.steps)
+        expected = forecast(assessments, competence, weights, training.steps)
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {"stages.0.steps": "asked for"}
         why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
         chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
         why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}
-        why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(cell_plans)}
-        why |= {f"forecast.{number}.expected": _format_reason(item.task, cell_plans) for number, item in enumerate(expected)}
-        return Plan("difficulty", (stage,), cell_plans, expected, why)
+        why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(assessments)}
+        why |= {
+            f"forecast.{number}.expected": _format_reason(item.task, assessments) for number, item in enumerate(expected)
+        }
+        return Plan("difficulty", (stage,), assessments, expected, why)
 
     def _weights(self, cells: Sequence[CellAssessment], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""

@@ -56,12 +56,12 @@ class RareTasks(Planner):
         """The plan. Raises InputError without measurements of the retention probe, or without examples."""
         counts = task_counts(cells)
         natural = {task: count / sum(counts.values()) for task, count in counts.items()}
-        rows = {(row.task, row.name): row for row in competence if row.probe == "retention"}
-        probed = [task for task in natural if (task, "burst_gain") in rows]
+        measurements = {(row.task, row.name): row for row in competence if row.probe == "retention"}
+        probed = [task for task in natural if (task, "burst_gain") in measurements]
         if not probed:
             remedy = "Name retention in measure.probes (it needs a rare task beside others), or plan with temperature."
             raise InputError("measurements of the probe retention", "none of these tasks", remedy)
-        needs, reasons = self._needs(natural, probed, rows, training)
+        needs, reasons = self._needs(natural, probed, measurements, training)
         total = sum(needs.values())
         scale = min(1.0, (1 - MIN_NATURAL_SHARE) / max(total, 1e-9))
         weights = {task: scale * needs[task] + (1 - scale * total) * share for task, share in natural.items()}
@@ -73,17 +73,17 @@ class RareTasks(Planner):
         if total > BLAME_CAPACITY_FROM_RUNS:
             summary = f"capacity, not frequency, seems to be the limit: {needed_text}; {NO_MIXTURE_HELPS}"
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
-        why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, rows)}" for task in weights}
+        why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, measurements)}" for task in weights}
         return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": summary, "stages.0.steps": "asked for"})
 
     def _needs(
-        self, natural: Mapping[str, float], probed: Sequence[str], rows: MeasurementByName, training: TrainingSetup
+        self, natural: Mapping[str, float], probed: Sequence[str], measurements: MeasurementByName, training: TrainingSetup
     ) -> tuple[dict[str, float], dict[str, str]]:
         """Share of the run's rows that each task needs, and why."""
-        run_rows, rows_per_nat = training.steps * training.batch, self._rows_per_nat(probed, rows)
+        run_rows, rows_per_nat = training.steps * training.batch, self._rows_per_nat(probed, measurements)
         needs, reasons = {}, {}
         for task, share in natural.items():
-            loss = max(rows[task, "loss"].value - self.left, 0.0) if (task, "loss") in rows else None
+            loss = max(measurements[task, "loss"].value - self.left, 0.0) if (task, "loss") in measurements else None
             share_text = f"{share:.2%} of the data"
             if loss is None:
                 needs[task], reasons[task] = share, f"{share_text}; its loss was not measured, so it keeps that share"
@@ -93,50 +93,52 @@ class RareTasks(Planner):
                     f"{share_text}; needs about {needs[task]:.2%}: {loss:.2f} nats at {rows_per_nat:.0f} rows per nat, the "
                     "median of the probed tasks"
                 )
-            elif rows[task, "burst_gain"].low <= 0:
-                gain = rows[task, "burst_gain"]
+            elif measurements[task, "burst_gain"].low <= 0:
+                gain, burst_rows = measurements[task, "burst_gain"], measurements[task, "burst_rows"].value
                 needs[task] = share
                 reasons[task] = (
-                    f"{share_text}, which it keeps: a burst of {rows[task, 'burst_rows'].value:.0f} rows on it alone gained "
+                    f"{share_text}, which it keeps: a burst of {burst_rows:.0f} rows on it alone gained "
                     f"{gain.value:.2g} nats [{gain.low:.2g}, {gain.high:.2g}], so frequency is not the limit"
                 )
             else:
-                needs[task] = max(_rows_needed(task, rows, loss) / run_rows, 1 / (training.batch * safe_gap(task, rows)))
-                gain, kept_share = rows[task, "burst_gain"].value, _kept_share(task, rows)
+                rows_needed, gap = _rows_needed(task, measurements, loss), safe_gap(task, measurements)
+                needs[task] = max(rows_needed / run_rows, 1 / (training.batch * gap))
+                gain, burst_rows = (measurements[task, name].value for name in ("burst_gain", "burst_rows"))
+                kept_share = _kept_share(task, measurements)
                 reasons[task] = (
-                    f"{share_text}; needs {needs[task]:.2%}: {rows[task, 'burst_rows'].value:.0f} rows gained {gain:.2f} of "
+                    f"{share_text}; needs {needs[task]:.2%}: {burst_rows:.0f} rows gained {gain:.2f} of "
                     f"{loss:.2f} nats, of which {kept_share:.0%} was left at the end of the probe"
                 )
         return needs, reasons
 
-    def _rows_per_nat(self, probed: Sequence[str], rows: MeasurementByName) -> float:
+    def _rows_per_nat(self, probed: Sequence[str], measurements: MeasurementByName) -> float:
         """Rows per nat, median of the probed tasks that learnt something but not everything (else of those that learnt)."""
         rows_per_nat_by_learnt_all: dict[bool, list[float]] = {True: [], False: []}
         for task in probed:
-            gain, loss = rows[task, "burst_gain"], max(rows[task, "loss"].value - self.left, 1e-6)
+            gain, loss = measurements[task, "burst_gain"], max(measurements[task, "loss"].value - self.left, 1e-6)
             if gain.low > 0:
                 rows_per_nat_by_learnt_all[gain.value >= LEARNT_LOSS_SHARE * loss].append(
-                    _rows_needed(task, rows, loss) / loss
+                    _rows_needed(task, measurements, loss) / loss
                 )
         return median(rows_per_nat_by_learnt_all[False] or rows_per_nat_by_learnt_all[True] or [0.0])
 
 
-def safe_gap(task: str, rows: MeasurementByName) -> float:
+def safe_gap(task: str, measurements: MeasurementByName) -> float:
     """Largest safe gap between two sightings of a task, in steps; infinite where no half-life was measured."""
-    return rows[task, "half_life"].value / (2 * math.log(2)) if (task, "half_life") in rows else math.inf
+    return measurements[task, "half_life"].value / (2 * math.log(2)) if (task, "half_life") in measurements else math.inf
 
 
-def _rows_needed(task: str, rows: MeasurementByName, loss: float) -> float:
+def _rows_needed(task: str, measurements: MeasurementByName, loss: float) -> float:
     """Rows that learning the task takes. A burst that learnt everything may have needed fewer than it had."""
-    gain = min(rows[task, "burst_gain"].value, max(loss, 1e-9))
-    return rows[task, "burst_rows"].value * loss / gain / _kept_share(task, rows)
+    gain = min(measurements[task, "burst_gain"].value, max(loss, 1e-9))
+    return measurements[task, "burst_rows"].value * loss / gain / _kept_share(task, measurements)
 
 
-def _kept_share(task: str, rows: MeasurementByName) -> float:
+def _kept_share(task: str, measurements: MeasurementByName) -> float:
     """Share of the burst's gain that was left, mean of the last two readings; 1 where it was not measured."""
     readings = {
         int(name.partition("@")[2]): row
-        for (row_task, name), row in rows.items()
+        for (row_task, name), row in measurements.items()
         if row_task == task and "retained@" in name
     }
     last_readings = [readings[steps].value for steps in sorted(readings)[-2:]]
@@ -147,10 +149,10 @@ def _kept_share(task: str, rows: MeasurementByName) -> float:
     )
 
 
-def _format_gap(task: str, rows: MeasurementByName) -> str:
+def _format_gap(task: str, measurements: MeasurementByName) -> str:
     """The largest safe gap in words."""
-    if (task, "half_life") not in rows:
+    if (task, "half_life") not in measurements:
         return "largest safe gap not known"
-    half_life = rows[task, "half_life"]
+    half_life = measurements[task, "half_life"]
     numbers = f"half of a gain lasts {half_life.value:.0f} steps [{half_life.low:.0f}, {half_life.high:.0f}]"
-    return f"largest safe gap {safe_gap(task, rows):.0f} steps: {numbers}"
+    return f"largest safe gap {safe_gap(task, measurements):.0f} steps: {numbers}"

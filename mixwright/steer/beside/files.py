@@ -138,22 +138,22 @@ class SteeringFiles:
 
     Args:
         folder: made on first write.
-        write: False on ranks that must not write.
+        writes: False on ranks that must not write.
     """
 
-    LINES = ("decisions.jsonl", "steps.jsonl")
+    LINE_FILES = ("decisions.jsonl", "steps.jsonl")
 
-    def __init__(self, folder: Path, *, write: bool = True) -> None:
-        self.folder, self.write = folder, write
-        self._written: dict[str, tuple[int, int]] = dict.fromkeys(self.LINES, (0, 0))
+    def __init__(self, folder: Path, *, writes: bool = True) -> None:
+        self.folder, self.writes = folder, writes
+        self._written: dict[str, tuple[int, int]] = dict.fromkeys(self.LINE_FILES, (0, 0))
         self._begun = False
 
     def clear(self) -> None:
         """A new run starts in this folder: line files exist and are empty."""
         self._begun = True
-        if self.write:
+        if self.writes:
             self.folder.mkdir(parents=True, exist_ok=True)
-            for name in self.LINES:
+            for name in self.LINE_FILES:
                 (self.folder / name).write_bytes(b"")
                 self._written[name] = (0, 0)
 
@@ -168,7 +168,7 @@ class SteeringFiles:
 
     def write_proof(self, proof: Mapping[str, Any]) -> None:
         """The whole proof, replaced."""
-        if self.write:
+        if self.writes:
             write_json(self.folder / "proof.json", dict(proof))
 
     def write_draws(
@@ -176,7 +176,7 @@ class SteeringFiles:
         pool: Pool,
         rows: Sequence[int],
         success: np.ndarray,
-        used: Sequence[tuple[int, int]],
+        draws_by_batch: Sequence[tuple[int, int]],
         refused: Sequence[int] = (),
     ) -> None:
         """All draws, replaced: position, generation batch and optimiser step (null: drawn ahead, not used), row, refused.
@@ -185,15 +185,15 @@ class SteeringFiles:
             pool: what was drawn from.
             rows: drawn, in order.
             success: that came of each draw; NaN where no group came back.
-            used: optimiser step and number of draws of each batch so far; step -1 where they were drawn ahead, not used;
-                the rest were drawn ahead.
+            draws_by_batch: optimiser step and number of draws of each batch so far; step -1 where they were drawn ahead,
+                not used; the rest were drawn ahead.
             refused: positions of draws whose groups were refused.
         """
-        if not self.write:
+        if not self.writes:
             return
         import pyarrow as pa
 
-        step_of_batch, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
+        step_of_batch, counts = np.array(draws_by_batch, dtype=np.int64).reshape(-1, 2).T
         steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
         batch_of_draw = np.repeat(np.arange(len(step_of_batch)), counts)[: len(rows)]
         steps[: len(batch_of_draw)] = step_of_batch[batch_of_draw]
@@ -221,53 +221,54 @@ class SteeringFiles:
         """Bytes of each line file and their CRC-32, for a checkpoint."""
         return {name: list(size_and_checksum) for name, size_and_checksum in self._written.items()}
 
-    def first_differing(self, lengths: Mapping[str, Sequence[int]]) -> str:
-        """The first line file that does not begin with what `lengths` says; empty when all do."""
-        for name, expected in lengths.items():
+    def first_differing(self, sizes_and_checksums: Mapping[str, Sequence[int]]) -> str:
+        """The first line file that does not begin with what these say; empty when all do."""
+        for name, expected in sizes_and_checksums.items():
             if _checksum(self.folder / name, expected[0]) != tuple(expected):
                 return name
         return ""
 
-    def decided_after(self, lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
-        """The decisions written after a checkpoint whose line files had these `lengths`; torn lines are left out."""
+    def read_decisions_after(self, sizes_and_checksums: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+        """The decisions written after a checkpoint whose line files had these sizes; torn lines are left out."""
         path, decisions = self.folder / "decisions.jsonl", []
-        text = path.read_bytes()[lengths[path.name][0] :] if path.exists() else b""
+        text = path.read_bytes()[sizes_and_checksums[path.name][0] :] if path.exists() else b""
         for line in text.splitlines():
             with contextlib.suppress(ValueError):
                 decisions.append(json.loads(line))
         return decisions
 
-    def truncate_to(self, lengths: Mapping[str, Sequence[int]]) -> None:
+    def truncate_to(self, sizes_and_checksums: Mapping[str, Sequence[int]]) -> None:
         """Drop what was written after a checkpoint, a torn last line too, so that a resumed run continues the same lines."""
         self._begun = True
-        if not self.write:
+        if not self.writes:
             return
-        for name, (size, _) in lengths.items():
+        for name, (size, _) in sizes_and_checksums.items():
             path = self.folder / name
             if path.exists() and path.stat().st_size > size:
                 os.truncate(path, size)
             self._written[name] = _checksum(path, size)
 
     def _append(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
-        if not self.write or not lines:
+        if not self.writes or not lines:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         size, checksum = self._written[name]
         path = self.folder / name
         if path.exists() and path.stat().st_size != size and self._begun:
             raise RuntimeError(f"another run writes into {self.folder}; give each its own output_dir, or a steering folder")
-        data = "".join(json.dumps(_finite(line), allow_nan=False, default=float) + "\n" for line in lines).encode()
+        finite_lines = (json.dumps(_replace_not_finite(line), allow_nan=False, default=float) for line in lines)
+        data = "".join(f"{line}\n" for line in finite_lines).encode()
         with path.open("ab") as file:
             file.write(data)
         self._written[name] = (size + len(data), zlib.crc32(data, checksum))
 
 
-def _finite(value: Any) -> Any:
+def _replace_not_finite(value: Any) -> Any:
     """The value with null for each number that overflowed: JSON has no NaN, and a run that diverges must still be logged."""
     if isinstance(value, Mapping):
-        return {key: _finite(inner) for key, inner in value.items()}
+        return {key: _replace_not_finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
+        return [_replace_not_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -60,7 +60,7 @@ def read_recorded_run(folder: Path, pool: Pool) -> RecordedRun:
     """
     import pyarrow.parquet as pq
 
-    lines = _lines(folder)
+    lines = _read_step_lines(folder)
     try:
         table = pq.read_table(folder / "draws.parquet", columns=["batch", "example", "refused"])
     except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
@@ -77,12 +77,12 @@ def read_recorded_run(folder: Path, pool: Pool) -> RecordedRun:
     return RecordedRun(rows, [frozenset(ids) for ids in refused], lines)
 
 
-def steps_made(folder: Path) -> int:
+def count_steps_made(folder: Path) -> int:
     """Optimiser steps that the run in this folder made. Raises InputError as `read_recorded_run` does."""
-    return max((int(line["step"]) + 1 for line in _lines(folder)), default=1)
+    return max((int(line["step"]) + 1 for line in _read_step_lines(folder)), default=1)
 
 
-def _lines(folder: Path) -> list[dict[str, Any]]:
+def _read_step_lines(folder: Path) -> list[dict[str, Any]]:
     path = folder / "steps.jsonl"
     if not path.is_file():
         raise InputError("steps.jsonl of a finished run", "nothing", REMEDY, file=folder)

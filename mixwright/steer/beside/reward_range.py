@@ -33,15 +33,16 @@ class RewardRange:
 
     def __init__(self, low: float, high: float, *, was_set: bool, names: Sequence[str] = ()) -> None:
         self.low, self.high, self.was_set, self.names = low, high, was_set, names
-        self._start = low, high
-        self._left = 0
+        self._planned_range = low, high
+        self._batches_left = 0
         """Batches that are still held back; 0 where no range is being learnt."""
         self._learnt = False
         self._least, self._most = math.inf, -math.inf
-        self._seen = self._batches = 0  # completions; batches with some outside
+        self._completions_seen = self._outside_batches = 0
+        """Completions so far; batches with some outside the range of that time."""
         self.outside = 0
         """Completions of the run whose reward lay outside the range of that time."""
-        self._first: dict[str, float] = {}
+        self._first_rewards: dict[str, float] = {}
         """Reward of each watched item in its first pass."""
 
     def success(self, reward: float) -> float:
@@ -53,31 +54,31 @@ class RewardRange:
 
         So a fall is no smaller or larger because the range moved in between. The first reward of each item is kept.
         """
-        first_reward = self._first.setdefault(example, reward)
+        first_reward = self._first_rewards.setdefault(example, reward)
         return self.success(reward), self.success(first_reward)
 
     @property
     def is_learning(self) -> bool:
         """Whether a range is being learnt, so that nobody knows what rewards mean."""
-        return self._left > 0
+        return self._batches_left > 0
 
     def read_batch(self, step: int, groups: Sequence[GroupOutcome]) -> tuple[list[GroupOutcome], list[Decision]]:
         """The groups with their rewards as successes by the range as it is now; and what is to be said."""
         rewards = [reward for group in groups for reward in group.rewards]
         if not rewards:
             return [], []
-        self._seen += len(rewards)
+        self._completions_seen += len(rewards)
         self._least, self._most = min(self._least, *rewards), max(self._most, *rewards)
         rounding = 1e-5 * (self.high - self.low)  # of sums in float32
         outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
         self.outside += outside
-        self._batches += bool(outside)
+        self._outside_batches += bool(outside)
         decisions = self._take_batch(step, outside, rewards)
         return read_rewards(groups, (self.low, self.high)), decisions
 
     def as_planned(self, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome]:
         """Groups that were read, with rewards in the range that the engine was told of, as levers that read them expect."""
-        low, high = self._start
+        low, high = self._planned_range
         if (self.low, self.high) == (low, high):
             return groups
         return [
@@ -87,38 +88,40 @@ class RewardRange:
     def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""
         if self.was_set:
-            if not outside or self._batches & (self._batches - 1):  # told at the 1st, 2nd, 4th, 8th ... batch with some
+            # told at the 1st, 2nd, 4th, 8th ... batch with some
+            if not outside or self._outside_batches & (self._outside_batches - 1):
                 return []
             return [Decision(step, "lint.reward_range", None, None, self._format_outside(outside, rewards))]
-        if self._left:
-            self._left -= 1
-            if self._left:
+        if self._batches_left:
+            self._batches_left -= 1
+            if self._batches_left:
                 return []
             if self._least == self._most:
-                self._left = 1
+                self._batches_left = 1
                 return []
-            return [self._set(step, f"learnt from {self._seen:,} completions, {self.outside:,} of them outside")]
+            seen_text = f"{self._completions_seen:,} completions, {self.outside:,} of them outside"
+            return [self._set_range(step, f"learnt from {seen_text}")]
         if not outside:
             return []
         if self._learnt:
-            return [self._set(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
-        self._left = BATCHES_TO_LEARN_RANGE - 1
+            return [self._set_range(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
+        self._batches_left = BATCHES_TO_LEARN_RANGE - 1
         outside_text = f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}"
         waiting_text = f"steering decides nothing until the range is learnt, {BATCHES_TO_LEARN_RANGE} batches with this one"
         return [Decision(step, "reward_range held", None, None, f"{outside_text}: {waiting_text}. {HOW_TO_ASK}")]
 
-    def _set(self, step: int, why: str) -> Decision:
+    def _set_range(self, step: int, why: str) -> Decision:
         old_range, self._learnt = [self.low, self.high], True
         self.low, self.high = self._least, self._most
         reason = f"{why} {old_range[0]:g} to {old_range[1]:g}; evidence from before stays as it was recorded"
-        reason += ", and canaries are compared with their first rewards by the new range" if self._first else ""
+        reason += ", and canaries are compared with their first rewards by the new range" if self._first_rewards else ""
         return Decision(step, "reward_range", old_range, [self.low, self.high], f"{reason}. {HOW_TO_ASK}")
 
     def _format_outside(self, outside: int, rewards: Sequence[float]) -> str:
         return (
             f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the reward_range "
             f"{self._format_range()} that was asked for (least {min(rewards):g}, most {max(rewards):g}), {self.outside:,} "
-            f"of {self._seen:,} so far. Training sees them unchanged; steering's estimates clip them. Set "
+            f"of {self._completions_seen:,} so far. Training sees them unchanged; steering's estimates clip them. Set "
             "SteeringConfig(reward_range=(wrong, right)), or options: {engine: {reward_range: [wrong, right]}} in the "
             "plan's stage, to the reward of a wrong and of a right answer"
         )
@@ -129,15 +132,15 @@ class RewardRange:
 
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
-        extremes = [self._least, self._most] if self._seen else None
-        numbers = [self._left, self._seen, self.outside, self._batches]
+        extremes = [self._least, self._most] if self._completions_seen else None
+        numbers = [self._batches_left, self._completions_seen, self.outside, self._outside_batches]
         range_state = {"range": [self.low, self.high], "learnt": self._learnt, "found": extremes, "numbers": numbers}
-        return range_state | ({"first": dict(self._first)} if self._first else {})
+        return range_state | ({"first": dict(self._first_rewards)} if self._first_rewards else {})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         if not self.was_set:
             self.low, self.high = state["range"]
-        self._learnt, self._first = state["learnt"], dict(state.get("first", {}))
+        self._learnt, self._first_rewards = state["learnt"], dict(state.get("first", {}))
         self._least, self._most = state["found"] or (math.inf, -math.inf)
-        self._left, self._seen, self.outside, self._batches = state["numbers"]
+        self._batches_left, self._completions_seen, self.outside, self._outside_batches = state["numbers"]

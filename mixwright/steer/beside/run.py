@@ -131,7 +131,7 @@ class LastLosses:
         self.nats = np.full(size, np.nan, dtype=np.float32)
         """Nats per target token; NaN: not seen yet."""
 
-    def record_and_fall(self, index: int, loss: float) -> float | None:
+    def record_loss(self, index: int, loss: float) -> float | None:
         """By how much `loss` is under the last one, which it replaces; None at first sight."""
         last_loss = float(self.nats[index])
         self.nats[index] = loss
@@ -164,13 +164,13 @@ class RunSteering:
         self, engine: Engine, pool: Pool, files: SteeringFiles, *, beta: float, lr_reason: str = "", objective: str = "grpo"
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
-        self.range = RewardRange(*engine.options.reward_range, was_set=engine.range_was_set)
+        self.reward_range = RewardRange(*engine.options.reward_range, was_set=engine.range_was_set)
         """What rewards mean to steering."""
         self.beta, self.lr_reason = beta, lr_reason
         self.beta_reason = ""
         """Why beta cannot be moved although there is a reference model; empty when it can."""
         self.lr_factor = 1.0
-        self.stop = ""
+        self.stop_reason = ""
         """Why training must stop; empty while it may go on."""
         self.find_last_without_alarm: Callable[[], str] = str
         """Names the last checkpoint saved while no alarm stood; empty when there is none."""
@@ -194,10 +194,10 @@ class RunSteering:
         self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
-        self._expected: defaultdict[str, float] = defaultdict(float)
+        self._wanted_draws: defaultdict[str, float] = defaultdict(float)
         self._rows_by_batch: list[tuple[int, int]] = []
         self._used_rows = 0
-        self._refused: list[int] = []
+        self._refused_draws: list[int] = []
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
         self._canary_kl: float | None = None
@@ -222,14 +222,14 @@ class RunSteering:
             InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
         groups = self._read(step, groups)
-        is_held = self.range.is_learning and self.recorded_run is None
+        is_held = self.reward_range.is_learning and self.recorded_run is None
         signals = self._signals(step, kl_nats=kl, groups=len(groups))
-        actions = [] if is_held else self._decide(self.range.as_planned(groups), signals)
+        actions = [] if is_held else self._decide(self.reward_range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
             numbered_rows = enumerate(self.draws.rows[self._used_rows : self._used_rows + rows], self._used_rows)
-            self._refused += [draw_index for draw_index, row in numbered_rows if self.pool.ids[row] in refused]
-        if not self.range.is_learning:
+            self._refused_draws += [draw_index for draw_index, row in numbered_rows if self.pool.ids[row] in refused]
+        if not self.reward_range.is_learning:
             self.draws.record_outcomes(self._used_rows, rows, self.pool.ids, groups)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
@@ -238,10 +238,10 @@ class RunSteering:
             batch_cells = {cell_key(group.task, group.level) for group in groups}
             figures_by_cell = {cell: figures for cell, figures in figures_by_cell.items() if cell in batch_cells}
         cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
-        line = self._line(step, groups, rows) | group_line(groups, refused)
+        line = self._count_batch(step, groups, rows) | group_line(groups, refused)
         line |= {"held": True} if is_held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
-        self._finish(step, actions, line)
+        self._finish_batch(step, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
         return refused
@@ -254,7 +254,7 @@ class RunSteering:
         counts["unscored_in_a_row"] = 0 if groups else counts["unscored_in_a_row"] + 1
         if not groups and counts["unscored_batches"] == 1:
             self.note(step, "nothing scored", reason)
-            if self.files.write:
+            if self.files.writes:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, reason)
         if self.objective == "grpo" and 0 < self.max_unscored_batches <= counts["unscored_in_a_row"]:
             expected = f"a reward in {self.max_unscored_batches} generation batches in a row"
@@ -264,11 +264,11 @@ class RunSteering:
 
     def _read(self, step: int, groups: Sequence[GroupOutcome]) -> list[GroupOutcome]:
         """The groups with their rewards as successes; what is said of the range of rewards is logged."""
-        read_groups, decisions = self.range.read_batch(step, groups)
+        read_groups, decisions = self.reward_range.read_batch(step, groups)
         self.files.write_decisions(decisions)
         for line in decisions:
             self._counts[line.what] += 1
-            if self.files.write and self._counts[line.what] == 1:
+            if self.files.writes and self._counts[line.what] == 1:
                 logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
         return read_groups
 
@@ -287,7 +287,7 @@ class RunSteering:
         self._count_unscored(step, rows, len(outcomes))
         for outcome in outcomes if self.objective == "sft" else ():
             self._counts[LOSS_TOKENS + outcome.task] += outcome.tokens  # type: ignore[union-attr]
-        self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
+        self._finish_batch(step, actions, self._count_batch(step, outcomes, rows) | dict(line))
         for name in PER_TASK_METRICS if len(self.pool.tasks) <= MAX_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
@@ -363,18 +363,18 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        self.files.write_draws(self.pool, self.draws.rows, self.draws.success(), self._rows_by_batch, self._refused)
+        self.files.write_draws(self.pool, self.draws.rows, self.draws.success(), self._rows_by_batch, self._refused_draws)
         self.files.write_proof(self.proof())
 
     def proof(self) -> dict[str, Any]:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
-        total = sum(self._expected.values()) or 1
+        total = sum(self._wanted_draws.values()) or 1
         return {
             "draws": len(self.draws),
             "drawn": drawn_shares(self.pool, self.draws.rows),
-            "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
+            "wanted": {task: self._wanted_draws[task] / total for task in self.pool.tasks},
             "largest_lag": self._counts["largest_lag"],
-            **({"rewards_outside": self.range.outside} if self.range.outside else {}),
+            **({"rewards_outside": self.reward_range.outside} if self.reward_range.outside else {}),
             **proof_counts(self.objective, self._counts, self.rollouts),
             **loss_token_shares(self._counts),
             "skipped_steps": self._counts["skipped_steps"],
@@ -391,13 +391,13 @@ class RunSteering:
         return {
             "engine": self.engine.state_dict(),
             "draws": self.draws.state(),
-            "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop},
+            "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop_reason},
             "progress": {"rollouts": self.rollouts, "batches": self.batches}
-            | {"skips": self._skips, "used": self._rows_by_batch, "refused": self._refused},
+            | {"skips": self._skips, "used": self._rows_by_batch, "refused": self._refused_draws},
             "counts": dict(self._counts),
-            "expected": dict(self._expected),
+            "expected": dict(self._wanted_draws),
             "losses": self.losses.state(),
-            "reward_range": self.range.state(),
+            "reward_range": self.reward_range.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -405,21 +405,21 @@ class RunSteering:
         self.engine.load_state_dict(state["engine"])
         self.draws.restore(state["draws"])
         coefficients, progress = state["coefficients"], state["progress"]
-        self.beta, self.lr_factor, self.stop = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
+        self.beta, self.lr_factor, self.stop_reason = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
         self.rollouts, self.batches = progress["rollouts"], progress["batches"]
         self._skips, self._rows_by_batch = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
         self._used_rows = sum(rows for _, rows in self._rows_by_batch)
-        self._refused = list(progress["refused"])
-        self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
+        self._refused_draws = list(progress["refused"])
+        self._counts, self._wanted_draws = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
-        self.range.restore(state["reward_range"])
+        self.reward_range.restore(state["reward_range"])
 
     def replay_recorded_run(self, recorded_run: RecordedRun) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
         self.recorded_run = recorded_run
         self.draws.rows.extend(recorded_run.rows)
         for task, share in drawn_shares(self.pool, recorded_run.rows).items():
-            self._expected[task] = share * len(recorded_run.rows)
+            self._wanted_draws[task] = share * len(recorded_run.rows)
 
     def _decide(self, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], signals: Signals) -> list[Action]:
         """What is to be done about a generation batch; the engine sees it in any case, for the log."""
@@ -428,14 +428,16 @@ class RunSteering:
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted_shares().items():
-            self._expected[task] += weight * count
+            self._wanted_draws[task] += weight * count
         self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.draws) - self._used_rows)
         return self.engine.draw(count)
 
     def _signals(self, step: int, **known: Any) -> Signals:
         return Signals(step, self.beta, self.lr_factor, **known)
 
-    def _line(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], rows: int) -> dict[str, Any]:
+    def _count_batch(
+        self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], rows: int
+    ) -> dict[str, Any]:
         self._rows_by_batch.append((step, rows))
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn_by_task = Counter(outcome.task for outcome in outcomes)
@@ -451,7 +453,7 @@ class RunSteering:
             self.metrics[f"steering/share/{task}"].append(drawn_by_task[task] / max(1, len(outcomes)))
         return {"step": step, "drawn": dict(drawn_by_task), "wanted": wanted_shares}
 
-    def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
+    def _finish_batch(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
         if self._step_begins:
             self._skips, self._step_begins = [], False
         self._skips.append(any(action.kind == "skip_step" for action in actions))
@@ -477,7 +479,7 @@ class RunSteering:
                     self._counts["rates_left"] = 1
                     self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind in ("stop", "restore"):
-                self.stop = action.because
+                self.stop_reason = action.because
                 if action.kind == "restore":
                     name = self.find_last_without_alarm()
                     why = f"a running trainer cannot go back: training stops; resume from {name}"

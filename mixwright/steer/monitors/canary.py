@@ -56,16 +56,16 @@ class Canary(Checkpointable, Monitor):
         """One alarm per task that lost something; none in steps without fresh canaries."""
         falls: dict[str, list[float]] = defaultdict(list)
         for canary in signals.canaries:
-            first_success = self._start.setdefault(canary.example, canary.success)
-            start = first_success if canary.start is None else canary.start
-            falls[canary.task].append(start - canary.success)
+            own_first = self._start.setdefault(canary.example, canary.success)
+            first_success = own_first if canary.first_success is None else canary.first_success
+            falls[canary.task].append(first_success - canary.success)
         alarms = []
-        for task, fall in sorted(falls.items()):
-            mean = fmean(fall)
-            error = stdev(fall) / math.sqrt(len(fall)) if len(fall) > 1 else 1.0
+        for task, task_falls in sorted(falls.items()):
+            mean = fmean(task_falls)
+            error = stdev(task_falls) / math.sqrt(len(task_falls)) if len(task_falls) > 1 else 1.0
             threshold = max(self.standard_errors * error, self.min_fall)
             if mean > threshold:
                 fell = f"fell by {mean:.2f} since the start (threshold {threshold:.2f})"
-                message = f"{task}: success on {len(fall)} fixed items {fell}"
+                message = f"{task}: success on {len(task_falls)} fixed items {fell}"
                 alarms.append(Alarm("canary", signals.step, task, mean, threshold, message))
         return alarms

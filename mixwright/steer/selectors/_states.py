@@ -53,7 +53,7 @@ class CellStates:
         self, scene: Scene, *, memory: float, retrial_share: float, review_share: float, lucky_kappa: float = LUCKY_KAPPA
     ) -> None:
         cells, self._ledger, self._lucky_kappa = scene.pool.cells, scene.ledger, lucky_kappa
-        self._numbers = {cell.key: number for number, cell in enumerate(cells)}
+        self._cell_numbers = {cell.key: number for number, cell in enumerate(cells)}
         self._task_of, (self.low, self.high) = scene.pool.task_of_cell, scene.band_edges
         self.state, self.due, self.wait, self.retrial_groups_served, self.turn = np.zeros(
             (len(STATE_ARRAYS), len(cells)), dtype=np.int64
@@ -61,7 +61,7 @@ class CellStates:
         self._shares = np.array([[retrial_share], [review_share]])
         self._owed = np.zeros((2, len(scene.pool.tasks)))
         self.evidence = CellEvidence(len(cells), memory, scene.ledger.recent.half_life)
-        self._trial = CellEvidence(len(cells), math.inf)
+        self._retrial_evidence = CellEvidence(len(cells), math.inf)
         recent = scene.ledger.recent
         keep = np.minimum(1.0, memory / np.maximum(recent.tries, 1e-12))
         for name in ("wins", "tries", "groups", "squares"):
@@ -75,21 +75,21 @@ class CellStates:
 
     def state_names(self) -> dict[str, str]:
         """Cell -> name of its state."""
-        return {key: STATE_NAMES[self.state[number]] for key, number in self._numbers.items()}
+        return {key: STATE_NAMES[self.state[number]] for key, number in self._cell_numbers.items()}
 
     def observe(self, step: int, groups: Sequence[GroupOutcome]) -> None:
         """Take in the groups of a batch and move the states of their cells."""
         if not groups:
             return
         wins, tries = count_successes(groups)
-        cells = np.array([self._numbers[cell_key(group.task, group.level)] for group in groups])
+        cells = np.array([self._cell_numbers[cell_key(group.task, group.level)] for group in groups])
         step = max(step, self.evidence.step)
         self.evidence.add(cells, step, wins, tries)
         batch_cells, cell_positions = np.unique(cells, return_inverse=True)
         is_under = self._under(np.bincount(cell_positions, wins), np.bincount(cell_positions, tries), batch_cells, self.high)
         doubted = batch_cells[(self.state[batch_cells] == MASTERED) & is_under]
         self.state[doubted], self.due[doubted], self.retrial_groups_served[doubted] = REVIEW, step, 0
-        self._trial.add(cells, step, wins, tries)
+        self._retrial_evidence.add(cells, step, wins, tries)
         self._settle(batch_cells, step)
         self._judge_retried(batch_cells, step)
         self._clear(batch_cells[self.state[batch_cells] == MASTERED])
@@ -113,19 +113,19 @@ class CellStates:
         mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
         for task in np.flatnonzero((draws_by_task > 0) & (self._owed >= 1).any(axis=0)):
             of_task = self._task_of == task
-            retried = self._cells_to_retry(
+            retried = self._choose_retried(
                 np.flatnonzero(due_now & of_task), int(min(self._owed[0, task], draws_by_task[task])), step
             )
             self._owed[0, task] -= len(retried)
             most_reviews = int(min(self._owed[1, task], draws_by_task[task] - len(retried)))
-            reviewed = self._reviews(np.flatnonzero(mastered & of_task), most_reviews)
+            reviewed = self._choose_reviewed(np.flatnonzero(mastered & of_task), most_reviews)
             self._owed[1, task] -= len(reviewed)
             served = np.r_[retried, reviewed].astype(np.int64)
             if len(served):
                 cells[rng.permutation(np.flatnonzero(tasks == task))[: len(served)]] = served
         np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)  # a quiet time saves up one re-evaluation, no more
 
-    def _cells_to_retry(self, cells: np.ndarray, most_cells: int, step: int) -> np.ndarray:
+    def _choose_retried(self, cells: np.ndarray, most_cells: int, step: int) -> np.ndarray:
         """Up to `most_cells` cells to re-evaluate now, the longest due first, each as often as it still lacks groups."""
         order = cells[np.argsort(self.due[cells], kind="stable")]
         chosen = np.repeat(order, RETRIAL_GROUPS - self.retrial_groups_served[order])[:most_cells]
@@ -136,7 +136,7 @@ class CellStates:
         self.retrial_groups_served[fully_served] = 0
         return chosen
 
-    def _reviews(self, cells: np.ndarray, cell_count: int) -> np.ndarray:
+    def _choose_reviewed(self, cells: np.ndarray, cell_count: int) -> np.ndarray:
         """`cell_count` mastered cells, the longest unseen first; none when there are none."""
         if not len(cells) or cell_count < 1:
             return cells[:0]
@@ -160,17 +160,17 @@ class CellStates:
 
     def _judge_retried(self, cells: np.ndarray, step: int) -> None:
         """Decide on re-evaluations that have all their groups."""
-        trial = self._trial
-        cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= RETRIAL_GROUPS)]
-        wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
+        retrial = self._retrial_evidence
+        cells = cells[(self.state[cells] >= REVIEW) & (retrial.groups[cells] >= RETRIAL_GROUPS)]
+        wins, tries, review = retrial.wins[cells], retrial.tries[cells], self.state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
-        trial_weights = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
+        retrial_weights = np.where(self.state[cells] == LUCKY, retrial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
         # a cell that is right by S alone stays out
-        low = self._ledger.kappa(wilson(wins * trial_weights, tries * trial_weights, Z_PROVISIONAL)[0], cells)
-        risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
+        kappa_low = self._ledger.kappa(wilson(wins * retrial_weights, tries * retrial_weights, Z_PROVISIONAL)[0], cells)
+        risen = ~review & (kappa_low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         returned, confirmed, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CellEvidence.STATE_FIELDS:
-            getattr(self.evidence, name)[returned] = getattr(trial, name)[returned]
+            getattr(self.evidence, name)[returned] = getattr(retrial, name)[returned]
         self._ledger.answers.forget(returned[self.state[returned] == LUCKY])
         goes_on = failed[self.state[failed] == LUCKY]
         self.state[returned], self.state[confirmed] = ACTIVE, MASTERED
@@ -185,7 +185,7 @@ class CellStates:
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next re-evaluation of these cells with nothing."""
         for name in CellEvidence.STATE_FIELDS:
-            getattr(self._trial, name)[cells] = 0
+            getattr(self._retrial_evidence, name)[cells] = 0
 
     def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:
         """Whether the upper end of success lies under an edge of the band."""
@@ -194,7 +194,7 @@ class CellStates:
     def saved(self) -> dict[str, Any]:
         """JSON-ready."""
         arrays = {name: getattr(self, name).tolist() for name in STATE_ARRAYS}
-        evidence = {"evidence": self.evidence.state(), "trial": self._trial.state()}
+        evidence = {"evidence": self.evidence.state(), "trial": self._retrial_evidence.state()}
         return {"owed": self._owed.tolist(), "step": self.evidence.step, **arrays, **evidence}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -203,4 +203,4 @@ class CellStates:
         for name in STATE_ARRAYS:
             getattr(self, name)[:] = state[name]
         self.evidence.restore(state["evidence"])
-        self._trial.restore(state["trial"])
+        self._retrial_evidence.restore(state["trial"])

@@ -84,7 +84,9 @@ class Difficulty(Selector):
         self._cells[is_cell] = np.concatenate(cells)
         sizes = np.where(is_cell, scene.ledger.sizes[self._cells], 0)
         self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
-        self._even = [task for task, cells_of_task in zip(scene.pool.tasks, cells, strict=True) if len(cells_of_task) < 2]
+        self._evenly_drawn_tasks = [
+            task for task, cells_of_task in zip(scene.pool.tasks, cells, strict=True) if len(cells_of_task) < 2
+        ]
 
     def draw_weight(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
@@ -122,7 +124,7 @@ class Difficulty(Selector):
         """A cell per draw; in a large batch draws share samples from the posteriors of the cells."""
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
         all_cells = np.arange(len(ledger.sizes))
-        wins, losses = self._states.evidence.beta(all_cells)
+        wins, losses = self._states.evidence.posterior(all_cells)
         if len(tasks) <= MAX_POSTERIOR_SAMPLES:
             weights = self.draw_weight(rng.beta(wins[cells], losses[cells]), cells)
         else:
@@ -148,10 +150,14 @@ class Difficulty(Selector):
 
     def remarks(self) -> dict[str, str]:
         """Which tasks are drawn evenly."""
-        if not self._even:
+        if not self._evenly_drawn_tasks:
             return {}
-        more_text = f" and {len(self._even) - MAX_TASKS_SHOWN} more tasks" if len(self._even) > MAX_TASKS_SHOWN else ""
-        names_text = ", ".join(self._even[:MAX_TASKS_SHOWN])
+        more_text = (
+            f" and {len(self._evenly_drawn_tasks) - MAX_TASKS_SHOWN} more tasks"
+            if len(self._evenly_drawn_tasks) > MAX_TASKS_SHOWN
+            else ""
+        )
+        names_text = ", ".join(self._evenly_drawn_tasks[:MAX_TASKS_SHOWN])
         return {
             "even": f"rows of {names_text}{more_text} are drawn evenly: a task of one cell shows no difficulty to choose by"
         }

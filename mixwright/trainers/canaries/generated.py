@@ -108,7 +108,7 @@ class CanaryPass:
         success_now_and_first: example id and reward -> success now and in the first pass, 0..1.
         max_new_tokens: longest completion.
         seed: of the one sampled completion per item.
-        every: steps between passes.
+        steps_between: optimiser steps between passes.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class CanaryPass:
         success_now_and_first: Callable[[str, float], tuple[float, float]],
         max_new_tokens: int,
         seed: int,
-        every: int,
+        steps_between: int,
     ) -> None:
-        self.success_now_and_first, self.every = success_now_and_first, every
+        self.success_now_and_first, self.steps_between = success_now_and_first, steps_between
         self.learner, self.pool, self.items, self.prompts, self.grade = learner, pool, items, prompts, grade
         self.max_new_tokens, self.seed = max_new_tokens, seed
         self.start: list[tuple[list[int], list[float]]] = []
@@ -193,10 +193,10 @@ def make_canaries(trainer: Any, run: RunSteering, steering: SteeringConfig) -> C
         items,
         [row["prompt"] for row in rows],
         lambda indices, texts, ids: grade_rows(trainer, indices, texts, ids),
-        success_now_and_first=run.range.success_now_and_first,
+        success_now_and_first=run.reward_range.success_now_and_first,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
-        every=steps_between,
+        steps_between=steps_between,
     )
 
 

@@ -44,7 +44,7 @@ class HeldOutPass:
         sizes: tokens per item, at most; decides which are read together.
         prepare: the trainer's own collator on some of them.
         seed: of the tokens that drift is measured on.
-        every: steps between passes.
+        steps_between: optimiser steps between passes.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class HeldOutPass:
         prepare: PrepareRows,
         *,
         seed: int,
-        every: int,
+        steps_between: int,
     ) -> None:
-        self.every = every
+        self.steps_between = steps_between
         self.model, self.pool, self.items, self.prepare, self.seed = model, pool, items, prepare, seed
         self.batches = list(token_batches(sizes, pass_token_limit(model)))
         self.start: list[tuple[list[int], list[float]]] = []
@@ -142,7 +142,7 @@ def make_heldout(
         return None
     model = trainer.accelerator.unwrap_model(trainer.model)
     sizes = [size(trainer.train_dataset[item]) for item in items]
-    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=steps_between)
+    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, steps_between=steps_between)
 
 
 def _why_none(trainer: Any, prepare: PrepareRows, items: Sequence[int]) -> str:

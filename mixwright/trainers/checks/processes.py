@@ -53,7 +53,7 @@ def checksum(run: RunSteering) -> int:
         run.engine.snapshot(),
         run.beta,
         run.lr_factor,
-        run.stop,
+        run.stop_reason,
         run.rollouts,
         run.batches,
     ]

@@ -28,7 +28,7 @@ def warn_at_start(run: RunSteering, plan: Any) -> None:
     sentence = lint_too_hard(plan, run.pool) if not run.batches and isinstance(plan, Plan) else None
     if sentence is not None:
         run.note(0, "lint.too_hard", sentence)
-        if run.files.write:
+        if run.files.writes:
             logging.getLogger("mixwright").warning("%s", sentence)
 
 

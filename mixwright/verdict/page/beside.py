@@ -16,7 +16,7 @@ BESIDE_NAME = "beside"
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class OtherCheckpoint:
     """Where the other checkpoint comes from."""
 
     name: str
@@ -52,7 +52,7 @@ def read_three_checkpoints(run: RunFolder) -> ThreeCheckpoints | None:
         raise InputError("the measurements of beside.json", "none", "Compare again.", file=table)
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     after = str(manifest.settings.get("checkpoint after", "AFTER")) if manifest else "AFTER"
-    paths = (manifest.parent if manifest else "BEFORE", read_json(path, Beside).name, after)
+    paths = (manifest.parent if manifest else "BEFORE", read_json(path, OtherCheckpoint).name, after)
     return ThreeCheckpoints(shorten_paths(paths), (sides[0], [scores(table)]), sides)
 
 

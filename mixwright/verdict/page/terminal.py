@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table as Rich
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from mixwright.estimates.readings import READINGS
@@ -76,11 +76,11 @@ def _print_block(console: Console, block: Block) -> None:
                 for name, score, text in sides:
                     console.print(Text(f"  {to_line(name):{name_width}} {score:.2g}: {to_line(text)}"))
         case kinds.ShareMap():
-            names = [
+            rows = [
                 (name, *("" if cell is None else f"{cell.text} ({cell.beside})" for cell in cells))
                 for name, cells in block.rows
             ]
-            console.print(_block_table(Table(block.caption, ("task", *block.columns), names)))
+            console.print(_block_table(Table(block.caption, ("task", *block.columns), rows)))
         case kinds.Rows():
             for item in block.items:
                 for side in item.sides:
@@ -94,7 +94,7 @@ def _print_block(console: Console, block: Block) -> None:
                 _print_block(console, inner)
 
 
-def _claims_table(block: Claims) -> Rich:
+def _claims_table(block: Claims) -> RichTable:
     unit = READINGS[block.outcome].unit
     table = _empty_table(
         ("task", "before", "after", "change" if unit == "share" else f"change, {unit}", "95 % interval", "word"),
@@ -110,7 +110,7 @@ def _claims_table(block: Claims) -> Rich:
     return table
 
 
-def _block_table(block: Table) -> Rich:
+def _block_table(block: Table) -> RichTable:
     table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MAX_TABLE_ROWS
     for row in block.rows[:MAX_TABLE_ROWS]:
         table.add_row(*(Text(to_line(text)) for text in row))
@@ -118,8 +118,8 @@ def _block_table(block: Table) -> Rich:
     return table
 
 
-def _empty_table(columns: Sequence[str], numeric: Sequence[int]) -> Rich:
-    table = Rich(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+def _empty_table(columns: Sequence[str], numeric: Sequence[int]) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for column_index, column in enumerate(columns):
         table.add_column(Text(to_line(column)), justify="right" if column_index in numeric else "left", overflow="fold")
     return table

@@ -67,18 +67,18 @@ def chance_levels(run: RunFolder) -> dict[ClaimKey, Interval]:
     if sides is None:
         sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
     measured_chances = _read_measured_chances(next((folder / "before.parquet" for folder in leading_folders(run)), path))
-    levels: dict[ClaimKey, Interval] = {}
-    for claim, items in group_items(sides).items():
-        level, measured = chance_level(sides[1], items), measured_chances.get(claim)
-        if level is not None:
-            is_same_chance = measured is not None and abs(measured.value - level.value) < SAME_CHANCE_TOLERANCE
-            levels[claim] = measured if measured is not None and is_same_chance else level
-    return levels
+    chance_by_claim: dict[ClaimKey, Interval] = {}
+    for key, items in group_items(sides).items():
+        chance, measured = chance_level(sides[1], items), measured_chances.get(key)
+        if chance is not None:
+            is_same_chance = measured is not None and abs(measured.value - chance.value) < SAME_CHANCE_TOLERANCE
+            chance_by_claim[key] = measured if measured is not None and is_same_chance else chance
+    return chance_by_claim
 
 
 def cells_of(run: RunFolder) -> list[PageCell]:
     """One per claim of the leading arm. Raises InputError for broken tables."""
-    levels, sides = chance_levels(run), leading_sides(run) or ((), ())
+    chance_by_claim, sides = chance_levels(run), leading_sides(run) or ((), ())
     groups = group_items(sides)
 
     def success(claim: Claim, decoding: Decoding) -> BeforeAfter | None:
@@ -90,6 +90,6 @@ def cells_of(run: RunFolder) -> list[PageCell]:
         return (before, after) if np.isfinite([before, after]).all() else None
 
     return [
-        PageCell(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(claim_key(claim)))
+        PageCell(claim, success(claim, "greedy"), success(claim, "sampled"), chance_by_claim.get(claim_key(claim)))
         for claim in leading_claims(run)
     ]

@@ -37,7 +37,7 @@ from mixwright.estimates.loss_limits import (
     largest_undetected_loss,
 )
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
-from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
+from mixwright.estimates.protected import ONE_IN_DECIDES, SideScores, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
@@ -49,7 +49,7 @@ LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 
 GateOutcome = Literal["passed", "damaged", "cannot tell"]
-SidesByTask = Mapping[str, tuple[Side, Side]]
+SidesByTask = Mapping[str, tuple[SideScores, SideScores]]
 """Task -> what each checkpoint showed of it before, and after."""
 
 
@@ -140,7 +140,7 @@ class GateResult:
         """Mean loss that had to be excluded, a share."""
         return MEAN_LOSS_MARGIN if self.margin is None else self.margin
 
-    def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
+    def exit_code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
         if self.outcome == "cannot tell":
             measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
@@ -149,8 +149,8 @@ class GateResult:
 
 
 def check_protected(
-    before: Side,
-    after: Side,
+    before: SideScores,
+    after: SideScores,
     protected: Collection[TaskLevel],
     *,
     decoding: Decoding = "greedy",
@@ -284,7 +284,7 @@ def _make_cell_loss(task: str, level: float | None, comparison: CellComparison |
     )
 
 
-def _estimate_dependence(change: Change, sides: tuple[Side, Side], z: float) -> Estimate:
+def _estimate_dependence(change: Change, sides: tuple[SideScores, SideScores], z: float) -> Estimate:
     """Mean change of D over the items of a change; where S is not known of all of them, as in logs, over the others."""
     if math.isfinite(change.dependence.value):
         return change.dependence
@@ -354,7 +354,12 @@ def _excludes_limit(
 
 
 def check_mastered(
-    before: Side, after: Side, *, decoding: Decoding = "greedy", each_cell: bool = False, look: Look | None = None
+    before: SideScores,
+    after: SideScores,
+    *,
+    decoding: Decoding = "greedy",
+    each_cell: bool = False,
+    look: Look | None = None,
 ) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
     judged_items = {item for scores in before for item in scores.items if not decides_protection(item)}
@@ -374,7 +379,7 @@ def check_mastered(
     return replace(result, too_small=too_small)
 
 
-def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmallCell, ...]:
+def find_too_small(before: SideScores, decoding: Decoding) -> tuple[TooSmallCell, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
     too_small: dict[TaskLevel, TooSmallCell] = {}
     for column in (READINGS[decoding].column, READINGS["sampled"].column):
@@ -391,7 +396,7 @@ def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmallCell, ...]
     return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
 
 
-def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateQuestion) -> GateResult:
+def check_sides(sides: tuple[SideScores, SideScores], decoding: Decoding, question: GateQuestion) -> GateResult:
     """The gate over two sides. Raises InputError for a name as `named_cells` does."""
     if not question.protect:
         return check_mastered(*sides, decoding=decoding, each_cell=question.each, look=question.look)
@@ -407,7 +412,7 @@ def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateQues
     )
 
 
-def named_cells(before: Side, names: Sequence[str]) -> list[TaskLevel]:
+def named_cells(before: SideScores, names: Sequence[str]) -> list[TaskLevel]:
     """The measured cells of the tasks and cells that a user wants protected.
 
     Raises:

@@ -22,7 +22,7 @@ def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail"
         return [f"{result.outcome}: {reason}", *lines]
     if result.dependence is not None and result.dependence.high < 0:
         lines.append(f"answers depend less on their prompts: D {_format_change(result.dependence)}")
-    if result.outcome == "cannot tell" and result.mean is not None and result.code(cannot_tell) == EXIT_PASSED:
+    if result.outcome == "cannot tell" and result.mean is not None and result.exit_code(cannot_tell) == EXIT_PASSED:
         lines.append("warning: this is not a pass; the exit code is 0 only because of --cannot-tell warn")
     return [f"{result.outcome}: {_format_answer(result)}", *lines]
 

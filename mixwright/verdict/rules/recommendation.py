@@ -213,7 +213,7 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     plan = "this plan" if basis.lever in ("", STEERED_ARM) else f"arm {basis.lever}"
     loss_names = {claim_key(claim): format_cell(claim) for claim in basis.damaged.get(basis.lever, ())}
     other_arms, damaged_text = [arm for arm in basis.trained if arm != basis.lever], join_words(list(loss_names.values()))
-    spared_text = format_spared(loss_names, basis.changes, other_arms, basis.margin, lower=basis.lower_is_better)
+    spared_text = format_spared(loss_names, basis.changes, other_arms, basis.margin, lower_is_better=basis.lower_is_better)
     spared_text = f" ({spared_text})" if spared_text else ""
     lever_contrasts = [contrast for contrast in basis.contrasts if contrast.arm == basis.lever]
     gain_sizes = join_words([format_magnitude(contrast.difference.value, basis.unit) for contrast in lever_contrasts])

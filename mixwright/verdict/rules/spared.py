@@ -38,20 +38,25 @@ def collect_changes(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str
     }
 
 
-def excludes_loss(claim: Claim, margin: float, *, lower: bool = False) -> bool:
+def excludes_loss(claim: Claim, margin: float, *, lower_is_better: bool = False) -> bool:
     """Whether a loss of the margin is excluded.
 
     Args:
         claim: of one arm against the starting model.
         margin: size that does not matter, in the unit of the outcome.
-        lower: whether a lower value of the outcome is better.
+        lower_is_better: whether a lower value of the outcome is better.
     """
     difference = claim.difference
-    return difference.n > 0 and (-difference.high if lower else difference.low) > -margin
+    return difference.n > 0 and (-difference.high if lower_is_better else difference.low) > -margin
 
 
 def format_spared(
-    loss_names: Mapping[ClaimKey, str], changes: Changes, other_arms: Sequence[str], margin: float, *, lower: bool = False
+    loss_names: Mapping[ClaimKey, str],
+    changes: Changes,
+    other_arms: Sequence[str],
+    margin: float,
+    *,
+    lower_is_better: bool = False,
 ) -> str:
     """Which other arm is shown to spare what is named: `no other arm is shown to spare it`; empty without another arm.
 
@@ -60,12 +65,16 @@ def format_spared(
         changes: of every arm.
         other_arms: arms that trained, without the one that the sentence is about.
         margin: as for `excludes_loss`.
-        lower: the same.
+        lower_is_better: the same.
     """
     if not loss_names or not other_arms:
         return ""
     sparing = {
-        arm: {claim_key(claim) for claim in changes.get(arm, ()) if excludes_loss(claim, margin, lower=lower)}
+        arm: {
+            claim_key(claim)
+            for claim in changes.get(arm, ())
+            if excludes_loss(claim, margin, lower_is_better=lower_is_better)
+        }
         for arm in other_arms
     }
     groups: dict[tuple[str, ...], list[str]] = {}

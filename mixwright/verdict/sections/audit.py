@@ -41,8 +41,8 @@ class AuditSection(Section):
         for path in files:
             name = path.stem.removeprefix("audit").strip("_-. ").replace("_", " ")
             prefix = f"Other data ({name}), not this run's: " if name else ""
-            levels = {} if name else chance_levels(run)
-            observations = [_with_chance_level(observation, levels) for observation in read_list(path, Observation)]
+            chance_by_claim = {} if name else chance_levels(run)
+            observations = [_with_chance_level(observation, chance_by_claim) for observation in read_list(path, Observation)]
             observations.sort(key=lambda observation: SEVERITIES.index(observation.severity))
             open_errors = [observation for observation in observations if observation.severity == "error"][:MAX_ERRORS_OPEN]
             for observation in open_errors:
@@ -73,14 +73,14 @@ def _fold_observations(prefix: str, observations: list[Observation]) -> Block:
     return Fold(f"{prefix}{summary}", (table, rest_note))
 
 
-def _with_chance_level(observation: Observation, levels: Mapping[ClaimKey, Interval]) -> Observation:
+def _with_chance_level(observation: Observation, chance_by_claim: Mapping[ClaimKey, Interval]) -> Observation:
     """An observation of a cell's chance level with the level that the page has; the audit's own is that of training rows."""
     details = observation.evidence[0] if observation.check == "difficulty" and observation.evidence else {}
-    level = levels.get((observation.task or "", details.get("level"), False)) if "chance" in details else None
-    if level is None:
+    chance = chance_by_claim.get((observation.task or "", details.get("level"), False)) if "chance" in details else None
+    if chance is None:
         return observation
     name, answer, rows = cell_key(observation.task or "", details.get("level")), details.get("answer"), details.get("rows")
-    text = f"{name}: a rule without the skill is right in {format_share(level)} points of the held-out items."
+    text = f"{name}: a rule without the skill is right in {format_share(chance)} points of the held-out items."
     return replace(
         observation, message=f"{text} The majority answer is {answer!r}: {rows} of {observation.total} training rows."
     )
