@@ -35,6 +35,8 @@ TIMED_STEPS, WARM_STEPS, TIMED_ITEMS, TIMED_SAMPLES = 4, 3, 16, 4
 """Training steps, warm-up steps, items and samples of each that are timed, at most."""
 LARGE_PARAMETERS, PROMPTS_IF_LARGE = 20_000_000, 4
 """Parameters from which a step is timed on fewer prompts, and how many: its time grows with them, then."""
+STEP_GENERATION_SECONDS = 5.0
+"""Longest that completions of a timed step should take to write, where the model is large; a prompt at least is taken."""
 PROMPTS_LOOKED_AT = 2000
 """Prompts whose length is looked at."""
 
@@ -104,7 +106,7 @@ def time_dry_run(job: DryRunJob) -> Timing:
         _check_lengths(config.measure, config.train, corpus, learner)
         greedy_seconds, sample_seconds, items = _time_measuring(config.measure, config.seed, corpus, learner)
         report_share(0.6)
-        step_seconds, setup_seconds, steps = _time_training(config, corpus, learner, Path(scratch))
+        step_seconds, setup_seconds, steps = _time_training(config, corpus, learner, Path(scratch), sample_seconds)
     return Timing(
         greedy_seconds,
         sample_seconds,
@@ -187,10 +189,20 @@ def _time_measuring(measure: MeasureConfig, seed: int, corpus: Corpus, learner: 
     )
 
 
-def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, float, int]:
+def _time_training(
+    config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path, sample_seconds: float
+) -> tuple[float, float, int]:
     """Seconds per training step, seconds around them, and steps that were made.
 
-    Raises InputError for settings that TRL refuses only now.
+    Args:
+        config: of the run.
+        corpus: its training rows.
+        learner: is trained.
+        scratch: an empty folder.
+        sample_seconds: of one sampled completion, by which GRPO's prompts are chosen; 0 where it is not known.
+
+    Raises:
+        InputError: settings that TRL refuses only now.
     """
     from transformers import TrainerCallback
 
@@ -212,6 +224,8 @@ def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch:
     steps, prompts = min(TIMED_STEPS, config.train.steps), config.train.prompts
     if sum(values.numel() for values in learner.model.parameters()) >= LARGE_PARAMETERS:
         prompts = min(prompts, PROMPTS_IF_LARGE)
+        if config.train.objective == "grpo" and sample_seconds:
+            prompts = max(1, min(prompts, int(STEP_GENERATION_SECONDS / (config.train.generations * sample_seconds))))
     timed_settings = replace(config.train, prompts=prompts)
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     branch = make_branch("uniform", Plan("dry_run", (stage,)), corpus)
