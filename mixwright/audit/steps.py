@@ -47,20 +47,26 @@ def values_used_too_early(prompt: str, completion: str, equations: Sequence[Equa
         >>> values_used_too_early("34 boxes hold 2 each, 18 break.", text, read_equations(text))
         [(0, 1)]
     """
-    made_by: dict[Fraction, int] = {}
-    for index, equation in enumerate(equations):
-        made_by[equation.stated] = index  # the last one that makes it
-    known, found = read_numbers(prompt), []
+    made_by = {equation.stated: index for index, equation in enumerate(equations)}  # the last one that makes it
+    unknown = unknown_operands(prompt, completion, equations)
+    return [(index, later) for index, value in unknown if (later := made_by.get(value, -1)) > index]
+
+
+def unknown_operands(prompt: str, completion: str, equations: Sequence[Equation]) -> list[tuple[int, Fraction]]:
+    """(step by index, operand) of every operand that neither the prompt nor anything before the step holds.
+
+    `CONSTANTS` are left out.
+    """
+    known, unknown = read_numbers(prompt), []
     at = 0
     for index, equation in enumerate(equations):
         known |= read_numbers(completion[at : equation.span[0]])
         at = equation.span[0]
-        for value in equation.operands:
-            later = made_by.get(value, -1)
-            if later > index and value not in CONSTANTS and not _is_known(value, known):
-                found.append((index, later))
+        unknown += [
+            (index, value) for value in equation.operands if value not in CONSTANTS and not _is_known(value, known)
+        ]
         known |= {equation.stated, *equation.operands}
-    return found
+    return unknown
 
 
 def read_numbers(text: str) -> set[Fraction]:

@@ -25,7 +25,7 @@ from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 from mixwright_lab.studies.trace_corpora import KINDS, make_traces
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 70_001, 20, 200
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 80_001, 20, 200
 LEAST_MILD = 0.8
 NAMED_BY = {
     "systematic": "one rule explains",

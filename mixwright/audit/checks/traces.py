@@ -18,7 +18,7 @@ from typing import Any
 
 from mixwright.audit.equations import MIXED, Equation, read_equations
 from mixwright.audit.rows import max_pairs_listed, note_unlisted
-from mixwright.audit.steps import read_numbers, values_used_too_early, wrong_mentions
+from mixwright.audit.steps import unknown_operands, values_used_too_early, wrong_mentions
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import binomial_tail, wilson
@@ -112,8 +112,7 @@ def _add(solutions: Solutions, row: dict[str, Any], prompt: str, completion: str
             first, later = (equations[index] for index in early[0])
             if len(solutions.disordered) < max_pairs_listed():
                 solutions.disordered.append(row | {"equation": first.text, "made by": later.text, "span": list(first.span)})
-        before = read_numbers(prompt) | read_numbers(completion)
-        operands = {value for one in equations[:-1] for value in one.operands} - before
+        operands = {value for _, value in unknown_operands(prompt, completion, equations[:-1])}
         solutions.disordered_by_chance += bool(operands & solutions.last_values)
         solutions.last_values = frozenset(one.stated for one in equations[1:])
     mentions, wrong = wrong_mentions(prompt, completion)
