@@ -1,11 +1,12 @@
 """Study of the check `traces`: planted faults of worked solutions are to be found, and sound solutions left alone.
 
-The generator (`trace_corpora.py`) was written by somebody who had not read the check. Corpora of seeds 1 to 40 were used
-while the check was written. A run of seeds from 50,001 on was ended, unread, when public solutions showed two faults of the
-parser. Seeds from 60,001 on reached all goals (100 of 100, 99 of 100, 199 of 199, 0 of 200), and so did those from 70,001 on (100 of
-100, 100 of 100, precision .995, 0 of 200). Improper fractions are read since the first, and values that are used too early by
-chance are counted since the second, so that the study has later seeds. A planted fault is found where a warning of the planted
-task names it. Precision is the share of corpora with a warning in which the fault is found and nothing else is warned about.
+The generator (`trace_corpora.py`) was written by somebody who had not read the check. Corpora of seeds 1 to 40 were
+used while the check was written. A run of seeds from 50,001 on was ended, unread, when public solutions showed two
+faults of the parser. Seeds from 60,001 on reached all goals (100 of 100, 99 of 100, 199 of 199, 0 of 200), and so did
+those from 70,001 on (100 of 100, 100 of 100, precision .995, 0 of 200). Improper fractions are read since the first,
+and values that are used too early by chance are counted since the second, so that the study has later seeds. A planted
+fault is found where a warning of the planted task names it. Precision is the share of corpora with a warning in which
+the fault is found and nothing else is warned about.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe faults and of at least .8 for mild ones
 (the generator says what these are), precision of at least .95, and a warning in at most 5 % of the clean corpora, in which
