@@ -194,6 +194,39 @@ def test_another_plan_needs_other_branches(finished):
     assert base_digest(str(base)) != base_digest("some/hub-name")
 
 
+DECIDE_NO_BRANCH = {
+    "model": {
+        "path",
+        "width",
+        "depth",
+        "heads",
+        "vocabulary",
+        "bases",
+        "warmup",
+    },  # the digest of the starting model has them
+    "trial": {"arms", "nulls", "data", "protect", "seeds", "workers", "target", "budget_minutes", "margin"},
+}
+"""Settings that change which branches there are, or how they are judged, and not what one becomes; `data` has its digest."""
+
+
+@pytest.mark.parametrize("section", ["model", "measure", "train", "trial"])
+def test_every_setting_that_changes_a_branch_is_in_its_digest(finished, section):
+    """A new setting must be in the digest or be named above: otherwise a branch of other settings would be taken over."""
+    run, _, _ = finished
+    corpus, values = Corpus.load(run.corpus), getattr(CONFIG, section)
+
+    def digest(config):
+        return branch_digest(make_branch("steered", PLAN, corpus), config, corpus="c", base="x", arm="steered", seed=0)
+
+    unnoticed = set()
+    for field in dataclasses.fields(values):
+        other = dataclasses.replace(values)
+        object.__setattr__(other, field.name, "another value")
+        if digest(dataclasses.replace(CONFIG, **{section: other})) == digest(CONFIG):
+            unnoticed.add(field.name)
+    assert unnoticed == DECIDE_NO_BRANCH.get(section, set())
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
