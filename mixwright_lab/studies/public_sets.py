@@ -53,7 +53,12 @@ def check_public_files(folder: Path) -> dict[str, str]:
 def read_questions(folder: Path, task: str) -> list[dict[str, Any]]:
     """Questions with one short answer, as rows of one of the tasks of `QUESTIONS`."""
     file, form = QUESTIONS[task]
-    rows = json.loads((folder / file).read_text(encoding="utf-8"))
+    return read_pairs(folder / file, task, form)
+
+
+def read_pairs(path: Path, task: str, form: str) -> list[dict[str, Any]]:
+    """Rows of a task from a file of pairs, with `form` as the question that is asked of the first of a pair."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
     return _without_repeats([{"task": task, "prompt": form.format(row["input"]), "answer": row["output"]} for row in rows])
 
 
