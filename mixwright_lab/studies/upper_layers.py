@@ -36,6 +36,8 @@ BATCH, RANK = 16, 16
 ITEMS = 12
 """Held-out rows of each task."""
 ALLOWED_NATS = 0.02
+LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+"""All linear layers of a block, by name: PEFT takes no choice of layers beside its word for all."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Layers:
         torch.manual_seed(seed)
         if arm is not None:
             layers = list(range(arm.first, len(base.model.layers)))
-            lora = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", layers_to_transform=layers)
+            lora = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=LINEAR, layers_to_transform=layers)
             self.adapted = get_peft_model(base, lora)
         self.body, self.head = base.model, base.lm_head
 
