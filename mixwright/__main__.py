@@ -119,6 +119,13 @@ def audit(
             help="Write a cleaned copy of TRAIN, without repeats and copies of held-out items, and a manifest.",
         ),
     ] = None,
+    balance: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a copy of TRAIN whose preference pairs are balanced, and a manifest.",
+        ),
+    ] = None,
     top_up: Annotated[
         Path | None,
         typer.Option(
@@ -138,12 +145,12 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    if (out, fix, top_up, skills) == (None, None, None, None):
+    if (out, fix, balance, top_up, skills) == (None, None, None, None, None):
         observations = api.audit(config, checks=checks)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
-        observations = audit_files(config, checks, Files(out, fix, top_up), skills)
+        observations = audit_files(config, checks, Files(out, fix, balance, top_up), skills)
     if as_json:
         output.out_json({"observations": observations})
     else:

@@ -1,4 +1,4 @@
-"""The audit's files: a folder with a page and all rows, and a cleaned copy."""
+"""The audit's files: a folder with a page and all rows, a cleaned copy, a balanced one, and what to add."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mixwright.audit.balanced import balance
 from mixwright.audit.cleaned import Cleaned, check_cleaned_file, clean, manifest_of, write_cleaned
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
 from mixwright.audit.holes import find_coverage
@@ -33,6 +34,8 @@ class Files:
     """Folder of the findings."""
     fix: Path | None = None
     """File of the cleaned copy."""
+    balance: Path | None = None
+    """File of the copy with balanced pairs."""
     top_up: Path | None = None
     """File of what to add to train."""
 
@@ -64,6 +67,10 @@ def audit_files(
     if files.fix is not None and cleaned is not None:
         manifest = write_cleaned(cleaned, config, files.fix)
         say(_describe(cleaned, files.fix, manifest))
+    if files.balance is not None:
+        balanced = balance(corpus)
+        manifest = write_cleaned(balanced, config, files.balance)
+        say(_describe_balanced(balanced, files.balance, manifest))
     if files.top_up is not None:
         holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
         counts = write_top_up(holes, corpus, files.top_up)
@@ -74,15 +81,16 @@ def audit_files(
 
 def _check_files(config: CorpusConfig, files: Files) -> None:
     """Raises InputError where something cannot be written, or would take the place of something else."""
-    if files.fix is not None:
-        check_cleaned_file(config, files.fix)
+    copies = [path for path in (files.fix, files.balance) if path is not None]
+    for path in copies:
+        check_cleaned_file(config, path)
     if files.out is not None:
         check_findings_folder(files.out)
     if files.top_up is not None:
         check_top_up_file(files.top_up)
-    fixed = [] if files.fix is None else [files.fix, manifest_of(files.fix)]
+    copied = [one for path in copies for one in (path, manifest_of(path))]
     added = [] if files.top_up is None else [files.top_up, rows_file(files.top_up)]
-    outputs = [path.resolve() for path in (*fixed, *added, *filter(None, [files.out]))]
+    outputs = [path.resolve() for path in (*copied, *added, *filter(None, [files.out]))]
     inputs = [Path(name).resolve() for name in (config.train, config.eval) if name is not None and Path(name).exists()]
     for number, path in enumerate(outputs):
         for other in (*inputs, *outputs[:number], *outputs[number + 1 :]):
@@ -109,4 +117,13 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path) -> str:
         lines.append("no row is left: all of them repeat each other or stand among the held-out items")
     if cleaned.left:
         lines.append(f"left for you: {format_count(len(cleaned.left), 'finding')} that somebody has to look at")
+    return "\n".join(lines)
+
+
+def _describe_balanced(balanced: Cleaned, path: Path, manifest: Path) -> str:
+    """One line on the copy, and one on what is still one-sided in it."""
+    left_out = f"left out: {format_count(len(balanced.dropped), 'pair')} of the commoner kinds ({manifest.name} lists them)"
+    lines = [f"balanced copy: {path}, {format_count(balanced.kept, 'row')}; {left_out}"]
+    if balanced.left:
+        lines.append(f"still there: {format_count(len(balanced.left), 'finding')} of the check preferences")
     return "\n".join(lines)

@@ -9,14 +9,15 @@ Blind spot: English words; whether a question or a refusal was called for; behav
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mixwright.audit.behaviours import BEHAVIOURS, is_trivial, read_behaviours, without_common_start
+from mixwright.audit.behaviours import BEHAVIOURS
+from mixwright.audit.pairs import Pair, read_pairs
 from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed, note_unlisted
-from mixwright.audit.text import count_tokens
 from mixwright.contracts import Check
-from mixwright.corpus import Corpus, texts
+from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import sign_test, wilson
 from mixwright.records import Observation
 
@@ -29,8 +30,6 @@ LEAST_ODDS = 1.5
 """Odds, or their inverse, from which on a difference is a warning."""
 LEAST_LONGER = 0.6
 """Share of pairs in which the same side is longer, from which on it is a warning."""
-ALIKE_LENGTH = 1.25
-"""Ratio of lengths up to which two sides are alike in length."""
 TRIVIAL_SHARE = 0.03
 """Share of rejected answers that are none, from which on it is a warning."""
 IN_WORDS = {
@@ -41,7 +40,9 @@ IN_WORDS = {
     "form": ("has a list, bold letters, a heading or code", "format less", "format more"),
 }
 """Behaviour -> what a side does, and what is taught where the preferred side does it less, or more."""
-REMEDY = "Balance the pairs (drop some of the commoner kind, or add the other), or train with it and watch the behaviour."
+REMEDY = "Add pairs of the rarer kind, or leave out some of the commoner (`audit --balance FILE`), or watch the behaviour."
+LENGTH = "length"
+"""Name of the longer side beside those of behaviours."""
 
 
 @dataclass
@@ -63,6 +64,51 @@ class Sides:
     single: Counter[str] = field(default_factory=Counter)
     """Behaviour -> pairs alike in length that differ in it alone."""
 
+    def add(self, pair: Pair) -> None:
+        """Count a pair."""
+        self.pairs += 1
+        if pair.longer:
+            self.longer[pair.longer] += 1
+        excerpt = {
+            "prompt": pair.prompt[-EXCERPT_CHARACTERS:],
+            "chosen": pair.chosen[:EXCERPT_CHARACTERS],
+            "rejected": pair.rejected[:EXCERPT_CHARACTERS],
+        }
+        place = {"id": pair.id, "source": pair.source}
+        if pair.has_no_answer:
+            self.trivial_count += 1
+            if len(self.trivial) < max_pairs_listed():
+                self.trivial.append(place | excerpt)
+            return
+        differing, alike = pair.differing, pair.is_alike_in_length
+        for name, side in differing:
+            self.counts[name, side, alike] += 1
+            if len(self.only[name]) < max_pairs_listed():
+                self.only[name].append(place | {"side": side} | excerpt)
+        if alike and len(differing) == 1:
+            self.single[differing[0][0]] += 1
+
+    def shown_by_one(self, name: str) -> tuple[int, int]:
+        """Pairs in which the preferred side alone shows a behaviour, and in which the rejected one does."""
+        own, other = (sum(self.counts[name, side, alike] for alike in (True, False)) for side in ("chosen", "rejected"))
+        return own, other
+
+    def is_one_sided(self, name: str) -> bool:
+        """Whether one side shows a behaviour more often than the other by more than chance."""
+        own, other = self.shown_by_one(name)
+        if own + other < MIN_PAIRS or TESTS * _two_sided(own, other) >= ALPHA:
+            return False
+        odds = (own + 0.5) / (other + 0.5)
+        return max(odds, 1 / odds) >= LEAST_ODDS
+
+    @property
+    def is_longer_on_one_side(self) -> bool:
+        """Whether the same side is the longer one more often than by chance."""
+        longer, shorter = self.longer["chosen"], self.longer["rejected"]
+        if longer + shorter < MIN_PAIRS or max(longer, shorter) / (longer + shorter) < LEAST_LONGER:
+            return False
+        return TESTS * _two_sided(longer, shorter) < ALPHA
+
 
 class Preferences(Check):
     """Looks at training rows with a preferred and a rejected answer."""
@@ -73,16 +119,8 @@ class Preferences(Check):
         One info where there are pairs and nothing of this.
         """
         by_task: dict[str, Sides] = defaultdict(Sides)
-        for batch in corpus.batches():
-            has_pair = [
-                one is not None and other is not None
-                for one, other in zip(batch.column("chosen").to_pylist(), batch.column("rejected").to_pylist(), strict=True)
-            ]
-            plain = (batch.column(name).to_pylist() for name in ("id", "task", "source", "split"))
-            sides = (texts(batch, name) for name in ("prompt", "chosen", "rejected"))
-            for paired, name, task, source, split, prompt, chosen, rejected in zip(has_pair, *plain, *sides, strict=True):
-                if paired and split != "eval":
-                    _add(by_task[task], {"id": name, "source": source}, prompt or "", chosen or "", rejected or "")
+        for pair in read_pairs(corpus):
+            by_task[pair.task].add(pair)
         observations = [one for task, sides in sorted(by_task.items()) for one in _observe_task(task, sides)]
         if by_task and not observations:
             total = sum(sides.pairs for sides in by_task.values())
@@ -91,50 +129,25 @@ class Preferences(Check):
         return observations
 
 
-def _add(sides: Sides, place: dict[str, Any], prompt: str, chosen: str, rejected: str) -> None:
-    own, other = without_common_start(chosen, rejected)
-    sides.pairs += 1
-    lengths = count_tokens(own), count_tokens(other)
-    alike = max(lengths) <= ALIKE_LENGTH * min(lengths)
-    if lengths[0] != lengths[1]:
-        sides.longer["chosen" if lengths[0] > lengths[1] else "rejected"] += 1
-    excerpt = {
-        "prompt": prompt[-EXCERPT_CHARACTERS:],
-        "chosen": own[:EXCERPT_CHARACTERS],
-        "rejected": other[:EXCERPT_CHARACTERS],
-    }
-    if is_trivial(other, own, prompt):
-        sides.trivial_count += 1
-        if len(sides.trivial) < max_pairs_listed():
-            sides.trivial.append(place | excerpt)
-        return
-    differing = [
-        (name, "chosen" if first else "rejected")
-        for name, first, second in zip(BEHAVIOURS, read_behaviours(own), read_behaviours(other), strict=True)
-        if first != second
-    ]
-    for name, side in differing:
-        sides.counts[name, side, alike] += 1
-        if len(sides.only[name]) < max_pairs_listed():
-            sides.only[name].append(place | {"side": side} | excerpt)
-    if alike and len(differing) == 1:
-        sides.single[differing[0][0]] += 1
+def find_one_sided(pairs: Iterable[Pair]) -> list[str]:
+    """Behaviours of which the check would warn if these were all pairs of a task, and `LENGTH`."""
+    sides = Sides()
+    for pair in pairs:
+        sides.add(pair)
+    return [*filter(sides.is_one_sided, BEHAVIOURS), *([LENGTH] if sides.is_longer_on_one_side else [])]
 
 
 def _observe_task(task: str, sides: Sides) -> list[Observation]:
     observations = [one for name in BEHAVIOURS if (one := _observe_behaviour(task, name, sides)) is not None]
     longer, shorter = sides.longer["chosen"], sides.longer["rejected"]
     total = longer + shorter
-    if total >= MIN_PAIRS:
-        share = max(longer, shorter) / total
-        if share >= LEAST_LONGER and TESTS * _two_sided(longer, shorter) < ALPHA:
-            side = "preferred" if longer > shorter else "rejected"
-            text = f"The {side} answer is the longer one in {share:.0%} of {total} pairs of unequal length."
-            text += " Length is what such pairs teach first."
-            null = "sides exchanged at random: 50 %"
-            remedy = "Match lengths, or use a loss that is normalised by length."
-            count = max(longer, shorter)
-            observations.append(Observation("preferences", task, "warning", count, total, text, remedy, null))
+    if sides.is_longer_on_one_side:
+        side, count = "preferred" if longer > shorter else "rejected", max(longer, shorter)
+        text = f"The {side} answer is the longer one in {count / total:.0%} of {total} pairs of unequal length."
+        text += " Length is what such pairs teach first."
+        null = "sides exchanged at random: 50 %"
+        remedy = "Match lengths (`audit --balance FILE`), or use a loss that is normalised by length."
+        observations.append(Observation("preferences", task, "warning", count, total, text, remedy, null))
     if sides.trivial_count >= max(TRIVIAL_SHARE * sides.pairs, 3):
         count = sides.trivial_count
         text = (
@@ -154,13 +167,10 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
 
 def _observe_behaviour(task: str, name: str, sides: Sides) -> Observation | None:
     """A warning where one side alone shows a behaviour more often than the other side does."""
-    own, other = (sum(sides.counts[name, side, alike] for alike in (True, False)) for side in ("chosen", "rejected"))
-    total = own + other
-    if total < MIN_PAIRS or TESTS * _two_sided(own, other) >= ALPHA:
+    if not sides.is_one_sided(name):
         return None
-    odds = (own + 0.5) / (other + 0.5)
-    if max(odds, 1 / odds) < LEAST_ODDS:
-        return None
+    own, other = sides.shown_by_one(name)
+    total, odds = own + other, (own + 0.5) / (other + 0.5)
     does, less, more = IN_WORDS[name]
     low, high = (float(end) for end in wilson(own, total))
     ends = f"{low / (1 - low):.2g} to {high / (1 - high):.2g}" if high < 1 else f"{low / (1 - low):.2g} or more"
