@@ -54,7 +54,7 @@ def errors(found: RewardAudit) -> list[Observation]:
 def test_sound_rewards_are_called_as_their_library_does_and_have_no_error(name: str, kind: str, form: str) -> None:
     found = audit(name)
     assert errors(found) == []
-    assert (found.kinds, found.form) == ((kind,), form)
+    assert (found.kinds, found.best_paid_form) == ((kind,), form)
 
 
 @pytest.mark.parametrize("in_reward_model", [True, False])
@@ -117,7 +117,7 @@ def test_chats_get_messages(corpus: Path) -> None:
     rows = [{"prompt": [{"role": "user", "content": f"{n} + 1?"}], "answer": str(n + 1)} for n in range(20, 40)]
     (corpus / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     found = audit("messages", rows="chats.jsonl")
-    assert (errors(found), found.form) == ([], "bare")
+    assert (errors(found), found.best_paid_form) == ([], "bare")
 
 
 def test_what_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_the_command_prints_and_fails_as_asked(call: Call, corpus: Path) -> None
     assert "overpaid" in out
     code, out, _ = call("rewards", "exact", "--corpus", str(corpus / "rows.jsonl"), "--json", "--fail-on", "error")
     data: dict[str, Any] = json.loads(out)
-    assert (code, data["form"]) == (0, "bare")
+    assert (code, data["best_paid_form"]) == (0, "bare")
     assert {one["severity"] for one in data["observations"]} <= {"warning", "info"}
 
 

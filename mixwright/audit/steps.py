@@ -62,9 +62,7 @@ def unknown_operands(prompt: str, completion: str, equations: Sequence[Equation]
     for index, equation in enumerate(equations):
         known |= read_numbers(completion[at : equation.span[0]])
         at = equation.span[0]
-        unknown += [
-            (index, value) for value in equation.operands if value not in CONSTANTS and not _is_known(value, known)
-        ]
+        unknown += [(index, value) for value in equation.operands if value not in CONSTANTS and not _is_known(value, known)]
         known |= {equation.stated, *equation.operands}
     return unknown
 

@@ -75,7 +75,7 @@ class RewardAudit:
     """The worst first."""
     kinds: tuple[str, ...]
     """Per function: TRL, verl, verifiers, or a grader."""
-    form: str
+    best_paid_form: str
     """Form of right answers that is paid most above wrong ones in the same form; of several, the one that earns most."""
     seconds_per_completion: float
     completions: int
