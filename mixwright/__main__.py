@@ -212,7 +212,7 @@ def scan(
         progress += "".join(
             f", at most {size / 2**30:.1f} GiB{device_note} per worker" for device_note, size in peaks.items() if size
         )
-        output.out(f"{scan_folder(run, result.base)}: {result.rows:,} rows, {progress}")
+        output.out(f"{scan_folder(run, result.base_name)}: {result.rows:,} rows, {progress}")
 
 
 @app.command()
@@ -457,7 +457,7 @@ def rewards(
     from mixwright.rewards.stage import run_reward_audit
 
     config = CorpusConfig(corpus, eval_share=0.0, columns=parse_columns(column))
-    found = run_reward_audit(functions, config, weights=weight or (), items=items, completion=completion)
+    found = run_reward_audit(functions, config, weights=weight or (), items=items, completion_column=completion)
     said = f"{found.completions:,} completions scored, {1000 * found.seconds_per_completion:.2g} ms each; called as "
     said += ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
     if as_json:

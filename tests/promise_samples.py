@@ -90,7 +90,7 @@ def scan_passes(learner: Learner, rows: Sequence[ScanRow], asked: Sequence[Pass]
     config, every = MeasureConfig(samples=2, max_new_tokens=4), scanned(learner)[0]
     found = None
     if "gradients" in asked:
-        found = calibrate(learner, calibration_rows(every, 0), SketchSettings(side=4, dims=64))
+        found = calibrate(learner, calibration_rows(every, 0), SketchSettings(directions_per_side=4, dims=64))
     return ScanPasses(learner, rows, frozenset(asked), measurable(), config, calibration=found)
 
 

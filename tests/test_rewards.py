@@ -184,19 +184,19 @@ def _with_completions(folder: Path) -> str:
 def test_own_completions_are_edited_and_tried(corpus: Path) -> None:
     """A reward that looks for the answer anywhere still pays completions that are taken back; one for length pays more."""
     config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
-    found = run_reward_audit(["planted_rewards:holds"], config, items=30, completion="wrote").observations
+    found = run_reward_audit(["planted_rewards:holds"], config, items=30, completion_column="wrote").observations
     (own,) = [one for one in found if one.check == "own completions"]
     assert (own.count, own.total) == (20, 30)
     (back,) = [one for one in found if "is still paid" in one.message]
     assert (back.severity, back.check, back.count, back.total) == ("error", "overpaid", 20, 30)
-    longer = run_reward_audit(["planted_rewards:length"], config, items=30, completion="wrote").observations
+    longer = run_reward_audit(["planted_rewards:length"], config, items=30, completion_column="wrote").observations
     assert any("earns more after long filler" in one.message for one in longer)
 
 
 def test_own_completions_of_a_sound_reward(corpus: Path) -> None:
     """It wants one tag: a completion that is repeated loses its reward, and nothing earns more."""
     config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
-    found = run_reward_audit(["planted_rewards:tag"], config, items=30, completion="wrote")
+    found = run_reward_audit(["planted_rewards:tag"], config, items=30, completion_column="wrote")
     assert errors(found) == []
     about = [one for one in found.observations if "completion of the model" in one.message]
     assert [(one.check, one.count) for one in about if "repeated three times" in one.message] == [("punished", 20)]
@@ -206,4 +206,4 @@ def test_a_column_that_is_none_is_refused(corpus: Path) -> None:
     config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
     for name in ("no_such", "prompt"):
         with pytest.raises(InputError):
-            run_reward_audit(["planted_rewards:tag"], config, completion=name)
+            run_reward_audit(["planted_rewards:tag"], config, completion_column=name)
