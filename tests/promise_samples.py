@@ -165,7 +165,7 @@ def run_folder(place: Path, *, full: bool) -> RunFolder:
         runs.write_json(run.audit, audit())
         runs.write_measurements(run.measurements("before"), [*competence(), *items(0.0)])
         runs.write_measurements(run.measurements("after"), [*competence(), *items(0.2)])
-        runs.write_plan(run.plan, create("planners", "uniform").plan(samples.cells(), competence(), TrainingSetup(10)))
+        runs.write_plan(run.plan, create("planners", "equal_shares").plan(samples.cells(), competence(), TrainingSetup(10)))
     return run
 
 
