@@ -219,7 +219,7 @@ def scan(
         progress += "".join(
             f", at most {size / 2**30:.1f} GiB{device_note} per worker" for device_note, size in peaks.items() if size
         )
-        output.out(f"{scan_folder(run, result.base)}: {result.rows:,} rows, {progress}")
+        output.out(f"{scan_folder(run, result.base_name)}: {result.rows:,} rows, {progress}")
 
 
 @app.command()
@@ -271,7 +271,13 @@ def plan(
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
     rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.REHEARSE_HELP)] = None,
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
-    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=options.MEASURED_HELP)] = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over.",
+        ),
+    ] = None,
     output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
     export_to: Annotated[Path | None, typer.Option(help=options.EXPORT_TO_HELP)] = None,
@@ -342,8 +348,20 @@ def verdict(
     ] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
-    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=options.MEASURED_HELP)] = None,
-    beside: Annotated[Path | None, typer.Option(metavar="FOLDER", help=options.BESIDE_HELP)] = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over.",
+        ),
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page.",
+        ),
+    ] = None,
     gate: Annotated[bool, typer.Option("--gate", help=options.GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
     each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
@@ -446,11 +464,11 @@ def rewards(
     from mixwright.rewards.stage import run_reward_audit
 
     config = CorpusConfig(corpus, eval_share=0.0, columns=parse_columns(column))
-    found = run_reward_audit(functions, config, weights=weight or (), items=items, completion=completion)
+    found = run_reward_audit(functions, config, weights=weight or (), items=items, completion_column=completion)
     said = f"{found.completions:,} completions scored, {1000 * found.seconds_per_completion:.2g} ms each; called as "
     said += ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
     if as_json:
-        output.out_json({"read": said, "form": found.form, "observations": list(found.observations)})
+        output.out_json({"read": said, "best_paid_form": found.best_paid_form, "observations": list(found.observations)})
     else:
         output.out(one_line(said))
         output.out_observations(list(found.observations))

@@ -172,7 +172,9 @@ def rewards(
         InputError: the rows or a function cannot be used, or a function hangs.
     """
     config = corpus if isinstance(corpus, CorpusConfig) else CorpusConfig(str(corpus), eval_share=0.0)
-    return list(run_reward_audit(list(functions), config, weights=weights, items=items, completion=completion).observations)
+    return list(
+        run_reward_audit(list(functions), config, weights=weights, items=items, completion_column=completion).observations
+    )
 
 
 def measure(

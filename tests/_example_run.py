@@ -230,7 +230,7 @@ def _result(run: RunFolder, arms: list[str], seeds: int) -> TrialResult:
         effects=tuple(effects),
         judgements=(Judgement("steered", "helps" if helps else "cannot tell", because, (), proof),),
         rollouts=dict.fromkeys(arms, 24320 * seeds),
-        target={"gain": 0.1, "success.base-0": 0.45},
+        success_targets={"gain": 0.1, "success.base-0": 0.45},
         notes=("Seeds 0, 2 and 4 start from base 0, seeds 1 and 3 from base 1.",),
     )
 
@@ -277,7 +277,7 @@ def _records(run: RunFolder, seeds: int, names: dict[str, str]) -> None:
     write_json(
         run.manifest,
         RunManifest(
-            seeds={"run": 0, "trial": seeds},
+            seeds={"run": 0, "trial_seed_count": seeds},
             versions={
                 "python": "3.11.2",
                 "mixwright": "0.1.0",

@@ -241,14 +241,16 @@ def target_run() -> None:
     command("run", "sft.yaml", "--folder", "sft")
     for form in catalog.listing("exports"):
         command("plan", "sft.yaml", "--folder", "sft", "--export", form)
-    for planner in ("proportional", "temperature", "transfer_order", "uniform"):
-        copy = Path("planned") / planner
+    planners = catalog.listing("planners")
+    for name in ("proportional", "temperature", "transfer_order", "equal_shares"):
+        planner = name if name in planners else "uniform"  # as earlier versions call equal_shares
+        copy = Path("planned") / name
         shutil.copytree("sft", copy, ignore=shutil.ignore_patterns("trial", "export", "plan.yaml"))
         resolved = yaml.safe_load((copy / "run.yaml").read_text(encoding="utf-8"))
         resolved["plan"]["planner"] = planner
         (copy / "run.yaml").write_text(yaml.safe_dump(resolved), encoding="utf-8")
-        write_settings(planner, data | {"plan": {"planner": planner}})
-        command("plan", f"{planner}.yaml", "--folder", str(copy))
+        write_settings(name, data | {"plan": {"planner": planner}})
+        command("plan", f"{name}.yaml", "--folder", str(copy))
     shutil.copytree("sft", "staged", ignore=shutil.ignore_patterns("trial"))
     path = Path("staged/plan.yaml")
     plan = yaml.safe_load(path.read_text(encoding="utf-8"))

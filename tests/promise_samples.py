@@ -90,7 +90,7 @@ def scan_passes(learner: Learner, rows: Sequence[ScanRow], asked: Sequence[Pass]
     config, every = MeasureConfig(samples=2, max_new_tokens=4), scanned(learner)[0]
     found = None
     if "gradients" in asked:
-        found = calibrate(learner, calibration_rows(every, 0), SketchSettings(side=4, dims=64))
+        found = calibrate(learner, calibration_rows(every, 0), SketchSettings(directions_per_side=4, dims=64))
     return ScanPasses(learner, rows, frozenset(asked), measurable(), config, calibration=found)
 
 
@@ -165,7 +165,7 @@ def run_folder(place: Path, *, full: bool) -> RunFolder:
         runs.write_json(run.audit, audit())
         runs.write_measurements(run.measurements("before"), [*competence(), *items(0.0)])
         runs.write_measurements(run.measurements("after"), [*competence(), *items(0.2)])
-        runs.write_plan(run.plan, create("planners", "uniform").plan(samples.cells(), competence(), TrainingSetup(10)))
+        runs.write_plan(run.plan, create("planners", "equal_shares").plan(samples.cells(), competence(), TrainingSetup(10)))
     return run
 
 

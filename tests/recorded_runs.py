@@ -30,6 +30,7 @@ RENAMED = (
     (r"(selectors\.difficulty/)above\b", r"\1weight_above"),
     (r"(selectors\.difficulty/)below\b", r"\1weight_below"),
     (r"(selectors\.difficulty/)pilots\b", r"\1pilot_share"),
+    (r"(selectors\.difficulty/)pilot_share\b", r"\1retrial_share"),
     (r"(selectors\.difficulty/)reviews\b", r"\1review_share"),
     (r"(selectors\.difficulty/)lucky\b", r"\1lucky_kappa"),
     (r"(gates\.too_hard/)least\b", r"\1min_rollouts"),
@@ -64,6 +65,14 @@ RENAMED = (
     (r"(/mine/\w+\.json/(tasks/.*/)?)(training|mined) rows$", r"\1\3_rows"),
     (r"(/mine/\w+\.json/)(shares|simple) (changed|rule)\b", r"\1\2_\3"),
     (r"(/mine/\w+\.json/)made of$", r"\1mined_from"),
+    (r"(plugins/selectors\.difficulty/)trial\b", r"\1retrial_evidence"),
+    (r"(answers/)graded\b", r"\1has_partial_credit"),
+    (r"(progress/)used\b", r"\1rows_by_batch"),
+    (r"(counts/)rates_left\b", r"\1lr_factor_noted"),
+    (r"(/steps\.jsonl/\d+/)drawn\b", r"\1scored"),
+    (r"(/trial/result\.json/)target\b", r"\1success_targets"),
+    (r"(/manifest\.json/seeds/)trial seeds$", r"\1trial_seed_count"),
+    (r"(/manifest\.json/)seeds/bases$", r"\1settings/bases"),
 )
 """Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(

@@ -28,7 +28,15 @@ def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
     assert (manifest.parent, manifest.settings["checkpoint after"]) == ("before", "after")
     assert (manifest.settings["items"], manifest.settings["rows of the largest cell"]) == (4, 12)
     page, noted = run.page.read_text(encoding="utf-8"), Path("runs/comparison/run.yaml").read_text(encoding="utf-8")
-    for unknown in ("learning_rate", "planner", "objective", "num_generations", "prompts_per_step", "trial seeds", "grpo"):
+    for unknown in (
+        "learning_rate",
+        "planner",
+        "objective",
+        "num_generations",
+        "prompts_per_step",
+        "trial_seed_count",
+        "grpo",
+    ):
         assert unknown not in manifest.settings
         assert unknown not in page
         assert unknown not in noted

@@ -200,7 +200,7 @@ def test_setting(name: str, tmp_path: Path, disk: Path) -> None:
     micro = ours.args.gradient_accumulation_steps == 1  # with more, TRL's metrics weigh a partial last batch as a whole one
     for theirs_line, line, found in zip(logged, lines, seen, strict=True):
         told = {"pairs": len(found), "margin": mean(found, "margin"), "logps": mean(found, "chosen_logprob")}
-        assert line["pairs"] == told["pairs"] == sum(line["drawn"].values())
+        assert line["pairs"] == told["pairs"] == sum(line["scored"].values())
         assert all((pair.loss is not None) == (name in EXACT) for pair in found)
         assert line["loss"] == pytest.approx(theirs_line["loss"], rel=1e-4)
         if micro:

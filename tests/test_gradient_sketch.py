@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from promise_samples import measurable
+from safetensors import safe_open
+from safetensors.torch import save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.pytorch_utils import Conv1D
 
@@ -90,7 +92,7 @@ def test_calibrated_sketches_keep_the_order_of_cosines() -> None:
     learner = llama()
     rows = rows_of(learner, 60)
     whole = GradientSketch(learner.model).sketch_rows(learner, rows)
-    small = calibrate(learner, calibration_rows(rows, 0), SketchSettings(side=8, dims=400))
+    small = calibrate(learner, calibration_rows(rows, 0), SketchSettings(directions_per_side=8, dims=400))
     sketches = small.sketch(learner).sketch_rows(learner, rows)
     assert sketches.shape == (60, 400)
     assert np.corrcoef(cosines(whole), cosines(sketches))[0, 1] > 0.97
@@ -99,7 +101,7 @@ def test_calibrated_sketches_keep_the_order_of_cosines() -> None:
 def test_a_calibration_is_kept_for_its_own_scan_alone(tmp_path: Path) -> None:
     learner = llama()
     rows = rows_of(learner)
-    made = calibrate(learner, rows, SketchSettings(side=4, dims=50))
+    made = calibrate(learner, rows, SketchSettings(directions_per_side=4, dims=50))
     path = tmp_path / "sketch.safetensors"
     save_calibration(path, made, {"rows": 1})
     assert load_calibration(path, {"rows": 2}) is None
@@ -107,3 +109,9 @@ def test_a_calibration_is_kept_for_its_own_scan_alone(tmp_path: Path) -> None:
     back = load_calibration(path, {"rows": 1})
     assert back is not None
     assert torch.equal(back.sketch(learner).sketch_rows(learner, rows), made.sketch(learner).sketch_rows(learner, rows))
+    with safe_open(path, framework="pt") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    older = {name.replace("directions/", "factors/"): tensor for name, tensor in tensors.items()}
+    assert older.keys() != tensors.keys()
+    save_file(older, path, metadata=metadata)
+    assert load_calibration(path, {"rows": 1}) is None, "an earlier version's"

@@ -198,7 +198,7 @@ def test_samples_with_an_error_have_no_score_and_block(call: Call) -> None:
 def test_values_are_read_as_inspect_means_them(tmp_path: Path, value: Any, scores: dict[str, float | None]) -> None:
     found = read_inspect(write_json(str(tmp_path / "log.json"), log([sample(1, value)])))
     assert found.answers[0].scores == scores
-    assert dict(found.tasks["arithmetic"].unread_metrics) == ({"match": "a list of 2"} if value == [1, 0] else {})
+    assert dict(found.tasks["arithmetic"].unread_value_by_metric) == ({"match": "a list of 2"} if value == [1, 0] else {})
 
 
 def test_attachments_and_parts_stand_in_the_texts(tmp_path: Path) -> None:

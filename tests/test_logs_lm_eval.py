@@ -209,7 +209,7 @@ def test_ifeval_has_a_metric_of_prompts_and_one_of_instructions(tmp_path: Path) 
     rows = [row | {"metrics": ["inst_level_strict_acc", "prompt_level_strict_acc"], "filter": "none"} for row in rows]
     log = read_lm_eval(write_lines(tmp_path / "samples.jsonl", rows))
     assert log.answers[0].scores == {"prompt_level_strict_acc,none": 1.0, "inst_level_strict_acc,none": None}
-    assert log.tasks["samples"].unread_metrics == {"inst_level_strict_acc,none": "a list of 2"}
+    assert log.tasks["samples"].unread_value_by_metric == {"inst_level_strict_acc,none": "a list of 2"}
     choice = choose_metric([log.tasks["samples"]], [log.answers])
     assert choice.metric == "prompt_level_strict_acc,none"
 

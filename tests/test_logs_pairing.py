@@ -116,11 +116,13 @@ def test_an_answer_that_is_there_twice_is_refused() -> None:
 def test_settings_that_one_log_does_not_name_are_told() -> None:
     rows = [answer(f"{n}", f"p{n}") for n in range(3)]
     found = judge_logs(log(rows, temperature="0"), log(rows), {})
-    assert [one.message for one in found.apart] == ["only one of the logs says of it: temperature; these were not compared"]
+    assert [one.message for one in found.caveats] == [
+        "only one of the logs says of it: temperature; these were not compared"
+    ]
     found = judge_logs(log(rows, temperature="0"), log(rows, temperature="1"), {})
     assert not found.judged
-    assert found.apart[0].prevents_pass
-    assert found.apart[0].message == "how it was run differs: temperature: 0 before, 1 after"
+    assert found.caveats[0].prevents_pass
+    assert found.caveats[0].message == "how it was run differs: temperature: 0 before, 1 after"
 
 
 @pytest.mark.parametrize(

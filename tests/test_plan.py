@@ -170,10 +170,10 @@ def test_baselines_by_hand():
     data = [Cell("a", 1.0, 60, 0.0), Cell("a", 2.0, 20, 0.0), Cell("b", None, 20, 0.0)]
     got = {
         name: create("planners", name).plan(data, [], TrainingSetup(5))
-        for name in ("proportional", "uniform", "temperature")
+        for name in ("proportional", "equal_shares", "temperature")
     }
     assert got["proportional"].stages[0].weights == {"a": 0.8, "b": 0.2}
-    assert got["uniform"].stages[0].weights == {"a": 0.5, "b": 0.5}
+    assert got["equal_shares"].stages[0].weights == {"a": 0.5, "b": 0.5}
     assert got["temperature"].stages[0].weights == {"a": 0.6667, "b": 0.3333}  # sqrt(80) : sqrt(20)
     for plan in got.values():
         stage = plan.stages[0]
@@ -181,7 +181,7 @@ def test_baselines_by_hand():
     with pytest.raises(InputError, match="temperature"):
         create("planners", "temperature", {"temperature": 0.5}).plan(data, [], TrainingSetup(5))
     with pytest.raises(InputError, match="training examples"):
-        create("planners", "uniform").plan([], [], TrainingSetup(5))
+        create("planners", "equal_shares").plan([], [], TrainingSetup(5))
 
 
 @given(st.dictionaries(st.text(min_size=1), st.floats(0.001, 1e6), min_size=1, max_size=40))

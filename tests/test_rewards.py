@@ -54,7 +54,7 @@ def errors(found: RewardAudit) -> list[Observation]:
 def test_sound_rewards_are_called_as_their_library_does_and_have_no_error(name: str, kind: str, form: str) -> None:
     found = audit(name)
     assert errors(found) == []
-    assert (found.kinds, found.form) == ((kind,), form)
+    assert (found.kinds, found.best_paid_form) == ((kind,), form)
 
 
 @pytest.mark.parametrize("in_reward_model", [True, False])
@@ -117,7 +117,7 @@ def test_chats_get_messages(corpus: Path) -> None:
     rows = [{"prompt": [{"role": "user", "content": f"{n} + 1?"}], "answer": str(n + 1)} for n in range(20, 40)]
     (corpus / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     found = audit("messages", rows="chats.jsonl")
-    assert (errors(found), found.form) == ([], "bare")
+    assert (errors(found), found.best_paid_form) == ([], "bare")
 
 
 def test_what_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_the_command_prints_and_fails_as_asked(call: Call, corpus: Path) -> None
     assert "overpaid" in out
     code, out, _ = call("rewards", "exact", "--corpus", str(corpus / "rows.jsonl"), "--json", "--fail-on", "error")
     data: dict[str, Any] = json.loads(out)
-    assert (code, data["form"]) == (0, "bare")
+    assert (code, data["best_paid_form"]) == (0, "bare")
     assert {one["severity"] for one in data["observations"]} <= {"warning", "info"}
 
 
@@ -184,19 +184,19 @@ def _with_completions(folder: Path) -> str:
 def test_own_completions_are_edited_and_tried(corpus: Path) -> None:
     """A reward that looks for the answer anywhere still pays completions that are taken back; one for length pays more."""
     config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
-    found = run_reward_audit(["planted_rewards:holds"], config, items=30, completion="wrote").observations
+    found = run_reward_audit(["planted_rewards:holds"], config, items=30, completion_column="wrote").observations
     (own,) = [one for one in found if one.check == "own completions"]
     assert (own.count, own.total) == (20, 30)
     (back,) = [one for one in found if "is still paid" in one.message]
     assert (back.severity, back.check, back.count, back.total) == ("error", "overpaid", 20, 30)
-    longer = run_reward_audit(["planted_rewards:length"], config, items=30, completion="wrote").observations
+    longer = run_reward_audit(["planted_rewards:length"], config, items=30, completion_column="wrote").observations
     assert any("earns more after long filler" in one.message for one in longer)
 
 
 def test_own_completions_of_a_sound_reward(corpus: Path) -> None:
     """It wants one tag: a completion that is repeated loses its reward, and nothing earns more."""
     config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
-    found = run_reward_audit(["planted_rewards:tag"], config, items=30, completion="wrote")
+    found = run_reward_audit(["planted_rewards:tag"], config, items=30, completion_column="wrote")
     assert errors(found) == []
     about = [one for one in found.observations if "completion of the model" in one.message]
     assert [(one.check, one.count) for one in about if "repeated three times" in one.message] == [("punished", 20)]
@@ -206,4 +206,4 @@ def test_a_column_that_is_none_is_refused(corpus: Path) -> None:
     config = CorpusConfig(_with_completions(corpus), eval_share=0.0)
     for name in ("no_such", "prompt"):
         with pytest.raises(InputError):
-            run_reward_audit(["planted_rewards:tag"], config, completion=name)
+            run_reward_audit(["planted_rewards:tag"], config, completion_column=name)

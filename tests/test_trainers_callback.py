@@ -39,7 +39,7 @@ def test_a_plain_trainer_follows_the_plan(tmp_path: Path, settings: dict[str, An
     _, trainer = make(tmp_path, **settings)
     trainer.train()
     steps = [json.loads(line) for line in (tmp_path / "steering" / "steps.jsonl").read_text().splitlines()]
-    drawn = sum(line["drawn"].get("letters", 0) for line in steps)
+    drawn = sum(line["scored"].get("letters", 0) for line in steps)
     groups = sum(line["groups"] for line in steps)
     assert abs(drawn - 0.75 * groups) <= 1
     assert steps[-1]["rollouts"] == 4 * groups

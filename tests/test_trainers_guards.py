@@ -148,7 +148,7 @@ def test_alarms_leave_the_draws_alone(tmp_path: Path) -> None:
     assert "shares as wanted" in proof["self_test"]
     steps = read(tmp_path, "steps.jsonl")
     assert min(line["lr_factor"] for line in steps) == 0.25  # two alarms
-    letters = [line["drawn"].get("letters", 0) / 4 for line in steps]
+    letters = [line["scored"].get("letters", 0) / 4 for line in steps]
     assert proof["wanted"]["letters"] == pytest.approx(0.125)
     assert [sum(pair) for pair in zip(letters[::2], letters[1::2], strict=True)] == [0.25] * 6  # one of eight draws
 

@@ -144,7 +144,9 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
         processing_class=tokenizer(),
         steering=SteeringConfig(PLAN, canary_every=3),
     )
-    with pytest.raises(InputError, match=r": content \w+, got content \w+\. Resume with the same seed, data and plan"):
+    with pytest.raises(
+        InputError, match=r": content_digest \w+, got content_digest \w+\. Resume with the same seed, data and plan"
+    ):
         other.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
 
 

@@ -63,7 +63,7 @@ def test_outcomes_are_each_examples_own_loss(tmp_path: Path) -> None:
         assert outcome.loss == pytest.approx(loss, rel=1e-4)
     line = json.loads((tmp_path / "steering" / "steps.jsonl").read_text().splitlines()[0])
     assert line["loss"] == pytest.approx(trainer.state.log_history[0]["loss"], rel=1e-3)
-    assert line["drawn"] == {"letters": 6, "sums": 2}
+    assert line["scored"] == {"letters": 6, "sums": 2}
 
 
 def test_length_and_epochs_are_trls(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_file_steers_each_trainer(objective: str, tmp_path: Path) -> None:
         data = pairs().rename_column("task", "domain")
         trainer = SteeredDPOTrainer(saved_model(tmp_path / "model"), train_dataset=data, **shared)
     trainer.train()
-    drawn = [line["drawn"] for line in read_lines(tmp_path / "beside")]
+    drawn = [line["scored"] for line in read_lines(tmp_path / "beside")]
     assert trainer.steering.draw_seed == 7
     assert sum(line.get("letters", 0) for line in drawn) == 3 * sum(line.get("sums", 0) for line in drawn) > 0
 

@@ -174,7 +174,9 @@ def test_another_plan_needs_other_branches(finished):
     corpus = Corpus.load(run.corpus)
 
     def digest(plan=PLAN, config=CONFIG, arm="steered", seed=0, base_content="x"):
-        return branch_digest(make_branch(arm, plan, corpus), config, corpus="c", base=base_content, arm=arm, seed=seed)
+        return branch_digest(
+            make_branch(arm, plan, corpus), config, corpus="c", digest_of_base=base_content, arm=arm, seed=seed
+        )
 
     weights = dataclasses.replace(PLAN.stages[0], weights={"copy": 0.75, "flip": 0.25})
     faster = dataclasses.replace(CONFIG, train=dataclasses.replace(CONFIG.train, learning_rate=1.0))

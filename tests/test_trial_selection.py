@@ -84,7 +84,9 @@ def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
     found = advised(compared({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "mined": 0.8}, seeds=2))
     assert found.advice == "too few seeds"
     empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "effects", "judgements"), ())
-    result = TrialResult(**empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, target={}, selection=found)  # type: ignore[arg-type]
+    result = TrialResult(
+        **empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, success_targets={}, selection=found
+    )  # type: ignore[arg-type]
     assert format_selection(result)[1:] == [
         "Trained on, target tokens of a branch: all 10, mined 9.",
         "What this answer cost: 3 trainings.",
@@ -114,7 +116,7 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
     )
     effects = tuple(effect for contrast in found for effect in effects_of(findings, contrast))
     empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "judgements", "rows"), ())
-    result = TrialResult(**empty, effects=effects, rollouts={}, target={}, selection=selection)  # type: ignore[arg-type]
+    result = TrialResult(**empty, effects=effects, rollouts={}, success_targets={}, selection=selection)  # type: ignore[arg-type]
     line = format_selection(result)[1]
     assert line.startswith("Held-out loss, nats per token, lower is better: -0.5 [")
     assert "+0.5 [" in line

@@ -310,7 +310,11 @@ def test_rollouts_to_the_target_are_a_ratio_of_restricted_means(tmp_path):
     assert not [against for against, _ in effects if against == "frozen"], "a model that is not trained reaches nothing"
     missed = [row for row in result.rows if row.name == "rollouts_to_target" and row.value is None]
     assert [(row.arm, row.seed) for row in missed] == [("uniform", 0), *(("equal_shares", seed) for seed in range(6))]
-    assert result.target == {"gain": 0.1, "success.base-0": pytest.approx(0.5), "success.base-1": pytest.approx(0.5)}
+    assert result.success_targets == {
+        "gain": 0.1,
+        "success.base-0": pytest.approx(0.5),
+        "success.base-1": pytest.approx(0.5),
+    }
 
 
 def test_nobody_who_reaches_the_target_is_said_and_has_no_effect(tmp_path):

@@ -48,8 +48,8 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     match_by_item = _first_match(item[train_text_indices], item[held_out_text_indices])
     unanswered_train_indices = train_text_indices[prints.final[train_text_indices] == 0]
     match_by_unanswered = _first_match(prompt[unanswered_train_indices], prompt[held_out_text_indices])
-    is_unanswered = (prints.final[held_out_text_indices] == 0) & (match_by_prompt >= 0)
-    is_shared = (match_by_item >= 0) | (match_by_unanswered >= 0) | is_unanswered
+    is_unanswered_match = (prints.final[held_out_text_indices] == 0) & (match_by_prompt >= 0)
+    is_shared = (match_by_item >= 0) | (match_by_unanswered >= 0) | is_unanswered_match
     best_match = np.full(len(held_out_text_indices), -1, np.int64)
     # the best match is written last
     for match, text_indices in (
@@ -59,7 +59,7 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     ):
         best_match[match >= 0] = text_indices[match[match >= 0]]
     is_copied = np.isin(item[train_text_indices], item[held_out_text_indices]) | np.isin(
-        prompt[train_text_indices], prompt[held_out_text_indices][is_unanswered]
+        prompt[train_text_indices], prompt[held_out_text_indices][is_unanswered_match]
     )
     is_copied |= (prints.final[train_text_indices] == 0) & np.isin(prompt[train_text_indices], prompt[held_out_text_indices])
     copied = np.zeros(row_count, bool)

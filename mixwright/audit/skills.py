@@ -58,8 +58,8 @@ def read_skills(named: tuple[str, ...], prompt: str, answer: str) -> Skills:
     return Skills(_read_operators(prompt) if any(character.isdigit() for character in answer) else ())
 
 
-def call_function(function: Function, row: dict[str, Any], source: str) -> Skills:
-    """The skills that a user's function names for a row.
+def call_function(function: Function, row: dict[str, Any], row_source: str) -> Skills:
+    """The skills that a user's function names for a row; `row_source` is the row's file and line, for a refusal.
 
     Raises:
         InputError: it raises, or returns something else than texts.
@@ -69,9 +69,11 @@ def call_function(function: Function, row: dict[str, Any], source: str) -> Skill
             found = function(row)
             names = (found,) if isinstance(found, str) else tuple(found)
     except (Exception, SystemExit, GeneratorExit) as error:  # a user's function may raise anything
-        raise InputError("a list of skills", _describe(error), "Correct the function of --skills.", file=source) from None
+        raise InputError(
+            "a list of skills", _describe(error), "Correct the function of --skills.", file=row_source
+        ) from None
     if wrong := [type(name).__name__ for name in names if type(name) is not str or not name]:
-        raise InputError("a list of texts", f"one with {wrong[0]}", "Correct the function of --skills.", file=source)
+        raise InputError("a list of texts", f"one with {wrong[0]}", "Correct the function of --skills.", file=row_source)
     return Skills(names, parsed=False)
 
 

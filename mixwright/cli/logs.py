@@ -60,14 +60,16 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     logs = (read_log(before), read_log(after))
     found = judge_logs(*logs, _metrics_of(measuring, logs))
     if not found.judged:
-        seen = "; ".join(f"{one.task}: {one.message}" for one in found.apart if one.prevents_pass or len(found.apart) == 1)
+        seen = "; ".join(
+            f"{one.task}: {one.message}" for one in found.caveats if one.prevents_pass or len(found.caveats) == 1
+        )
         remedy = "Evaluate both models in the same way, on the same items."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)
     if gating.decoding == "sampled" and not found.sampled:
         raise InputError("logs of sampled answers beside --sampled", "one answer to each item", "Leave --sampled out.")
     graders = {task.name: find_grader(task) for task in found.judged}
-    for line in (*_describe_tasks(found, graders), *(f"{one.task}: {one.message}" for one in found.apart)):
+    for line in (*_describe_tasks(found, graders), *(f"{one.task}: {one.message}" for one in found.caveats)):
         say(one_line(line))
     _write(folder, logs, found, graders)
 
@@ -129,11 +131,11 @@ def _metrics_of(measuring: Measuring, logs: Sequence[EvaluationLog]) -> Mapping[
 
 def _check_protected(found: Comparison, names: Sequence[str]) -> None:
     """Raises InputError for a protected name that nothing can be said of: a slip of the pen must not open the gate."""
-    measured = {name for task in (*found.judged, *found.unmatched) for name in _names_of(task)}
+    measured = {name for task in (*found.judged, *found.judged_before_alone) for name in _names_of(task)}
     for name in names:
         if name in measured:
             continue
-        reasons = [one.message for one in found.apart if one.task == name]
+        reasons = [one.message for one in found.caveats if one.task == name]
         if reasons:
             got = one_line(f"{name}: {'; '.join(reasons)}"[:400])
             remedy = "Leave it out of --protect, or name another metric: --grader TASK=METRIC."
@@ -176,7 +178,7 @@ def _write(
             grader = graders[task.name]
             swaps = find_swaps(task, side, name, grader) if isinstance(grader, FoundGrader) else None
             rows += measure_task(task, side, name, swaps)
-        for task in found.unmatched if side == 0 else ():
+        for task in found.judged_before_alone if side == 0 else ():
             rows += measure_task(task, 0, name, None)
         tables.append(rows)
     completions = [
@@ -185,7 +187,7 @@ def _write(
         for task in found.judged
         for row in list_completions(task, side)
     ]
-    left_out = sorted({one.task for one in found.apart if one.prevents_pass})
+    left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
     largest = max(len(list(items)) for task in found.judged for items in _cells_of(task))
     settings = {
         "checkpoint after": logs[1].source,
@@ -222,7 +224,7 @@ def _list_notes(
     logs: Sequence[EvaluationLog], found: Comparison, graders: Mapping[str, FoundGrader | str]
 ) -> Iterable[Observation]:
     """What a reader of the page has to know of the logs: what blocks first."""
-    for one in sorted(found.apart, key=lambda one: not one.prevents_pass):
+    for one in sorted(found.caveats, key=lambda one: not one.prevents_pass):
         severity = "warning" if one.prevents_pass else "info"
         remedy = "Evaluate both models in the same way." if one.prevents_pass else ""
         yield Observation(CHECK, one.task, severity, one.count, one.count, f"task {one.task}: {one.message}", remedy)

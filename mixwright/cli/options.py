@@ -53,7 +53,6 @@ GATE_HELP = (
     "Exit with 0 only when protected cells are shown to have lost less than 5 points on average, and less than 20 each "
     "where there are items enough, with 3 when something was damaged, and with 4 when the items cannot tell."
 )
-BESIDE_HELP = "Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page."
 MARGIN_HELP = (
     "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all, and 20 in each that "
     "has items enough."
@@ -69,7 +68,6 @@ REHEARSE_HELP = (
 )
 PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
-MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was found. With never, the exit code is always 0."
 BUDGET_HELP = (
     "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "

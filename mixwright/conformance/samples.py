@@ -67,8 +67,11 @@ def minable() -> Corpus:
     return Corpus.from_examples(rows)
 
 
-def scan(corpus: Corpus, folder: Path, column_names: Sequence[str], key_entries: Mapping[str, Any] | None = None) -> Scan:
-    """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
+def scan(corpus: Corpus, folder: Path, column_names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
+    """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers.
+
+    `made_from` goes into the shards' note of what they were made from, such as `rows` or `objective`.
+    """
     from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
 
     rng, count = np.random.default_rng(11), len(corpus)
@@ -78,7 +81,7 @@ def scan(corpus: Corpus, folder: Path, column_names: Sequence[str], key_entries:
     values_by_column |= {name: np.array(["plain"] * count, dtype=object) for name in column_names if name == "form"}
     example_columns = {name: [getattr(example, name) for example in corpus] for name in OWN_COLUMNS}
     write_shard(
-        shard_file(folder / "scan" / "base", 0), {"shards": 1, **(key_entries or {})}, example_columns, values_by_column
+        shard_file(folder / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, example_columns, values_by_column
     )
     return Scan(folder, "base")
 

@@ -28,7 +28,7 @@ EVAL_SHARE = 0.25
 MAX_DRAWS_WITHOUT_NEW = 500
 """Draws in a row without a new prompt after which a task counts as used up."""
 MAX_DRAWS_THAT_RAISE = 20
-"""Draws in a row that raise before a task is refused."""
+"""Draws that raise, in a row or not, after which a task is refused that has given no item yet."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ MAX_LEVEL = 2**53
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
-MAX_CONVERSIONS_SHOWN = 4
+MAX_CONVERSIONS_SHOWN = 8
 """Different conversions of columns in one note."""
 
 
@@ -404,7 +404,7 @@ def format_conversions(counts: Counter[str], source: str, rows: int) -> list[str
     common = counts.most_common()
     conversion_texts = [
         conversion if count == rows else f"{conversion} ({count:,} of {rows:,} rows)"
-        for conversion, count in common[: 2 * MAX_CONVERSIONS_SHOWN]
+        for conversion, count in common[:MAX_CONVERSIONS_SHOWN]
     ]
     more_count = len(common) - len(conversion_texts)
     return [f"{source}: {', '.join(conversion_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]

@@ -149,9 +149,9 @@ def power(
 
     null_change = expected_null_change(cells, trial_seeds, noise)
     items = sum(cell.items for cell in cells)
-    times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
+    items_needed = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
     seeds_needed = _least(sees, MIN_SEEDS, MAX_SEEDS)
-    sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, times)
+    sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, items_needed)
     return Power(against, *sizes, noise.seed_deviation, basis)
 
 

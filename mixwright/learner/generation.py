@@ -27,6 +27,7 @@ class GeneratingModel(Protocol):
     tokenizer: Any
     batch_size: int | None
     shares_prompts: bool
+    """Whether completions of a prompt can share its keys and values; False once the attention was found to differ."""
 
     @property
     def device(self) -> torch.device:
@@ -192,10 +193,10 @@ def _after_prefix(draws: Float[Tensor, "rows length"] | None, job: GenerationJob
     return draws.roll(-len(job.prefix), 1)
 
 
-def draw_uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
-    """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its place), not on the batch."""
+def draw_uniforms(seed: int, prompt_numbers: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
+    """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its number), not on the batch."""
     draws = []
-    for prompt_number in prompts:
+    for prompt_number in prompt_numbers:
         generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, prompt_number]))
         draws.append(generator.random((count, length)))
     return torch.from_numpy(np.concatenate(draws))

@@ -52,8 +52,8 @@ class LoggedTask:
     """What must be equal before and after (few-shot examples, temperature, version ...), in words; only what is known."""
     sampled: bool | None = None
     """Whether answers were drawn at random; None where nobody knows."""
-    unread_metrics: Mapping[str, str] = field(default_factory=dict)
-    """Metric that has no number per answer -> what stands there."""
+    unread_value_by_metric: Mapping[str, str] = field(default_factory=dict)
+    """Metric without a number per answer -> words on what stands there."""
     lower_is_better: frozenset[str] = frozenset()
     """Metrics of which less is better."""
     counted: int | None = None

@@ -76,10 +76,10 @@ def read_inspect(source: str) -> EvaluationLog:
             raise InputError("an evaluation that finished", got, remedy, file=one)
         file_by_task[task] = one
         models[str(spec.get("model", ""))[:200]] = None
-        unread_metrics: dict[str, str] = {}
-        found = [_read_sample(task, sample, location, unread_metrics) for sample, location in samples]
+        unread_value_by_metric: dict[str, str] = {}
+        found = [_read_sample(task, sample, location, unread_value_by_metric) for sample, location in samples]
         answers += found
-        tasks[task] = _make_task(header, spec, found, unread_metrics)
+        tasks[task] = _make_task(header, spec, found, unread_value_by_metric)
     return EvaluationLog(source, FORM, ", ".join(filter(None, models)), tasks, tuple(answers), tuple(map(str, files)))
 
 
@@ -99,7 +99,7 @@ def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[Any, RowLocation]]
     return log, ((sample, RowLocation(str(path), row=number)) for number, sample in enumerate(samples, 1))
 
 
-def _read_sample(task: str, value: Any, location: RowLocation, unread_metrics: dict[str, str]) -> LoggedAnswer:
+def _read_sample(task: str, value: Any, location: RowLocation, unread_value_by_metric: dict[str, str]) -> LoggedAnswer:
     sample = read_object(value, "a sample", location)
     attachments = read_mapping(sample.get("attachments"))
     scores: dict[str, float | None] = {}
@@ -112,7 +112,7 @@ def _read_sample(task: str, value: Any, location: RowLocation, unread_metrics: d
         for metric, grade in _split_score(str(name), record.get("value")):
             number = VALUE_BY_GRADE.get(grade, read_score(grade)) if isinstance(grade, str) else read_score(grade)
             if isinstance(number, str):
-                unread_metrics.setdefault(metric, number)
+                unread_value_by_metric.setdefault(metric, number)
             scores[metric] = None if isinstance(number, str) else number
             if isinstance(record.get("answer"), str):
                 readings[metric] = record["answer"]
@@ -175,7 +175,10 @@ def _read_target(value: Any) -> str | None:
 
 
 def _make_task(
-    header: Mapping[str, Any], spec: Mapping[str, Any], answers: Sequence[LoggedAnswer], unread_metrics: Mapping[str, str]
+    header: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    answers: Sequence[LoggedAnswer],
+    unread_value_by_metric: Mapping[str, str],
 ) -> LoggedTask:
     plan = read_mapping(header.get("plan"))
     config: dict[str, Any] = {}
@@ -192,7 +195,7 @@ def _make_task(
         settings["scorers"] = _show([[s.get("name"), s.get("options")] for s in spec["scorers"] if isinstance(s, dict)])
     temperature = config.get("temperature")
     sampled = None if not isinstance(temperature, int | float) else temperature > 0
-    return LoggedTask(_list_metrics(header, answers), settings, sampled, unread_metrics)
+    return LoggedTask(_list_metrics(header, answers), settings, sampled, unread_value_by_metric)
 
 
 def _show(value: Any) -> str:

@@ -58,8 +58,8 @@ class JudgedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Exclusion:
-    """What of a task is not compared, in words."""
+class Caveat:
+    """What a reader has to know of a task: what of it is not compared, or how the rest is."""
 
     task: str
     """Name of the task."""
@@ -77,10 +77,11 @@ class Comparison:
 
     judged: tuple[JudgedTask, ...]
     """What can be compared."""
-    apart: tuple[Exclusion, ...]
-    """What cannot, or only in part."""
-    unmatched: tuple[JudgedTask, ...]
-    """Tasks of BEFORE that have no partner at all, with its own scores alone, where it can be told what they are."""
+    caveats: tuple[Caveat, ...]
+    """What cannot, or only in part; and what has to be known of what can."""
+    judged_before_alone: tuple[JudgedTask, ...]
+    """Tasks of BEFORE that are not among `judged`, without a partner or not comparable with it, where its own scores alone
+    can be judged."""
     sampled: bool
     """Whether answers were sampled, or there are several to an item."""
 
@@ -96,31 +97,31 @@ def judge_logs(before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str
     Raises:
         InputError: a log contradicts itself.
     """
-    paired, judged, apart, unmatched = pair_logs(before, after), [], [], []
+    paired, judged, caveats, judged_before_alone = pair_logs(before, after), [], [], []
     for side, log in (("BEFORE", before), ("AFTER", after)):
-        apart += [
-            Exclusion(name, count, f"{side} {message}", prevents_pass=True) for name, count, message in find_lacking(log)
+        caveats += [
+            Caveat(name, count, f"{side} {message}", prevents_pass=True) for name, count, message in find_lacking(log)
         ]
     for name, task in paired.items():
         found, seen = _judge_task(task, (before.tasks[name], after.tasks[name]), metrics.get(name))
-        apart += seen
+        caveats += seen
         if found is not None:
             binned, notes = _bin_levels(found)
             judged.append(binned)
-            apart += [Exclusion(name, len(found.items), note, prevents_pass=False) for note in notes]
+            caveats += [Caveat(name, len(found.items), note, prevents_pass=False) for note in notes]
     judged_names = {task.name for task in judged}
     for name in sorted(before.tasks.keys() - judged_names):
         answers = [answer for answer in before.answers if answer.task == name]
         if name not in paired:
             count = len({answer.item for answer in answers})
-            apart.append(Exclusion(name, count, "only BEFORE has this task", prevents_pass=True))
+            caveats.append(Caveat(name, count, "only BEFORE has this task", prevents_pass=True))
         alone = judge_one(name, before.tasks[name], answers, metrics.get(name))
         if isinstance(alone, JudgedTask):
-            unmatched.append(alone)
+            judged_before_alone.append(alone)
     for name in sorted(after.tasks.keys() - paired.keys()):
         count = len({answer.item for answer in after.answers if answer.task == name})
-        apart.append(Exclusion(name, count, "only AFTER has this task", prevents_pass=False))
-    return Comparison(tuple(judged), tuple(apart), tuple(unmatched), is_sampled((before, after), judged))
+        caveats.append(Caveat(name, count, "only AFTER has this task", prevents_pass=False))
+    return Comparison(tuple(judged), tuple(caveats), tuple(judged_before_alone), is_sampled((before, after), judged))
 
 
 def find_lacking(log: EvaluationLog) -> list[tuple[str, int, str]]:
@@ -169,37 +170,35 @@ def is_sampled(logs: Sequence[EvaluationLog], judged: Sequence[JudgedTask]) -> b
 
 def _judge_task(
     task: PairedTask, logged: tuple[LoggedTask, LoggedTask], wanted: str | None
-) -> tuple[JudgedTask | None, list[Exclusion]]:
-    """The task as far as it can be judged, and what is set apart."""
+) -> tuple[JudgedTask | None, list[Caveat]]:
+    """The task as far as it can be judged, and what has to be known of it."""
     count = len(task.pairs) + len(task.before_alone)
     if task.differences:
-        return None, [
-            Exclusion(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", prevents_pass=True)
-        ]
-    apart = _list_unpaired(task)
+        return None, [Caveat(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", prevents_pass=True)]
+    caveats = _list_unpaired(task)
     if not task.pairs:
-        return None, apart
+        return None, caveats
     sides = [
         [answer for pair in task.pairs for answer in pair.before.answers],
         [answer for pair in task.pairs for answer in pair.after.answers],
     ]
     choice = choose_metric(logged, sides, wanted)
     if choice.metric is None:
-        return None, [*apart, Exclusion(task.name, count, f"cannot be judged: {choice.why_none}", prevents_pass=True)]
+        return None, [*caveats, Caveat(task.name, count, f"cannot be judged: {choice.why_none}", prevents_pass=True)]
     items = [_make_item(task.name, pair.id, [pair.before, pair.after], choice.metric) for pair in task.pairs]
     scored = tuple(item for item in items if all(item.answers))
-    apart += _list_unscored(task, items, choice.metric)
+    caveats += _list_unscored(task, items, choice.metric)
     if task.by_id:
         message = f"items that were paired by id alone, since a log has no prompts: {task.by_id:,}"
-        apart.append(Exclusion(task.name, task.by_id, message, prevents_pass=False))
+        caveats.append(Caveat(task.name, task.by_id, message, prevents_pass=False))
     if unknown := find_unknown_settings(*logged):
         message = f"only one of the logs says of it: {join_some(unknown)}; these were not compared"
-        apart.append(Exclusion(task.name, len(scored), message, prevents_pass=False))
+        caveats.append(Caveat(task.name, len(scored), message, prevents_pass=False))
     lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
     if not scored or lost > MAX_LOST_SHARE * count:
         message = f"items of BEFORE that could not be compared: {lost:,} of {count:,}, which may hide a loss"
-        apart.append(Exclusion(task.name, lost, message, prevents_pass=True))
-    return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), apart
+        caveats.append(Caveat(task.name, lost, message, prevents_pass=True))
+    return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), caveats
 
 
 def _make_item(task: str, name: str, items: Sequence[Item], metric: str) -> JudgedItem:
@@ -213,9 +212,9 @@ def _texts(items: Sequence[Item]) -> tuple[list[str | None], list[str | None]]:
     return [item.prompt for item in items], [item.gold for item in items]
 
 
-def _list_unpaired(task: PairedTask) -> list[Exclusion]:
+def _list_unpaired(task: PairedTask) -> list[Caveat]:
     """Items without a partner, by reason; where none has a partner, nothing says what became of the task."""
-    apart = []
+    caveats = []
     for side, alone in (("BEFORE", task.before_alone), ("AFTER", task.after_alone)):
         for reason, count in sorted(Counter(alone.values()).items()):
             names = join_some([name for name, why in alone.items() if why == reason][:3])
@@ -226,16 +225,16 @@ def _list_unpaired(task: PairedTask) -> list[Exclusion]:
                 message = f"items with {reason} in AFTER: {count:,} ({names})"
             else:
                 continue  # the same items, told once
-            apart.append(Exclusion(task.name, count, message, prevents_pass=not task.pairs and side == "BEFORE"))
-    return apart
+            caveats.append(Caveat(task.name, count, message, prevents_pass=not task.pairs and side == "BEFORE"))
+    return caveats
 
 
-def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[Exclusion]:
+def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[Caveat]:
     """Items that one side did not score, such as those whose run ended in an error."""
-    apart = []
+    caveats = []
     for side, when in enumerate(("before", "after")):
         names = [item.id for item in items if not item.answers[side]]
         if names:
             message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
-            apart.append(Exclusion(task.name, len(names), message, prevents_pass=False))
-    return apart
+            caveats.append(Caveat(task.name, len(names), message, prevents_pass=False))
+    return caveats

@@ -42,7 +42,8 @@ SHOTS = re.compile(r"(?P<task>.+)\|(?P<shots>\d+)")
 class _Seen:
     """What the rows of one task show."""
 
-    unread_metrics: dict[str, str] = field(default_factory=dict)
+    unread_value_by_metric: dict[str, str] = field(default_factory=dict)
+    """Metric without a number per answer -> words on what stands there."""
     metrics: dict[str, None] = field(default_factory=dict)
     sampled: bool | None = None
     completion_limits: set[str] = field(default_factory=set)
@@ -81,7 +82,9 @@ def read_lighteval(source: str) -> EvaluationLog:
             settings["few-shot examples"] = shots["shots"]
         listed, lower_is_better = _find_directions(_part(_part(results, "config_tasks"), full_name))
         metrics = sorted(seen.metrics, key=lambda name: listed.index(name) if name in listed else len(listed))
-        tasks[task] = LoggedTask(tuple(metrics), settings, _is_sampled(general, seen), seen.unread_metrics, lower_is_better)
+        tasks[task] = LoggedTask(
+            tuple(metrics), settings, _is_sampled(general, seen), seen.unread_value_by_metric, lower_is_better
+        )
     return EvaluationLog(source, FORM, ", ".join(models), tasks, tuple(answers), tuple(str(one) for one in used.values()))
 
 
@@ -149,7 +152,7 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         score = read_score(value)
         seen.metrics[str(name)] = None
         if isinstance(score, str):
-            seen.unread_metrics.setdefault(str(name), score)
+            seen.unread_value_by_metric.setdefault(str(name), score)
         scores[str(name)] = None if isinstance(score, str) else score
     return (_read_new if is_new else _read_old)(task, row, scores, location, seen)
 

@@ -46,7 +46,8 @@ class _Seen:
 
     metrics: dict[str, None] = field(default_factory=dict)
     settings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    unread_metrics: dict[str, str] = field(default_factory=dict)
+    unread_value_by_metric: dict[str, str] = field(default_factory=dict)
+    """Metric without a number per answer -> words on what stands there."""
     sampled: set[bool | None] = field(default_factory=set)
 
 
@@ -147,7 +148,7 @@ def _add_row(
         metric, value = f"{name},{filter_name}", read_score(row[name])
         seen.metrics[metric] = None
         if isinstance(value, str):
-            seen.unread_metrics.setdefault(metric, value)
+            seen.unread_value_by_metric.setdefault(metric, value)
         scores[metric] = None if isinstance(value, str) else value
     requests = _read_requests(row.get("arguments"), location)
     _note_settings(requests, seen)
@@ -271,7 +272,7 @@ def _make_task(task: str, seen: _Seen, results: Mapping[str, Any]) -> LoggedTask
     counts = _part(_part(results, "n-samples"), task)
     counted = counts.get("effective") if isinstance(counts.get("effective"), int) else None
     return LoggedTask(
-        _in_order(seen.metrics, results, task), settings, sampled, seen.unread_metrics, frozenset(lower), counted
+        _in_order(seen.metrics, results, task), settings, sampled, seen.unread_value_by_metric, frozenset(lower), counted
     )
 
 

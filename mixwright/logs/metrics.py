@@ -58,8 +58,8 @@ def choose_metric(
 def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequence[LoggedAnswer]]) -> str | None:
     """Why a metric does not say right or wrong of every answer; None where it does."""
     for one in logged:
-        if name in one.unread_metrics:
-            return f"has {one.unread_metrics[name]} per answer, which is no success"
+        if name in one.unread_value_by_metric:
+            return f"has {one.unread_value_by_metric[name]} per answer, which is no success"
         if name in one.lower_is_better:
             return "is better where it is lower, which is no success"
     some = False

@@ -1,4 +1,8 @@
-"""Table of a cell's answers graded on its other prompts, which S, D and the permutation test come from."""
+"""Table of a cell's answers graded on its other prompts, which S, D and the permutation test come from.
+
+S, the swapped success, is the mean grade of the answers to one prompt on another prompt of the cell; D = success - S is what
+of success depends on the prompt (`estimates/dependence.py`).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ class Swaps:
     p_by_name: Mapping[str, float]
     """Of the permutation test, by measurement."""
     pseudo_values: Mapping[str, Mapping[str, float]]
-    """Measurement -> id of an item -> pseudo-value of S."""
+    """Measurement -> id of an item -> jackknife pseudo-value of S: their mean over items is S."""
 
 
 def swap_cells(passes: Passes, cells: Mapping[Group, Sequence[Example]], rng: np.random.Generator) -> dict[Group, Swaps]:

@@ -242,7 +242,7 @@ def note_cpu_seconds(path: Path, digest: str) -> Iterator[float]:
         note()
 
 
-def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:
+def missing_columns(miner: Miner, folder: RunFolder, name_of_base: str) -> list[str]:
     """Columns that the miner reads and the scan does not have; where there is no whole scan, what to begin one with.
 
     Raises:
@@ -251,7 +251,7 @@ def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:
     from mixwright.corpus import Corpus
 
     try:
-        scan = Scan(folder, base)
+        scan = Scan(folder, name_of_base)
     except InputError:  # none, or one that was interrupted and goes on
         return list(miner.COLUMNS) or ["lengths"]
     missing_names = [name for name in miner.COLUMNS if name not in scan.names]

@@ -43,7 +43,7 @@ def rewrite_in_forms(fact_rows: Sequence[Example], facts_by_row: Sequence[Sequen
     Args:
         fact_rows: rows with facts.
         facts_by_row: facts of each row.
-        forms: as in `rewriting.filled`.
+        forms: as `rewriting.fill_form` takes them.
     """
     present_texts = {(plain(row.prompt), plain(row.target)) for row in fact_rows}
     ways: Ways = {}

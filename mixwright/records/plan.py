@@ -160,7 +160,8 @@ class EngineOptions:
     """Share of informative groups (admitted, rewards differ) below which the step is scaled, 0..1; 0 turns the rule off. It
     needs a gate."""
     on_alarm: Literal["tighten", "log"] = "tighten"
-    """What an alarm does: tighten as described, or only write it down."""
+    """What an alarm does. tighten: the KL coefficient doubles where there is one, else the learning rate halves, at most
+    four times; each later inspection without an alarm undoes one. log: it is only written down."""
     patience: int = 3
     """Alarmed inspections in a row before `then`."""
     then: Literal["nothing", "stop", "restore"] = "nothing"

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 ChangeWord = Literal["improves", "worsens", "commonest", "less dependent", "sharper", "no change", "cannot tell"]
+"""What a change may be called (`estimates/judgement.py`):
+
+- improves: success rose, and D, what of it depends on the prompt, rose too.
+- worsens: success fell.
+- commonest: success and S, what the same answers earn on other prompts, rose: the commonest answer is given more often.
+- less dependent: D fell, success is not shown to.
+- sharper: sampled success and its D rose, success under the declared decoding did not.
+- no change: the whole interval lies within the margin.
+- cannot tell: none of these is shown.
+"""
 LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
 ClaimKind = Literal["learnt", "damaged", "commonest", "less dependent", "sharper", "unchanged", "cannot tell"]
+"""What the verdict calls a change: the words of `ChangeWord`, with learnt for improves, damaged for worsens, and unchanged
+for no change; learnt also needs success above the chance level."""
 SelectionAdvice = Literal["train on it", "fewer rows do", "keep all rows", "not recommended", "too few seeds", "cannot tell"]
 Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
 
@@ -18,7 +30,7 @@ class RunManifest:
     """What has to be known to read or repeat a run."""
 
     seeds: Mapping[str, int]
-    """By purpose."""
+    """By purpose; `trial_seed_count` is how many seeds each arm of a trial has."""
     versions: Mapping[str, str]
     """python, mixwright, and the packages that matter."""
     inputs: Mapping[str, str]
@@ -184,8 +196,9 @@ class TrialResult:
     """One per lever."""
     rollouts: Mapping[str, int]
     """Charged per arm, measuring and canaries included."""
-    target: Mapping[str, float]
-    """Targets fixed before the run, by name."""
+    success_targets: Mapping[str, float]
+    """Fixed before the run, shares: `gain`, and per starting model `success.BASE`, the success to reach, which is the
+    model's own and the gain."""
     decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
     """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
     preference accuracy."""

@@ -16,7 +16,7 @@ from statistics import fmean
 import numpy as np
 
 from mixwright.records import SEVERITIES, Observation, Severity
-from mixwright.rewards.behaviours import BEHAVIOURS, FORMS, OWN_COMPLETIONS, TAKEN_BACK, Behaviour, Item
+from mixwright.rewards.behaviours import BEHAVIOURS, FORMS, OWN_COMPLETION_EDITS, TAKEN_BACK, Behaviour, Item
 from mixwright.rewards.process import Asked, RewardProcess, Score
 
 PAID_FROM = 0.5
@@ -75,7 +75,7 @@ class RewardAudit:
     """The worst first."""
     kinds: tuple[str, ...]
     """Per function: TRL, verl, verifiers, or a grader."""
-    form: str
+    best_paid_form: str
     """Form of right answers that is paid most above wrong ones in the same form; of several, the one that earns most."""
     seconds_per_completion: float
     completions: int
@@ -170,7 +170,7 @@ class _Auditor:
         if not count:
             return
         edited = {
-            name: [None if text is None else edit(text) for text in own] for name, (_, edit) in OWN_COMPLETIONS.items()
+            name: [None if text is None else edit(text) for text in own] for name, (_, edit) in OWN_COMPLETION_EDITS.items()
         }
         form = FORMS[best_form]
         edited[TAKEN_BACK] = [
@@ -183,7 +183,7 @@ class _Auditor:
             "info", "own completions", int(paid.sum()), count, "completions of the model are paid as right answers", ""
         )
         for name in edited:
-            kind = OWN_COMPLETIONS[name][0] if name in OWN_COMPLETIONS else "wrong"
+            kind = OWN_COMPLETION_EDITS[name][0] if name in OWN_COMPLETION_EDITS else "wrong"
             change = pays[name] - pays[OWN]
             more, less = change > SAME_WITHIN, change < -SAME_WITHIN
             remedy = "Let length, form and repetition pay nothing by themselves."
@@ -248,17 +248,17 @@ class _Auditor:
         paid = {name: float(np.nanmean(one.totals)) for name, one in wrong.items() if not np.isnan(one.totals).all()}
         if not floors or not paid:
             return
-        floor, best_form = float(min(floors)), max(paid, key=lambda name: paid[name])
-        part = (paid[best_form] - floor) / (high - floor) if high > floor else 0.0
+        floor, best_wrong_form = float(min(floors)), max(paid, key=lambda name: paid[name])
+        part = (paid[best_wrong_form] - floor) / (high - floor) if high > floor else 0.0
         if part > SAME_WITHIN:
             count = len(self.items)
             message = (
-                f"a wrong answer in the form {best_form} earns {part:.0%} of what a right one earns above an empty "
+                f"a wrong answer in the form {best_wrong_form} earns {part:.0%} of what a right one earns above an empty "
                 "completion"
             )
             remedy = "Pay the form only together with a right answer, or keep its part small."
             severity: Severity = "error" if part >= PAID_FROM - CANNOT_TELL_WITHIN else "warning"
-            self.tell(severity, "overpaid", count, count, message + self._by(wrong[best_form]), remedy)
+            self.tell(severity, "overpaid", count, count, message + self._by(wrong[best_wrong_form]), remedy)
 
     def _tell_pays(self, tried: Mapping[str, Scores], low: float, high: float) -> None:
         """Overpaid, ignored and punished behaviours, and those that cannot be told from a right answer."""
@@ -385,18 +385,23 @@ class _Auditor:
         `changed` right answers had another reward in the second of the two large calls, whatever the cause.
         """
         rows = list(zip(self.items, self.columns, strict=True))
-        own = [Asked(item.example, columns, FORMS[form](item.gold)) for item, columns in rows]
-        foreign = [Asked(item.example, columns, FORMS[form](item.neighbour)) for item, columns in rows]
-        asked = [*own, *foreign]
+        with_own_rows = [Asked(item.example, columns, FORMS[form](item.gold)) for item, columns in rows]
+        with_other_rows = [Asked(item.example, columns, FORMS[form](item.neighbour)) for item, columns in rows]
+        asked = [*with_own_rows, *with_other_rows]
         first, again = self.process.score(asked), self.process.score(asked)
         turned = [part[::-1] for part in self.process.score(asked[::-1])]
         few_indices = (
-            [*range(ALONE_ITEMS), *range(len(own), len(own) + ALONE_ITEMS)] if len(own) >= ALONE_ITEMS else range(len(asked))
+            [*range(ALONE_ITEMS), *range(len(with_own_rows), len(with_own_rows) + ALONE_ITEMS)]
+            if len(with_own_rows) >= ALONE_ITEMS
+            else range(len(asked))
         )
         single = [self.process.score([asked[n]]) for n in few_indices]
         alone = [[one[part][0] for one in single] for part in range(len(first))]
         with RewardProcess(self.process.names) as fresh:
-            anew = [[*part[len(own) :], *part[: len(own)]] for part in fresh.score([*foreign, *own])]
+            anew = [
+                [*part[len(with_own_rows) :], *part[: len(with_own_rows)]]
+                for part in fresh.score([*with_other_rows, *with_own_rows])
+            ]
         few_in_batch = [[part[n] for n in few_indices] for part in first]
         total = len(asked)
         if count := _count_differences(first, again):

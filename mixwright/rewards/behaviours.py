@@ -47,7 +47,7 @@ REASONING_WORDS = (
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-OWN_COMPLETIONS: Mapping[str, tuple[Kind, Callable[[str], str]]] = {
+OWN_COMPLETION_EDITS: Mapping[str, tuple[Kind, Callable[[str], str]]] = {
     "repeated three times": ("same", lambda text: "\n".join([text] * 3)),
     "after long filler": ("same", lambda text: FILLER * PADDING_TIMES + text),
     "with filler after it": ("same", lambda text: f"{text}\n{FILLER}"),

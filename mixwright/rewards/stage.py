@@ -28,7 +28,7 @@ def run_reward_audit(
     *,
     weights: Sequence[float] = (),
     items: int = DEFAULT_ITEMS,
-    completion: str | None = None,
+    completion_column: str | None = None,
 ) -> RewardAudit:
     """Try reward functions on right and wrong answers to rows of a corpus.
 
@@ -37,7 +37,7 @@ def run_reward_audit(
         config: `train`, `columns` and `task` are read.
         weights: one per function; none takes 1 for each.
         items: rows to try, evenly spread over the file.
-        completion: column with what the model wrote, a text or messages.
+        completion_column: with what the model wrote, a text or messages.
 
     Raises:
         InputError: the rows or the functions cannot be used.
@@ -45,8 +45,8 @@ def run_reward_audit(
     if weights and len(weights) != len(names):
         raise InputError(f"{len(names)} weights, one per function", str(len(weights)), "Repeat --weight, in the same order.")
     examples, columns = _read(config, items)
-    own = [] if completion is None else [_own_completion(row, completion, config.train) for row in columns]
-    columns = [{name: value for name, value in row.items() if name != completion} for row in columns]
+    own = [] if completion_column is None else [_own_completion(row, completion_column, config.train) for row in columns]
+    columns = [{name: value for name, value in row.items() if name != completion_column} for row in columns]
     return audit_rewards(names, weights or [1.0] * len(names), make_items(examples, own), columns)
 
 

@@ -57,8 +57,8 @@ def open_run_folder(
         if not run.holds_rows:
             run.corpus.save(folder.corpus)
         if not is_up_to_date:
-            seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
-            settings = settings_for_reader(config.train, config.planner, resolved)
+            seeds = {"run": config.seed, "trial_seed_count": config.trial.seeds}
+            settings = settings_for_reader(config.train, config.planner, resolved) | {"bases": config.model.bases}
             model = config.model.path
             write_manifest(folder, run.corpus, config.corpus, model, relative_to=relative_to, settings=settings, seeds=seeds)
         write_settings(config, folder)

@@ -27,7 +27,7 @@ from mixwright.learner.learner import Learner
 from mixwright.scan.rows import ScanRow
 
 
-class Factors(NamedTuple):
+class Directions(NamedTuple):
     """Directions that the two sides of one weight matrix's gradient are projected on; None keeps a side as it is."""
 
     outputs: Float[Tensor, "outputs side"] | None = None
@@ -47,8 +47,8 @@ class Matrix:
 
 
 @dataclass
-class _BatchFactors:
-    """What one batch has shown so far."""
+class _BatchSums:
+    """What one batch has shown so far, added up, and where its rows lie."""
 
     sums: list[Tensor]
     """Per matrix (rows, outputs, inputs): sums of the products of factors."""
@@ -91,26 +91,26 @@ class GradientSketch:
 
     Args:
         model: a causal language model; where some weights are frozen (PEFT), only the others are sketched.
-        factors: by the name of the matrix; one without is kept as it is.
+        directions: by the name of the matrix; one without is kept as it is.
         kept_indices: which numbers of all matrices together make the sketch, int64; None keeps all.
 
     Raises:
-        InputError: no weight matrix, or factors of another model.
+        InputError: no weight matrix, or directions of another model.
     """
 
     def __init__(
         self,
         model: Any,
         *,
-        factors: Mapping[str, Factors] | None = None,
+        directions: Mapping[str, Directions] | None = None,
         kept_indices: Int[Tensor, " dims"] | None = None,
     ) -> None:
         self.model, self.matrices, self.kept_indices = model, find_matrices(model), kept_indices
         device = next(model.parameters()).device
-        self._factors = []
+        self._directions = []
         for matrix in self.matrices:
-            pair = _checked_factors(matrix, (factors or {}).get(matrix.name, Factors()))
-            self._factors.append(tuple(None if factor is None else factor.to(device) for factor in pair))
+            pair = _checked_directions(matrix, (directions or {}).get(matrix.name, Directions()))
+            self._directions.append(tuple(None if side is None else side.to(device) for side in pair))
 
     def sketch_rows(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
         """Sketches of the rows' gradients of the mean loss over their targets; every row needs a target.
@@ -148,7 +148,7 @@ class GradientSketch:
         positions_in_row = (
             torch.arange(len(row_of_position), device=row_of_position.device) - first_positions[row_of_position]
         )
-        batch = _BatchFactors(
+        batch = _BatchSums(
             [torch.zeros(rows, 0, 0, device=row_of_position.device) for _ in self.matrices],
             row_of_position,
             positions_in_row,
@@ -158,7 +158,7 @@ class GradientSketch:
             for parameter, _ in trained_before:
                 parameter.requires_grad_(False)
             for matrix_index, matrix in enumerate(self.matrices):
-                is_empty = [factor is not None and factor.shape[1] == 0 for factor in self._factors[matrix_index]]
+                is_empty = [side is not None and side.shape[1] == 0 for side in self._directions[matrix_index]]
                 for module in matrix.modules if not any(is_empty) else ():
                     hook = self._hook(batch, matrix_index, matrix, is_output_layer=module is head)
                     batch.handles.append(module.register_forward_hook(hook))
@@ -169,18 +169,18 @@ class GradientSketch:
             for parameter, trains in trained_before:
                 parameter.requires_grad_(trains)
 
-    def _hook(
-        self, batch: _BatchFactors, matrix_index: int, matrix: Matrix, *, is_output_layer: bool
-    ) -> Callable[..., Tensor]:
-        outputs, inputs = self._factors[matrix_index]
+    def _hook(self, batch: _BatchSums, matrix_index: int, matrix: Matrix, *, is_output_layer: bool) -> Callable[..., Tensor]:
+        output_directions, input_directions = self._directions[matrix_index]
 
         def forward(module: nn.Module, inputs_given: tuple[Tensor, ...], output: Tensor) -> Tensor:
             is_embedding = isinstance(module, nn.Embedding)
             with torch.no_grad():
                 if is_embedding:  # the weight of a tied output layer the other way round: tokens are its outputs
-                    input_values = _embed(inputs_given[0], matrix.outputs, outputs)
+                    input_values = _embed(inputs_given[0], matrix.outputs, output_directions)
                 else:
-                    input_values = _project(_with_constant(inputs_given[0].detach().float(), matrix.inputs), inputs)
+                    input_values = _project(
+                        _with_constant(inputs_given[0].detach().float(), matrix.inputs), input_directions
+                    )
             if not output.requires_grad:
                 output = output.detach().requires_grad_(True)
 
@@ -188,9 +188,12 @@ class GradientSketch:
                 with torch.no_grad():
                     output_gradient = gradient.detach().float()
                     if is_embedding:
-                        pair = (input_values, _project(_with_constant(output_gradient, matrix.inputs, 0.0), inputs))
+                        pair = (
+                            input_values,
+                            _project(_with_constant(output_gradient, matrix.inputs, 0.0), input_directions),
+                        )
                     else:
-                        pair = (_project(output_gradient, outputs), input_values)
+                        pair = (_project(output_gradient, output_directions), input_values)
                     if is_output_layer:
                         pair = tuple(_split_rows(batch, side) for side in pair)
                     product = torch.bmm(pair[0].transpose(1, 2), pair[1])
@@ -204,14 +207,14 @@ class GradientSketch:
         return forward
 
 
-def _embed(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
-    """Token ids on the directions of `factor`, each as the vector that is 1 at its own place."""
-    return nn.functional.one_hot(ids, size).float() if factor is None else factor[ids]
+def _embed(ids: Int[Tensor, "batch time"], size: int, directions: Tensor | None) -> Float[Tensor, "batch time side"]:
+    """Token ids on these directions, each as the vector that is 1 at its own place."""
+    return nn.functional.one_hot(ids, size).float() if directions is None else directions[ids]
 
 
-def _project(values: Tensor, factor: Tensor | None) -> Tensor:
-    """Values on the directions of `factor`, as they are where it is None."""
-    return values if factor is None else values @ factor
+def _project(values: Tensor, directions: Tensor | None) -> Tensor:
+    """Values on these directions, as they are where it is None."""
+    return values if directions is None else values @ directions
 
 
 def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
@@ -221,20 +224,20 @@ def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
     return torch.cat([values, values.new_full((*values.shape[:-1], 1), constant)], -1)
 
 
-def _split_rows(batch: _BatchFactors, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
+def _split_rows(batch: _BatchSums, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
     """Places of a flat batch, row by row again."""
     by_row = flat.new_zeros(int(batch.row_of_position[-1]) + 1, int(batch.positions_in_row.max()) + 1, flat.shape[-1])
     by_row[batch.row_of_position, batch.positions_in_row] = flat[0]
     return by_row
 
 
-def _checked_factors(matrix: Matrix, factors: Factors) -> Factors:
-    """The factors, as they are. Raises InputError where they are those of another matrix."""
+def _checked_directions(matrix: Matrix, directions: Directions) -> Directions:
+    """The directions, as they are. Raises InputError where they are those of another matrix."""
     sizes = (matrix.outputs, matrix.inputs)
-    if any(factor is not None and len(factor) != size for factor, size in zip(factors, sizes, strict=True)):
-        actual = f"one with {' and '.join('all' if factor is None else str(len(factor)) for factor in factors)}"
+    if any(side is not None and len(side) != size for side, size in zip(directions, sizes, strict=True)):
+        actual = f"one with {' and '.join('all' if side is None else str(len(side)) for side in directions)}"
         raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", actual, "Scan this model anew.")
-    return factors
+    return directions
 
 
 def as_numpy(values: Tensor) -> np.ndarray:

@@ -26,7 +26,7 @@ from mixwright.errors import InputError
 from mixwright.learner.batches import token_batches
 from mixwright.learner.learner import Learner
 from mixwright.run.folder import replacing
-from mixwright.scan.gradient_sketch import Factors, GradientSketch, find_matrices
+from mixwright.scan.gradient_sketch import Directions, GradientSketch, find_matrices
 from mixwright.scan.rows import ScanRow
 
 CALIBRATION_ROWS = 256
@@ -43,8 +43,8 @@ BATCH_TOKENS = 2048
 class SketchSettings:
     """Size of gradient sketches."""
 
-    side: int = 64
-    """Directions per side of a weight matrix, at most."""
+    directions_per_side: int = 64
+    """Of a weight matrix, at most."""
     dims: int = 8192
     """Numbers per row, at most."""
 
@@ -53,14 +53,14 @@ class SketchSettings:
 class Calibration:
     """What sketches are made with; sketches of one calibration can be compared."""
 
-    factors: Mapping[str, Factors]
+    directions: Mapping[str, Directions]
     """By the name of the matrix."""
     kept_indices: Tensor
     """Which numbers make a sketch, int64."""
 
     def sketch(self, learner: Learner) -> GradientSketch:
         """Hooks on a model."""
-        return GradientSketch(learner.model, factors=self.factors, kept_indices=self.kept_indices)
+        return GradientSketch(learner.model, directions=self.directions, kept_indices=self.kept_indices)
 
 
 def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
@@ -85,55 +85,57 @@ def calibrate(learner: Learner, rows: Sequence[ScanRow], settings: SketchSetting
     weight_matrices = find_matrices(learner.model)
     width = max(
         sum(matrix.outputs for matrix in weight_matrices) * INPUT_PROBES,
-        sum(matrix.inputs for matrix in weight_matrices) * settings.side,
+        sum(matrix.inputs for matrix in weight_matrices) * settings.directions_per_side,
     )
-    rows, side = rows[: max(8, MAX_NUMBERS_HELD // width)], settings.side
-    probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
-    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes))
-    output_directions = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]
-    output_factors = {
-        matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, output_directions, strict=True)
+    rows, directions_per_side = rows[: max(8, MAX_NUMBERS_HELD // width)], settings.directions_per_side
+    probes = {matrix.name: Directions(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
+    products = _compute_products(learner, rows, GradientSketch(learner.model, directions=probes))
+    output_directions = [_find_directions(product.transpose(0, 1).flatten(1), directions_per_side) for product in products]
+    outputs_alone = {
+        matrix.name: Directions(found) for matrix, found in zip(weight_matrices, output_directions, strict=True)
     }
-    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=output_factors))
-    input_directions = [_find_directions(product.permute(2, 0, 1).flatten(1), side) for product in products]
-    energy = [
-        (product @ directions).square().mean(0) for product, directions in zip(products, input_directions, strict=True)
-    ]
-    factor_pairs = [Factors(*pair) for pair in zip(output_directions, input_directions, strict=True)]
-    factors, kept_indices = _trim(factor_pairs, energy, settings.dims)
-    factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}
-    return Calibration(factors_by_name, kept_indices)
+    products = _compute_products(learner, rows, GradientSketch(learner.model, directions=outputs_alone))
+    input_directions = [_find_directions(product.permute(2, 0, 1).flatten(1), directions_per_side) for product in products]
+    energy = [(product @ found).square().mean(0) for product, found in zip(products, input_directions, strict=True)]
+    pairs = [Directions(*pair) for pair in zip(output_directions, input_directions, strict=True)]
+    directions, kept_indices = _trim(pairs, energy, settings.dims)
+    return Calibration({matrix.name: pair for matrix, pair in zip(weight_matrices, directions, strict=True)}, kept_indices)
 
 
 def _trim(
-    pairs: Sequence[Factors], energy: Sequence[Float[Tensor, "outputs inputs"]], dims: int
-) -> tuple[list[Factors], Tensor]:
-    """The factors without directions of which no product is among the `dims` largest, and the places of those that are."""
+    pairs: Sequence[Directions], energy: Sequence[Float[Tensor, "outputs inputs"]], dims: int
+) -> tuple[list[Directions], Tensor]:
+    """The directions without those of which no product is among the `dims` largest, and the places of those that are."""
     all_energy = torch.cat([matrix_energy.flatten() for matrix_energy in energy])
     chosen = torch.zeros(len(all_energy), dtype=torch.bool)
     chosen[all_energy.argsort(descending=True, stable=True)[:dims]] = True
-    factors, kept_indices, first_number, kept_count = [], [], 0, 0
+    directions, kept_indices, first_number, kept_count = [], [], 0, 0
     for pair, matrix_energy in zip(pairs, energy, strict=True):
         chosen_mask = chosen[first_number : first_number + matrix_energy.numel()].view_as(matrix_energy)
         first_number += matrix_energy.numel()
         used = (chosen_mask.any(1), chosen_mask.any(0))
         sides = [torch.eye(len(used_mask)) if side is None else side for side, used_mask in zip(pair, used, strict=True)]
-        factors.append(Factors(*(side[:, used_mask].contiguous() for side, used_mask in zip(sides, used, strict=True))))
+        directions.append(
+            Directions(*(side[:, used_mask].contiguous() for side, used_mask in zip(sides, used, strict=True)))
+        )
         kept_mask = chosen_mask[used[0]][:, used[1]].flatten()
         kept_indices.append(kept_mask.nonzero()[:, 0] + kept_count)
         kept_count += len(kept_mask)
-    return factors, torch.cat(kept_indices)
+    return directions, torch.cat(kept_indices)
 
 
 def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
     """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
-    tensors = {"kept": calibration.kept_indices, **_flatten_factors(calibration.factors)}
+    tensors = {"kept": calibration.kept_indices, **_flatten_directions(calibration.directions)}
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
 
 
 def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | None:
-    """What `save_calibration` wrote for the same key; None when it is not there, broken, or another's."""
+    """What `save_calibration` wrote for the same key; None when it is not there, broken, or another's.
+
+    So is what an earlier version wrote, which called its tensors otherwise: it is made anew.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             if (file.metadata() or {}).get("key") != json.dumps(key, sort_keys=True):
@@ -141,23 +143,24 @@ def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | Non
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except (OSError, SafetensorError):
         return None
-    return Calibration(_unflatten_factors(tensors), tensors["kept"])
+    directions = _unflatten_directions(tensors)
+    return Calibration(directions, tensors["kept"]) if directions else None
 
 
-def _flatten_factors(factors: Mapping[str, Factors]) -> dict[str, Tensor]:
-    """Named factors as they are kept; `_unflatten_factors` makes pairs of them again."""
-    sides = ((name, side, factor) for name, pair in factors.items() for side, factor in pair._asdict().items())
-    return {f"factors/{name}/{side}": factor.contiguous() for name, side, factor in sides if factor is not None}
+def _flatten_directions(directions: Mapping[str, Directions]) -> dict[str, Tensor]:
+    """Named directions as they are kept; `_unflatten_directions` makes pairs of them again."""
+    sides = ((name, side, tensor) for name, pair in directions.items() for side, tensor in pair._asdict().items())
+    return {f"directions/{name}/{side}": tensor.contiguous() for name, side, tensor in sides if tensor is not None}
 
 
-def _unflatten_factors(tensors: Mapping[str, Tensor]) -> dict[str, Factors]:
-    """Factors by the name of the matrix."""
+def _unflatten_directions(tensors: Mapping[str, Tensor]) -> dict[str, Directions]:
+    """Directions by the name of the matrix; none where the tensors are named otherwise."""
     sides_by_name: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
-        if key.startswith("factors/"):
-            name, _, side = key.removeprefix("factors/").rpartition("/")
+        if key.startswith("directions/"):
+            name, _, side = key.removeprefix("directions/").rpartition("/")
             sides_by_name.setdefault(name, {})[side] = tensor
-    return {name: Factors(**sides) for name, sides in sides_by_name.items()}
+    return {name: Directions(**sides) for name, sides in sides_by_name.items()}
 
 
 def _compute_products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
@@ -177,11 +180,11 @@ def _random_signs(size: int) -> Float[Tensor, "size probes"] | None:
     return torch.randint(0, 2, (size, INPUT_PROBES), generator=generator).float() * 2 - 1
 
 
-def _find_directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:
-    """The left singular vectors of the largest singular values, all of them where there are no more than `side`."""
+def _find_directions(columns: Float[Tensor, "size columns"], limit: int) -> Float[Tensor, "size side"]:
+    """The left singular vectors of the largest singular values, all of them where there are no more than `limit`."""
     size, count = columns.shape
     if size <= count:
-        return torch.linalg.eigh(columns @ columns.T).eigenvectors[:, -side:].flip(1).contiguous()
+        return torch.linalg.eigh(columns @ columns.T).eigenvectors[:, -limit:].flip(1).contiguous()
     values, vectors = torch.linalg.eigh(columns.T @ columns)
-    scale = values[-side:].clamp_min(values[-1] * 1e-10).rsqrt()
-    return (columns @ (vectors[:, -side:] * scale)).flip(1).contiguous()
+    scale = values[-limit:].clamp_min(values[-1] * 1e-10).rsqrt()
+    return (columns @ (vectors[:, -limit:] * scale)).flip(1).contiguous()

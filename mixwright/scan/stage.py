@@ -75,8 +75,8 @@ class ScanJob:
 class ScanResult:
     """What was scanned."""
 
-    base: str
-    """Name of the starting model."""
+    base_name: str
+    """Of the starting model, in files."""
     rows: int
     """Examples."""
     shards: int

@@ -44,7 +44,7 @@ from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.scene import Scene
 
-STATE_VERSION = 8
+STATE_VERSION = 9
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 MAX_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
@@ -410,7 +410,7 @@ class Engine:
             "stage": self._stage_index,
             "examples": len(self._pool.ids),
             "ids": self._ids_digest,
-            "content": self._pool.content,
+            "content_digest": self._pool.content_digest,
             "plan": self._plan_digest,
             "cells": self._keys,
             "plugins": list(self._plugins),

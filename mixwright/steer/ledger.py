@@ -263,7 +263,7 @@ class AnswerEvidence:
             "success": np.array([row[3] for row in flat], dtype="<f8").tobytes(),
             "counts": np.array([len(row[4]) for row in flat], dtype="<i8").tobytes(),
             "answers": np.array([answer for row in flat for answer in row[4]], dtype="<i8").tobytes(),
-            "graded": self._has_partial_credit.tolist(),
+            "has_partial_credit": self._has_partial_credit.tolist(),
             "before": [[None if value != value else value for value in row] for row in self._before.tolist()],
         }
 
@@ -278,7 +278,7 @@ class AnswerEvidence:
             cells_and_examples, golds, success, answers, strict=True
         ):
             self._groups[cell][example] = (gold, mean_success, tuple(answers_of_group.tolist()))
-        self._has_partial_credit[:] = state["graded"]
+        self._has_partial_credit[:] = state["has_partial_credit"]
         self._before[:] = [[np.nan if value is None else value for value in row] for row in state["before"]]
         self._stale = set(range(len(self._groups)))
 

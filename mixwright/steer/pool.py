@@ -106,8 +106,8 @@ class Pool:
     """int32 of shape (examples,): gold answer as `answer_key`, 0 where there is none; None: nobody knows."""
     options: Sequence[Any] | None = None
     """The options of each example, where it has some: answers are compared by the place of the option."""
-    content: str = ""
-    """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
+    content_digest: str = ""
+    """Of what the rows hold, where it is known: a state is taken over for the same rows only."""
 
     @functools.cached_property
     def task_of_cell(self) -> np.ndarray:
@@ -151,7 +151,7 @@ def make_pool(
     names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
     level_numbers = _levels(ids, levels, task_of, names)
     distinct_levels, level_of = np.unique(level_numbers, return_inverse=True)  # NaN, which is no level, sorts last
-    task_level_codes, cell_of = np.unique(task_of * len(distinct_levels) + level_of, return_inverse=True)
+    task_level_codes, code_of = np.unique(task_of * len(distinct_levels) + level_of, return_inverse=True)
     all_task_levels = [
         (str(names[code // len(distinct_levels)]), float(distinct_levels[code % len(distinct_levels)]))
         for code in task_level_codes
@@ -160,17 +160,17 @@ def make_pool(
     check_keys(task_levels)
     order = sorted(range(len(task_levels)), key=lambda cell_index: cell_key(*task_levels[cell_index]))
     rank = np.argsort(order)
-    counts = np.bincount(rank[cell_of], minlength=len(order))
-    cells_of = rank[cell_of].astype(np.int32)
+    counts = np.bincount(rank[code_of], minlength=len(order))
+    cell_of = rank[code_of].astype(np.int32)
     golds = _golds(answers, options)
     known_cells = {cell.key: cell for cell in cells}
     pool_cells = []
     for cell_index, (task, level) in enumerate(task_levels[code] for code in order):
         cell = known_cells.get(cell_key(task, level)) or Cell(
-            task, level, 0, *_success_of_constant_answer(golds, cells_of == cell_index)
+            task, level, 0, *_success_of_constant_answer(golds, cell_of == cell_index)
         )
         pool_cells.append(replace(cell, task=task, level=level, count=int(counts[cell_index])))
-    return Pool(unique_ids, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cells_of, golds, options)
+    return Pool(unique_ids, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cell_of, golds, options)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:

@@ -300,7 +300,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
         values_by_column["answer"],
         values_by_column["options"],
     )
-    return replace(make_pool(*columns_read, cells=cells), content=digest_dataset(dataset))
+    return replace(make_pool(*columns_read, cells=cells), content_digest=digest_dataset(dataset))
 
 
 def digest_dataset(dataset: Dataset) -> str:

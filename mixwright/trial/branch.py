@@ -71,11 +71,11 @@ def branch_digest(
     config: RunConfig,
     *,
     corpus: str,
-    base: str,
+    digest_of_base: str,
     arm: str,
     seed: int,
-    source: str = "",
-    data: str = "",
+    digest_of_source: str = "",
+    digest_of_data: str = "",
 ) -> str:
     """SHA-256 of what decides a branch's outcome: plan, settings, data, base, seed and version.
 
@@ -83,24 +83,24 @@ def branch_digest(
         branch: how it trains; without training, neither the plan nor the settings of training matter.
         config: the part about training and measuring is used.
         corpus: digest of the corpus.
-        base: digest of the starting model.
+        digest_of_base: of the starting model.
         arm: name of the arm.
         seed: trial seed.
-        source: digest of the branch that is replayed.
-        data: digest of the table whose rows it trains on.
+        digest_of_source: of the branch that is replayed.
+        digest_of_data: of the table whose rows it trains on.
     """
     training = {
         "branch": to_data(branch),
         "train": to_data(config.train),
         "progress_every": config.trial.progress_every,
-        "source": source,
-        "data": data,
+        "source": digest_of_source,
+        "data": digest_of_data,
     }
     deciding_values = {
         "training": training if branch.trains else None,
         "measure": to_data(config.measure),
         "seeds": [config.seed, seed],
-        "inputs": [corpus, base, arm, config.model.adapter, config.model.chat_template, config.model.system],
+        "inputs": [corpus, digest_of_base, arm, config.model.adapter, config.model.chat_template, config.model.system],
         "version": mixwright.__version__,
     }
     return hashlib.sha256(json.dumps(deciding_values, sort_keys=True).encode()).hexdigest()
@@ -244,11 +244,10 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
 
     if branch.permute_order:
         branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
-    inputs = {"corpus": corpus.digest(), "base": base_digest(job.base), "seed": job.seed}
+    inputs = {"corpus": corpus.digest(), "digest_of_base": base_digest(job.base), "seed": job.seed}
     branch_without_stages = replace(branch, plan=replace(branch.plan, stages=()), permute_order=False)
-    digest = branch_digest(
-        branch_without_stages, config, arm="", data=job.data and read_data_digest(job, branch, corpus), **inputs
-    )
+    digest_of_data = job.data and read_data_digest(job, branch, corpus)
+    digest = branch_digest(branch_without_stages, config, arm="", digest_of_data=digest_of_data, **inputs)
     stages_folder, success_name = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
     train_stages(branch, digest, stages_folder, Path(job.base), folder, train_one, success_name=success_name)
     return load(folder / "model")

@@ -131,7 +131,7 @@ class Trial:
         jobs = []
         for seed in range(self.config.trial.seeds):
             base_index = seed % base_count
-            inputs = {"corpus": corpus_digest, "base": digests[base_index], "seed": seed}
+            inputs = {"corpus": corpus_digest, "digest_of_base": digests[base_index], "seed": seed}
             for arm, branch, uses_prior_measurement, lever in arm_branches:
                 source, digest = "", ""
                 if lever:
@@ -140,7 +140,9 @@ class Trial:
                     digest = branch_digest(lever_branch, self.config, arm=lever, **inputs)
                 table = None if branch.rows == "all" else self.data
                 data_digest = "" if table is None else table.digest_of_rows(branch.rows)
-                digest = branch_digest(branch, self.config, arm=arm, source=digest, data=data_digest, **inputs)
+                digest = branch_digest(
+                    branch, self.config, arm=arm, digest_of_source=digest, digest_of_data=data_digest, **inputs
+                )
                 base, path = self.bases[base_index], "" if table is None else str(table.path)
                 identity = (str(self.run.path), arm, branch, uses_prior_measurement, seed, base, base_name(base))
                 jobs.append(BranchJob(*identity, self.config, digest, source, path))

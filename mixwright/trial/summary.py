@@ -100,7 +100,7 @@ def summarise(
         by_task=tuple(by_task),
         judgements=tuple(judgements),
         rollouts=rollouts,
-        target=_list_targets(branches, config.trial.target),
+        success_targets=_list_targets(branches, config.trial.target),
         decoding=findings.outcome,
         margin=config.trial.margin,
         notes=(*_notes(config.trial, findings, bases, effects), *notes),

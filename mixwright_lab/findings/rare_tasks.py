@@ -178,7 +178,7 @@ class RareTasks(Finding):
 
 def batches_of(kind: str, data: Data, seed: int, settings: Settings) -> list[np.ndarray]:
     """Rows of every step. `alone` and `bunched` have those of the mixture, the former without the common ones."""
-    planner = "uniform" if kind == "equal shares" else "proportional"
+    planner = "equal_shares" if kind == "equal shares" else "proportional"
     setup = TrainingSetup(settings.steps, "sft", settings.batch)
     rare = [data.world.name(task) for task in RARE]
     shares = dict(create("planners", planner).plan(data.pool.cells, [], setup).stages[0].weights)

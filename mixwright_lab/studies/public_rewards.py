@@ -60,7 +60,7 @@ def measure(quick: bool) -> Result:
                 {"severity": one.severity, "check": one.check, "count": one.count, "of": one.total, "what": one.message}
                 for one in found.observations
             ]
-            rows.append({"function": label, "form": found.form, "findings": seen})
+            rows.append({"function": label, "form": found.best_paid_form, "findings": seen})
     errors = sum(any(one["severity"] == "error" for one in row["findings"]) for row in rows)
     figures = {row["function"]: _summarise(row["findings"]) for row in rows}
     about: dict[str, Any] = {"trl": version("trl"), "verl": "0.9.1", "items": "GSM8K test"}

@@ -161,8 +161,8 @@ def probe(model: Model, data: Data, rate: float, seed: int) -> tuple[list[Measur
 
 
 def plan_of(kind: Kind, data: Data, steps: int) -> Plan:
-    """The plan of an arm that needs no measurements: the rows' own shares unless its kind is a planner's name."""
-    planner = kind if kind in ("uniform", "temperature") else "proportional"
+    """The plan of an arm that needs no measurements: the rows' own shares unless its kind has a planner of its own."""
+    planner = {"uniform": "equal_shares", "temperature": "temperature"}.get(kind, "proportional")
     made = create("planners", planner).plan(data.pool.cells, [], TrainingSetup(steps, "sft", BATCH))
     weights = made.stages[0].weights
     return Plan(planner, (Stage("training", "sft", steps, raised(weights, FLOOR_SHARE) if kind == "floor" else weights),))

@@ -59,7 +59,7 @@ def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: int, 
     observations = [Observation("frequency", name, "info", count, total, text, "", null)]
     if share < RARE_PART / tasks:
         text = f"It is rare: {share:.2%} of rows, where a uniform share is {1 / tasks:.1%}."
-        remedy = "Raise its weight (planner temperature or uniform), or watch it with a canary."
+        remedy = "Raise its weight (planner temperature or equal_shares), or watch it with a canary."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
     if not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
         text = f"It has {share:.1%} of rows but {token_share:.1%} of target tokens, which is what SFT's loss weighs."

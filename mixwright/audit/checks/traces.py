@@ -24,8 +24,8 @@ from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import binomial_tail, wilson
 from mixwright.records import Observation
 
-MIN_EQUATIONS, MIN_WRONG, MIN_ROWS = 20, 6, 5
-"""Equations of an operation and wrong ones, and solutions, below which nothing is said."""
+MIN_EQUATIONS, MIN_WRONG, MIN_FAULTY_SOLUTIONS = 20, 6, 5
+"""Equations of an operation, wrong ones, and solutions with a fault of order or mention, below which nothing is said."""
 CHANCE_OF_RULE = 0.25
 """Share of random slips that one rule explains by chance, at most: off by one is the commonest."""
 RULE_COUNT, MIN_FACTS = 20, 4
@@ -271,14 +271,14 @@ def _observe_order(task: str, solutions: Solutions) -> list[Observation]:
     """Solutions that use what only a later step makes, and that mention steps which are not there."""
     found = []
     count, total = solutions.disordered_count, solutions.with_steps
-    if count >= MIN_ROWS and wilson(count, total)[0] > MOST_DISORDER + solutions.disordered_by_chance / total:
+    if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_DISORDER + solutions.disordered_by_chance / total:
         text = f"{count} of {total} solutions use a value before the step that makes it, as in "
         text += f"{solutions.disordered[0]['equation']!r}.{note_unlisted(count)}"
         null = f"values of another solution in their place: {solutions.disordered_by_chance} of {total}"
         remedy = "Restore the order of these rows or drop them (--out lists them)."
         found.append(_warning(task, count, total, text, remedy, solutions.disordered, null))
     count, total = solutions.wrong_mention_count, solutions.mentioning
-    if count >= MIN_ROWS and wilson(count, total)[0] > MOST_MENTIONS:
+    if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_MENTIONS:
         text = f"{count} of {total} solutions that mention a numbered step refer to one that is not there or comes later, "
         text += f"such as {solutions.wrong_mentions[0]['mention']!r}.{note_unlisted(count)}"
         remedy = "Correct or drop these rows (--out lists them): parts of them are missing or moved."

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.scan.table import Scan
 
-FEW_STEPS = "Copies have few steps, equal in number, not in tokens: what is learnt late loses, so try more steps."
+FEW_STEPS_NOTE = "Copies have few steps, equal in number, not in tokens: what is learnt late loses, so try more steps."
 NLL_CONFOUNDER = "NLL is low for short, plain and familiar texts: it counts an unfamiliar format as difficulty."
 """What else moves what decides."""
 
@@ -76,13 +76,13 @@ class Frontier(Miner):
             raise InputError(f"a column {self.source!r} that names the sources of candidates", "one source", remedy)
         if learner is None:
             raise InputError("a model for short trainings", "none", "Give one.")
-        nll, hardest = (rows.column(scan, name).astype(float) for name in self.COLUMNS)
+        nll, largest_token_nll = (rows.column(scan, name).astype(float) for name in self.COLUMNS)
         sizes = Sizes(self.steps, self.batch, self.learning_rate, self.runs)
         trials_by_task, notes, rollouts = try_sources(corpus, learner, rows, candidates, sizes, self.max_new_tokens, rng)
         reasons: dict[int, str] = {}
         for task, task_rows in rows.by_task().items():
             reasons |= self._keep_in_task(task_rows, candidates, nll, trials_by_task.get(task))
-            notes += self._notes_on_task(task, task_rows, candidates, hardest, trials_by_task.get(task))
+            notes += self._notes_on_task(task, task_rows, candidates, largest_token_nll, trials_by_task.get(task))
         rows_without_alternatives = set(np.flatnonzero(~candidates.has_alternatives).tolist())
         for task, task_rows in rows.by_task().items():
             candidate_counts = Counter(candidates.sources[task_rows[candidates.has_alternatives[task_rows]]].tolist())
@@ -98,7 +98,7 @@ class Frontier(Miner):
                 notes.append(f"Task {task}: of prompts with several candidates, rows kept by source: {counts_by_source}.")
         reasons |= dict.fromkeys(rows_without_alternatives, only_answer)
         kept_rows = tuple(MinedRow(rows.ids[row_index], 1.0, reasons[row_index]) for row_index in sorted(reasons))
-        return MiningResult("frontier", kept_rows, rollouts=rollouts, notes=(*notes, FEW_STEPS))
+        return MiningResult("frontier", kept_rows, rollouts=rollouts, notes=(*notes, FEW_STEPS_NOTE))
 
     def _keep_in_task(
         self, task_rows: np.ndarray, candidates: Candidates, nll: np.ndarray, trials: SourceTrials | None
@@ -127,7 +127,12 @@ class Frontier(Miner):
         }
 
     def _notes_on_task(
-        self, task: str, task_rows: np.ndarray, candidates: Candidates, hardest: np.ndarray, trials: SourceTrials | None
+        self,
+        task: str,
+        task_rows: np.ndarray,
+        candidates: Candidates,
+        largest_token_nll: np.ndarray,
+        trials: SourceTrials | None,
     ) -> list[str]:
         """What was decided in one task."""
         if not candidates.has_alternatives[task_rows].any():
@@ -140,7 +145,8 @@ class Frontier(Miner):
         notes, best_source = [f"Task {task}, {accuracies}: {accuracy_texts}; {decision}."], trials.order[0]
         for name in trials.worse_than_mix:
             hard, easy = (
-                np.nanmedian(hardest[task_rows][candidates.sources[task_rows] == source]) for source in (name, best_source)
+                np.nanmedian(largest_token_nll[task_rows][candidates.sources[task_rows] == source])
+                for source in (name, best_source)
             )
             notes.append(
                 f"Source {name} is beyond this student's frontier in task {task}: {trials.accuracy[name]:.2f} right after "

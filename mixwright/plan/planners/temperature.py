@@ -1,4 +1,4 @@
-"""Planner between proportional and uniform: weights are example counts to the power 1 / temperature.
+"""Planner between `proportional` and `equal_shares`: weights are example counts to the power 1 / temperature.
 
 Source: temperature sampling of multilingual pre-training (1907.05019).
 Unit: share of draws.
@@ -22,7 +22,7 @@ class Temperature(Planner):
     """Baseline.
 
     Args:
-        temperature: 1 is proportional, large is uniform; at least 1.
+        temperature: 1 is `proportional`, a large one `equal_shares`; at least 1.
     """
 
     temperature: float = 2.0

@@ -70,15 +70,15 @@ class TransferOrder(Planner):
         effects = effects_of(competence, tasks)
         choice = choose_order(effects)
         task_order, gain_over_joint = _read_tried_order(competence, tasks)
-        trial_text = "not tried beside all tasks together"
+        tried_text = "not tried beside all tasks together"
         if gain_over_joint:
             low, high = 100 * gain_over_joint.low, 100 * gain_over_joint.high
             points = f"{100 * gain_over_joint.value:+.1f} points [{low:+.1f}, {high:+.1f}]"
-            trial_text = f"tried with other rows it ended {points} from all tasks together after as many steps"
+            tried_text = f"tried with other rows it ended {points} from all tasks together after as many steps"
         evidence = (
             f"{' then '.join(task_order)}: {100 * choice.gain:+.1f} points of mean success over a random order by short "
             f"runs; certainty {choice.certainty:.0%} that this is no noise of the probe, better than half of the orders in "
-            f"{choice.resampled:.0%} of resamples; {trial_text}"
+            f"{choice.resampled:.0%} of resamples; {tried_text}"
         )
         if choice.certainty < self.certain or choice.gain < self.least:
             decision = "all tasks together, because no order is shown to be better than others; the best would be"

@@ -26,7 +26,7 @@ PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
 """What is written of pairs per task: means; nats, the margin times beta."""
 PER_TASK_METRICS = ("drop", *PAIR_NUMBERS)
 """Parts of a line that the trainer's own log gets per task."""
-LOSS_TOKENS = "loss_tokens/"
+LOSS_TOKENS_PREFIX = "loss_tokens/"
 """Before a task's name in the counts of an SFT run: its tokens in the loss."""
 DRAWN_AHEAD = -1
 """Stands for the step of rows that were drawn ahead and never used."""
@@ -128,7 +128,9 @@ def proof_counts(objective: str, counts: Mapping[str, int], rollouts: int) -> di
 
 def loss_token_shares(counts: Mapping[str, int]) -> dict[str, dict[str, float]]:
     """The part of proof.json that says what share of the tokens in the loss each task took; empty where none was counted."""
-    tokens = {name.removeprefix(LOSS_TOKENS): count for name, count in counts.items() if name.startswith(LOSS_TOKENS)}
+    tokens = {
+        name.removeprefix(LOSS_TOKENS_PREFIX): count for name, count in counts.items() if name.startswith(LOSS_TOKENS_PREFIX)
+    }
     total = sum(tokens.values()) or 1
     return {"loss_tokens": {task: count / total for task, count in sorted(tokens.items())}} if tokens else {}
 

@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, PairOutcome, SFTOutcome, Signals, cell_key
 from mixwright.steer.beside.files import (
     DRAWN_AHEAD,
-    LOSS_TOKENS,
+    LOSS_TOKENS_PREFIX,
     PER_TASK_METRICS,
     SteeringFiles,
     drawn_shares,
@@ -196,7 +196,7 @@ class RunSteering:
         self._counts: Counter[str] = Counter()
         self._wanted_draws: defaultdict[str, float] = defaultdict(float)
         self._rows_by_batch: list[tuple[int, int]] = []
-        self._used_rows = 0
+        self._next_position = 0
         self._refused_draws: list[int] = []
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
@@ -227,10 +227,10 @@ class RunSteering:
         actions = [] if is_held else self._decide(self.reward_range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
-            numbered_rows = enumerate(self.draws.rows[self._used_rows : self._used_rows + rows], self._used_rows)
+            numbered_rows = enumerate(self.draws.rows[self._next_position : self._next_position + rows], self._next_position)
             self._refused_draws += [draw_index for draw_index, row in numbered_rows if self.pool.ids[row] in refused]
         if not self.reward_range.is_learning:
-            self.draws.record_outcomes(self._used_rows, rows, self.pool.ids, groups)
+            self.draws.record_outcomes(self._next_position, rows, self.pool.ids, groups)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         figures_by_cell = self.engine.snapshot()
@@ -286,7 +286,7 @@ class RunSteering:
         actions = self._decide(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
         for outcome in outcomes if self.objective == "sft" else ():
-            self._counts[LOSS_TOKENS + outcome.task] += outcome.tokens  # type: ignore[union-attr]
+            self._counts[LOSS_TOKENS_PREFIX + outcome.task] += outcome.tokens  # type: ignore[union-attr]
         self._finish_batch(step, actions, self._count_batch(step, outcomes, rows) | dict(line))
         for name in PER_TASK_METRICS if len(self.pool.tasks) <= MAX_LISTED else ():
             for task, value in line.get(name, {}).items():
@@ -315,10 +315,10 @@ class RunSteering:
 
     def begin_anew(self) -> None:
         """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
-        unused_count = len(self.draws) - self._used_rows
+        unused_count = len(self.draws) - self._next_position
         if unused_count > 0:
             self._rows_by_batch.append((DRAWN_AHEAD, unused_count))
-            self._used_rows += unused_count
+            self._next_position += unused_count
         self.draws.start = len(self.draws)
 
     def finish(self) -> None:
@@ -393,7 +393,7 @@ class RunSteering:
             "draws": self.draws.state(),
             "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop_reason},
             "progress": {"rollouts": self.rollouts, "batches": self.batches}
-            | {"skips": self._skips, "used": self._rows_by_batch, "refused": self._refused_draws},
+            | {"skips": self._skips, "rows_by_batch": self._rows_by_batch, "refused": self._refused_draws},
             "counts": dict(self._counts),
             "expected": dict(self._wanted_draws),
             "losses": self.losses.state(),
@@ -407,8 +407,8 @@ class RunSteering:
         coefficients, progress = state["coefficients"], state["progress"]
         self.beta, self.lr_factor, self.stop_reason = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
         self.rollouts, self.batches = progress["rollouts"], progress["batches"]
-        self._skips, self._rows_by_batch = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
-        self._used_rows = sum(rows for _, rows in self._rows_by_batch)
+        self._skips, self._rows_by_batch = list(progress["skips"]), [tuple(pair) for pair in progress["rows_by_batch"]]
+        self._next_position = sum(rows for _, rows in self._rows_by_batch)
         self._refused_draws = list(progress["refused"])
         self._counts, self._wanted_draws = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
@@ -429,7 +429,7 @@ class RunSteering:
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted_shares().items():
             self._wanted_draws[task] += weight * count
-        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.draws) - self._used_rows)
+        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.draws) - self._next_position)
         return self.engine.draw(count)
 
     def _signals(self, step: int, **known: Any) -> Signals:
@@ -439,19 +439,19 @@ class RunSteering:
         self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], rows: int
     ) -> dict[str, Any]:
         self._rows_by_batch.append((step, rows))
-        self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
-        drawn_by_task = Counter(outcome.task for outcome in outcomes)
+        self._next_position, self.batches = self._next_position + rows, self.batches + 1
+        scored_by_task = Counter(outcome.task for outcome in outcomes)
         wanted_shares = self.engine.wanted_shares()
         if len(wanted_shares) > MAX_LISTED:
-            self.metrics["steering/tasks_drawn"].append(len(drawn_by_task))
+            self.metrics["steering/tasks_scored"].append(len(scored_by_task))
             return {
                 "step": step,
-                "drawn": dict(drawn_by_task),
-                "wanted": {task: wanted_shares[task] for task in drawn_by_task},
+                "scored": dict(scored_by_task),
+                "wanted": {task: wanted_shares[task] for task in scored_by_task},
             }
         for task in self.pool.tasks:
-            self.metrics[f"steering/share/{task}"].append(drawn_by_task[task] / max(1, len(outcomes)))
-        return {"step": step, "drawn": dict(drawn_by_task), "wanted": wanted_shares}
+            self.metrics[f"steering/share/{task}"].append(scored_by_task[task] / max(1, len(outcomes)))
+        return {"step": step, "scored": dict(scored_by_task), "wanted": wanted_shares}
 
     def _finish_batch(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
         if self._step_begins:
@@ -475,8 +475,8 @@ class RunSteering:
             elif action.kind == "lr_factor" and action.value is not None:
                 if not self.lr_reason:
                     self.lr_factor = action.value
-                elif not self._counts["rates_left"]:  # said once: batches with few informative groups move the factor
-                    self._counts["rates_left"] = 1
+                elif not self._counts["lr_factor_noted"]:  # said once: batches with few informative groups move the factor
+                    self._counts["lr_factor_noted"] = 1
                     self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind in ("stop", "restore"):
                 self.stop_reason = action.because

@@ -194,7 +194,7 @@ class CellStates:
     def saved(self) -> dict[str, Any]:
         """JSON-ready."""
         arrays = {name: getattr(self, name).tolist() for name in STATE_ARRAYS}
-        evidence = {"evidence": self.evidence.state(), "trial": self._retrial_evidence.state()}
+        evidence = {"evidence": self.evidence.state(), "retrial_evidence": self._retrial_evidence.state()}
         return {"owed": self._owed.tolist(), "step": self.evidence.step, **arrays, **evidence}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -203,4 +203,4 @@ class CellStates:
         for name in STATE_ARRAYS:
             getattr(self, name)[:] = state[name]
         self.evidence.restore(state["evidence"])
-        self._retrial_evidence.restore(state["trial"])
+        self._retrial_evidence.restore(state["retrial_evidence"])

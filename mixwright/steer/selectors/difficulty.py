@@ -35,7 +35,7 @@ MAX_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
 MAX_TASKS_SHOWN = 5
 """Tasks that a remark names."""
 OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "weight_below": (1e-9, 1)}
-OPTION_LIMITS |= dict.fromkeys(("explore", "weight_above", "pilot_share", "review_share", "lucky_kappa"), (0, 1))
+OPTION_LIMITS |= dict.fromkeys(("explore", "weight_above", "retrial_share", "review_share", "lucky_kappa"), (0, 1))
 PARKED_WEIGHT, DEFERRED_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
@@ -50,7 +50,7 @@ class Difficulty(Selector):
         weight_above: weight of a draw above the band, against 1 for one in its middle.
         weight_below: weight of a draw under the band.
         memory: rollouts that a cell is judged by; older ones fade.
-        pilot_share: re-evaluation share: largest share of a task's draws that goes to cells outside the band, to see whether
+        retrial_share: largest share of a task's draws that goes to re-evaluations of cells outside the band, to see whether
             they came back.
         review_share: share of a task's draws that goes to mastered cells.
         lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
@@ -61,7 +61,7 @@ class Difficulty(Selector):
     weight_above: float = 0.05
     weight_below: float = 0.005
     memory: float = 128.0
-    pilot_share: float = 0.05
+    retrial_share: float = 0.05
     review_share: float = 0.02
     lucky_kappa: float = LUCKY_KAPPA
 
@@ -74,7 +74,7 @@ class Difficulty(Selector):
         self._states = CellStates(
             scene,
             memory=self.memory,
-            retrial_share=self.pilot_share,
+            retrial_share=self.retrial_share,
             review_share=self.review_share,
             lucky_kappa=self.lucky_kappa,
         )

@@ -54,8 +54,8 @@ SidesByTask = Mapping[str, tuple[SideScores, SideScores]]
 
 
 @dataclass(frozen=True, slots=True)
-class CellLoss:
-    """One protected cell, or a whole task of several protected levels, as the page has it."""
+class JudgedCell:
+    """One cell, or a whole task of several levels, as the page has it; protected or not, damaged or not."""
 
     task: str
     """Task name."""
@@ -103,16 +103,16 @@ class GateResult:
     """passed, damaged or cannot tell."""
     mean: Estimate | None
     """Mean change over the protected cells that could be compared, each counted once."""
-    cells: tuple[CellLoss, ...]
+    cells: tuple[JudgedCell, ...]
     """The protected cells."""
     cell_loss_limit: float | None
     """Loss of one cell of `cell_rule_items` items or more that had to be excluded; None where a significant loss alone
     decides."""
     dependence: Estimate | None = None
     """Mean change of D over the same cells and items."""
-    damaged_tasks: tuple[CellLoss, ...] = ()
+    damaged_tasks: tuple[JudgedCell, ...] = ()
     """Whole tasks of several levels, all of them protected, that are damaged."""
-    unprotected_losses: tuple[CellLoss, ...] = ()
+    unprotected_losses: tuple[JudgedCell, ...] = ()
     """What is damaged and was not protected."""
     named_by_user: bool = False
     """The user said what matters: other cells are reported, and do not fail."""
@@ -176,11 +176,11 @@ def check_protected(
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
-    cell_groups = _group_losses(compare_cells(sides, decoding), protected)
+    cell_groups = _group_cells(compare_cells(sides, decoding), protected)
     before_by_task, after_by_task = map(split_by_task, sides)
     sides_by_task = {task: (before_by_task[task], after_by_task[task]) for task in before_by_task.keys() & after_by_task}
     cells, damaged_tasks, unprotected_losses = (
-        tuple(_apply_look(sides_by_task, cell_loss, decoding, look) for cell_loss in group) for group in cell_groups
+        tuple(_apply_look(sides_by_task, judged_cell, decoding, look) for judged_cell in group) for group in cell_groups
     )
     item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     cell_rule_items = (
@@ -189,10 +189,12 @@ def check_protected(
     cell_loss_limit = MEAN_LOSS_MARGIN if each_cell else EXCLUDED_CELL_LOSS if cell_rule_items is not None else None
     cells = tuple(
         replace(
-            cell_loss,
-            limit_excluded=_excludes_limit(sides_by_task, cell_loss, decoding, cell_loss_limit, cell_rule_items or 0, look),
+            judged_cell,
+            limit_excluded=_excludes_limit(
+                sides_by_task, judged_cell, decoding, cell_loss_limit, cell_rule_items or 0, look
+            ),
         )
-        for cell_loss in cells
+        for judged_cell in cells
     )
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
     mean_items = None if items is None else set(items)
@@ -202,10 +204,10 @@ def check_protected(
 
     z = Z if look is None else look.z()
     change = estimate_change(before, after, outcome=decoding, weigh="cells", included=counts_in_mean, pseudo_quantile=z)
-    losses_that_decide = (*cells, *damaged_tasks, *(() if named_by_user else unprotected_losses))
+    cells_that_decide = (*cells, *damaged_tasks, *(() if named_by_user else unprotected_losses))
     is_damaged, is_safe = (
-        any(_is_shown_damaged(cell, look) for cell in losses_that_decide),
-        not any(cell.is_damaged for cell in losses_that_decide),
+        any(_is_shown_damaged(cell, look) for cell in cells_that_decide),
+        not any(cell.is_damaged for cell in cells_that_decide),
     )
     mean_change = dependence = items_needed = None
     if change is not None and math.isfinite(change.estimate.value):
@@ -243,9 +245,9 @@ def check_protected(
     )
 
 
-def _group_losses(
+def _group_cells(
     comparisons: Sequence[CellComparison], protected: Collection[TaskLevel]
-) -> tuple[tuple[CellLoss, ...], ...]:
+) -> tuple[tuple[JudgedCell, ...], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
     comparison_by_cell = {
         (comparison.task, comparison.level): comparison for comparison in comparisons if not comparison.is_whole_task
@@ -254,26 +256,26 @@ def _group_losses(
     protected_tasks = {task for task, _ in protected} - {
         cell[0] for cell in comparison_by_cell if cell not in protected_cells
     }
-    losses = [
-        _make_cell_loss(comparison.task, comparison.level, comparison)
+    other_cells = [
+        _judge_cell(comparison.task, comparison.level, comparison)
         for comparison in comparisons
         if comparison.is_whole_task or (comparison.task, comparison.level) not in protected_cells
     ]
-    damaged = [loss for loss in losses if loss.is_damaged]
-    damaged_tasks = tuple(loss for loss in damaged if loss.is_whole_task and loss.task in protected_tasks)
-    unprotected_losses = tuple(loss for loss in damaged if not (loss.is_whole_task and loss.task in protected_tasks))
+    damaged = [cell for cell in other_cells if cell.is_damaged]
+    damaged_tasks = tuple(cell for cell in damaged if cell.is_whole_task and cell.task in protected_tasks)
+    unprotected_losses = tuple(cell for cell in damaged if not (cell.is_whole_task and cell.task in protected_tasks))
     return (
-        tuple(_make_cell_loss(*cell, comparison_by_cell.get(cell)) for cell in protected),
+        tuple(_judge_cell(*cell, comparison_by_cell.get(cell)) for cell in protected),
         damaged_tasks,
         unprotected_losses,
     )
 
 
-def _make_cell_loss(task: str, level: float | None, comparison: CellComparison | None) -> CellLoss:
+def _judge_cell(task: str, level: float | None, comparison: CellComparison | None) -> JudgedCell:
     """A cell as the page judges it; without a change where it was not judged."""
     if comparison is None or comparison.adjusted_p is None:
-        return CellLoss(task, level, None)
-    return CellLoss(
+        return JudgedCell(task, level, None)
+    return JudgedCell(
         task,
         level,
         comparison.change.estimate,
@@ -294,7 +296,7 @@ def _estimate_dependence(change: Change, sides: tuple[SideScores, SideScores], z
     return change.dependence if found is None else found.dependence
 
 
-def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
+def _apply_look(sides_by_task: SidesByTask, cell: JudgedCell, decoding: Decoding, look: Look | None) -> JudgedCell:
     """The cell with intervals that hold at the look, no wider than a share can change."""
     change = None if look is None or cell.change is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
     if look is None or change is None:
@@ -304,7 +306,7 @@ def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, 
     return replace(cell, change=success, dependence=dependence if math.isfinite(dependence.value) else None)
 
 
-def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, z: float) -> Change | None:
+def _estimate_cell_change(sides_by_task: SidesByTask, cell: JudgedCell, decoding: Decoding, z: float) -> Change | None:
     sides = sides_by_task.get(cell.task)
     if sides is None:
         return None
@@ -324,7 +326,7 @@ def _find_cell_rule_items(item_counts: tuple[int, ...], mean_margin: float, look
     return None if cell_rule_items is None else math.floor(cell_rule_items / looks_ratio)
 
 
-def _is_shown_damaged(cell: CellLoss, look: Look | None) -> bool:
+def _is_shown_damaged(cell: JudgedCell, look: Look | None) -> bool:
     """Whether it is shown to be damaged; before the last look success alone shows it, beyond the boundary of that look."""
     if look is None or look.last:
         return cell.is_damaged
@@ -333,7 +335,7 @@ def _is_shown_damaged(cell: CellLoss, look: Look | None) -> bool:
 
 def _excludes_limit(
     sides_by_task: SidesByTask,
-    cell: CellLoss,
+    cell: JudgedCell,
     decoding: Decoding,
     cell_loss_limit: float | None,
     cell_rule_items: int,

@@ -17,7 +17,7 @@ from mixwright.verdict.page.text import format_bounds, format_signed, join_words
 from mixwright.verdict.rules import claims
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.evidence import Sides
-from mixwright.verdict.rules.gate import CellLoss, GateResult, named_cells
+from mixwright.verdict.rules.gate import GateResult, JudgedCell, named_cells
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 
@@ -41,8 +41,8 @@ def check_ungraded(run: RunFolder, sides: Sides, question: GateQuestion) -> Gate
         named_cells(sides[0], question.protect) if question.protect else list(comparison_by_cell)
     )  # without names every cell
     former_by_task = claims.read_former_answers(run)
-    cells: list[CellLoss] = []
-    unprotected_losses: list[CellLoss] = []
+    cells: list[JudgedCell] = []
+    unprotected_losses: list[JudgedCell] = []
     reading_lines, unprotected_lines, far_rises = [], [], []
     protected_cells, protected_tasks = set(protected), {task for task, _ in protected}
     for cell in [*protected, *(cell for cell in comparison_by_cell if cell not in protected_cells)]:
@@ -52,12 +52,12 @@ def check_ungraded(run: RunFolder, sides: Sides, question: GateQuestion) -> Gate
         is_damaged = claims.is_shown_damaged(
             loss_rise, former_answers, learnt=comparison is not None and comparison.word == "improves"
         )
-        cell_loss, reading = (
-            CellLoss(*cell, None, word="worsens" if is_damaged else "cannot tell"),
+        judged_cell, reading = (
+            JudgedCell(*cell, None, word="worsens" if is_damaged else "cannot tell"),
             _format_reading(cell, loss_rise, former_answers, is_damaged=is_damaged),
         )
         if cell in protected_cells:
-            cells.append(cell_loss)
+            cells.append(judged_cell)
             reading_lines.append(reading)
             far_rises += (
                 [f"{cell_key(*cell)} {loss_rise.value:+.2g}"]
@@ -65,7 +65,7 @@ def check_ungraded(run: RunFolder, sides: Sides, question: GateQuestion) -> Gate
                 else []
             )
         elif is_damaged:
-            unprotected_losses.append(cell_loss)
+            unprotected_losses.append(judged_cell)
             unprotected_lines.append(f"{reading} (reported only, since others were named)")
     takeovers = group_takeovers(form_change for form_change in form_changes_of(run) if form_change.task in protected_tasks)
     former_text = claims.format_unlikely(

@@ -10,7 +10,7 @@ from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN, ROUND_MARGINS, small
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
 from mixwright.verdict.page.text import format_bounds, format_count, format_p, percent, points
-from mixwright.verdict.rules.gate import EXIT_PASSED, CellLoss, GateResult
+from mixwright.verdict.rules.gate import EXIT_PASSED, GateResult, JudgedCell
 
 
 def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
@@ -97,12 +97,12 @@ def _group_lines(result: GateResult) -> list[str]:
     refused_margins = sorted(
         {margin for margin in (result.margin, MEAN_LOSS_MARGIN) if margin < smallest_margin}, reverse=True
     )
-    refused = f", not of {' or of '.join(f'{100 * margin:g}' for margin in refused_margins)}" if refused_margins else ""
+    tail_text = f", not of {' or of '.join(f'{100 * margin:g}' for margin in refused_margins)}" if refused_margins else ""
     if smallest_margin < MEAN_LOSS_MARGIN:
-        refused += ", so one of the default 5, too"
+        tail_text += ", so one of the default 5, too"
     elif smallest_margin == MEAN_LOSS_MARGIN:
-        refused += ", which is the default"
-    return [f"{items} can exclude a mean loss of {100 * smallest_margin:g} points{refused}, {case}"]
+        tail_text += ", which is the default"
+    return [f"{items} can exclude a mean loss of {100 * smallest_margin:g} points{tail_text}, {case}"]
 
 
 def format_damage(result: GateResult) -> str:
@@ -130,7 +130,7 @@ def format_cells(result: GateResult) -> list[str]:
     ]
 
 
-def _format_cell(cell: CellLoss) -> str:
+def _format_cell(cell: JudgedCell) -> str:
     name = f"{cell.task}, all levels" if cell.is_whole_task else cell_key(cell.task, cell.level)
     if cell.change is None:
         return f"{name}: not measurable, fewer than {MIN_ITEMS} items both before and after"

@@ -76,7 +76,7 @@ class Arms(Section):
         task_columns = ("task", "number", "arm", "against", "difference", "p")
         rollouts_text = ", ".join(f"{arm} {format_value(rollouts, 'rollouts')}" for arm, rollouts in result.rollouts.items())
         rollouts_text = f"Rollouts charged, measuring and canaries included: {rollouts_text or 'none'}."
-        targets = ", ".join(f"{words_for(name)} {percent(value)}" for name, value in result.target.items())
+        targets = ", ".join(f"{words_for(name)} {percent(value)}" for name, value in result.success_targets.items())
         return [
             Paragraph(text),
             Table(
