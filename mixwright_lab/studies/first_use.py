@@ -2,8 +2,9 @@
 
 Five tasks of word pairs that nobody here made: 40 held-out items of each, 300 rows of one (English words in French) and 40
 of each other to learn from. The commands are those that somebody gives who has read the README: audit, measure (greedy and
-four samples), a plan, 40 steps of SFT with it, a gate, settings for SFT and for GRPO with their dry runs, and mining that is
-tried under a budget. Each is a process of its own, on all cores, and nothing else should run beside it.
+four samples), a plan, 40 steps of SFT with it, a gate, and settings for SFT and for GRPO with their dry runs; budgets of
+trials and of mining are those of `real_budget`. Each is a process of its own, on all cores, and nothing else should run
+beside it.
 
 Goals, fixed before: every command says something within 10 seconds; a dry run ends within two minutes; none ends in a
 traceback. How long the others take is reported.
@@ -104,7 +105,6 @@ STEPS = (
         f"run asked.jsonl --init --eval eval.jsonl --model {MODEL} --objective grpo --output grpo.yaml",
     ),
     Step("dry run, GRPO", "run grpo.yaml --dry-run"),
-    Step("mine and try", "mine sft.yaml --miner influence --keep 0.3 --try --budget 15m --folder mined"),
 )
 
 
