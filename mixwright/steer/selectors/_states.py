@@ -1,6 +1,6 @@
 """States of a cell in the run that draws from it: unknown, active, mastered, review, deferred or lucky, and its trials.
 
-    unknown   fewer than `MIN_ROLLOUTS` rollouts; drawn like active
+    unknown   fewer than `MIN_RECENT_ROLLOUTS` rollouts; drawn like active
     active    not shown to be outside the band: drawn by its posterior
     mastered  success shown to lie over the band (one-sided 90 %): a small review share, the longest unseen first
     review    was mastered until a review group fell short; decided by a re-evaluation
@@ -29,7 +29,7 @@ from mixwright.steer.scene import Scene
 
 STATE_NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
-MIN_ROLLOUTS = 12.0
+MIN_RECENT_ROLLOUTS = 12.0
 """Rollouts before a cell is judged, the older ones fading: two groups of 8."""
 RETRIAL_GROUPS = 2
 """Groups of a re-evaluation."""
@@ -147,14 +147,14 @@ class CellStates:
     def _settle(self, cells: np.ndarray, step: int) -> None:
         """Judge cells that are drawn freely, by all that is known of them."""
         evidence = self.evidence
-        cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= MIN_ROLLOUTS)]
+        cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= MIN_RECENT_ROLLOUTS)]
         side = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_PROVISIONAL)
         # kappa may lie under 0
         lucky = (self._lucky_kappa > 0) & (self._ledger.answers.kappa_high()[cells] < self._lucky_kappa)
         state = np.where(side > 0, MASTERED, np.where(side < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
         self._put_off(cells[state >= DEFERRED], step)
-        in_band = cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_ROLLOUTS)]
+        in_band = cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_RECENT_ROLLOUTS)]
         self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
         self._clear(cells)
 
