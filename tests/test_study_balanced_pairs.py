@@ -1,4 +1,4 @@
-"""The study of balanced pairs: its pairs have the fault that it plants, and its goals are those of the differences by hand."""
+"""The study of balanced pairs: its pairs have the fault that it plants, and its goals are computed by hand."""
 
 from __future__ import annotations
 
