@@ -216,9 +216,9 @@ def test_the_sentences_say_sizes_needs_and_assumptions() -> None:
     assert format_power(()) == []
 
 
-def test_results_of_earlier_versions_are_read_and_new_ones_come_back() -> None:
+def test_results_without_power_are_read_and_those_with_it_come_back() -> None:
     old = {"arms": [], "references": [], "nulls": [], "seeds": [0], "rows": [], "effects": [], "judgements": []}
-    old |= {"rollouts": {}, "target": {}}
+    old |= {"rollouts": {}, "success_targets": {}}
     assert from_data(TrialResult, old).power == ()
     from dataclasses import replace
 
