@@ -14,7 +14,7 @@ from mixwright.records import CellAssessment, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine, Staleness
 from mixwright.steer.ledger import read_rewards
 from mixwright.steer.pool import make_pool
-from mixwright.steer.selectors._states import LONGEST_WAIT_STEPS, MIN_ROLLOUTS, RETRIAL_GROUPS, CellStates
+from mixwright.steer.selectors._states import LONGEST_WAIT_STEPS, MIN_RECENT_ROLLOUTS, RETRIAL_GROUPS, CellStates
 
 
 def states(here, band=(0.1, 0.9)):
@@ -147,7 +147,7 @@ def test_the_wait_is_forgotten_once_a_cell_has_been_in_the_band_for_long():
     waits = []
     for step in range(12, 20):
         assert show(kept, place, 0, 4, step) == "active"
-        waits.append((int(kept.wait[0]), kept.evidence.tries[0] >= 4 * MIN_ROLLOUTS))
+        waits.append((int(kept.wait[0]), kept.evidence.tries[0] >= 4 * MIN_RECENT_ROLLOUTS))
     assert set(waits) == {(8, False), (0, True)}  # it falls out soon after it came back: the longer wait goes on
 
 

@@ -218,7 +218,9 @@ def test_every_setting_that_changes_a_branch_is_in_its_digest(finished, section)
     corpus, values = Corpus.load(run.corpus), getattr(CONFIG, section)
 
     def digest(config):
-        return branch_digest(make_branch("steered", PLAN, corpus), config, corpus="c", base="x", arm="steered", seed=0)
+        return branch_digest(
+            make_branch("steered", PLAN, corpus), config, corpus="c", digest_of_base="x", arm="steered", seed=0
+        )
 
     unnoticed = set()
     for field in dataclasses.fields(values):
