@@ -65,6 +65,21 @@ def test_rows_without_pairs_are_refused() -> None:
         balance(Corpus.from_examples([Example("a", "t", "p", answer="1")]))
 
 
+def test_by_hand() -> None:
+    """The second kind leaves three times: then the second feature is even, and a fourth would cost as much as it brings."""
+    assert count_to_leave_out({(1, 0): 2, (-1, 1): 6, (0, -1): 3}) == {(-1, 1): 3}
+    assert count_to_leave_out({(1,): 400_000, (-1,): 100_000}) == {(1,): 300_000}
+
+
+def test_answers_that_are_none_count_for_length_alone() -> None:
+    rows = _rows(40, 40, 10)
+    nothing = [
+        Example(f"n{number}", "travel", f"And {number}?", source=f"n:{number}", chosen=ANSWER.format(1, 2), rejected="?? ?")
+        for number in range(5)
+    ]
+    assert not any(one["id"].startswith("n") for one in balance(Corpus.from_examples(rows + nothing)).dropped.values())
+
+
 SIGNS = st.tuples(*[st.sampled_from((-1, 0, 1))] * 3)
 
 

@@ -71,16 +71,18 @@ def _pairs_to_leave_out(pairs: list[Pair], rng: np.random.Generator) -> list[Pai
 
 
 def _signs(pair: Pair, features: list[str]) -> Signs:
-    shown = dict(pair.differing) | ({LENGTH: pair.longer} if pair.longer else {})
+    shown = {} if pair.has_no_answer else dict(pair.differing)
+    if pair.longer:
+        shown[LENGTH] = pair.longer
     return tuple(0 if name not in shown else 1 if shown[name] == "chosen" else -1 for name in features)
 
 
 def count_to_leave_out(group_sizes: dict[Signs, int]) -> dict[Signs, int]:
-    """How many pairs of each kind leave, one after the other, each the one that brings the most features nearer to even.
+    """How many pairs of each kind leave: first of the kind that brings the most features nearer to even, until none does.
 
     Examples:
         >>> count_to_leave_out({(1, 0): 2, (-1, 1): 6, (0, -1): 3})
-        {(-1, 1): 4}
+        {(-1, 1): 3}
     """
     imbalance = np.sum([np.array(signs) * count for signs, count in group_sizes.items()], axis=0)
     left, leaving = Counter(group_sizes), Counter[Signs]()
@@ -93,6 +95,8 @@ def count_to_leave_out(group_sizes: dict[Signs, int]) -> dict[Signs, int]:
         best = max(gains, key=lambda signs: (gains[signs], left[signs], signs), default=None)
         if best is None or gains[best] <= 0:
             return dict(leaving)
-        imbalance = imbalance - np.array(best)
-        left[best] -= 1
-        leaving[best] += 1
+        nearer = imbalance * np.array(best) > 0
+        count = min(left[best], int(np.abs(imbalance[nearer]).min()))  # gains change where a feature becomes even
+        imbalance = imbalance - count * np.array(best)
+        left[best] -= count
+        leaving[best] += count
