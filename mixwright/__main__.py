@@ -65,6 +65,13 @@ app = typer.Typer(
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
 Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; or, with --corpus, a checkpoint.")]
+MeasuredBefore = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over.",
+    ),
+]
 MeasureSource = Annotated[
     str,
     typer.Argument(metavar="RUN.YAML|MODEL|LOG|URL", help="Settings; with --corpus, a checkpoint or a server; or a log."),
@@ -271,13 +278,7 @@ def plan(
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
     rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.REHEARSE_HELP)] = None,
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
-    measured: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over.",
-        ),
-    ] = None,
+    measured: MeasuredBefore = None,
     output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
     export_to: Annotated[Path | None, typer.Option(help=options.EXPORT_TO_HELP)] = None,
@@ -348,13 +349,7 @@ def verdict(
     ] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
-    measured: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over.",
-        ),
-    ] = None,
+    measured: MeasuredBefore = None,
     beside: Annotated[
         Path | None,
         typer.Option(

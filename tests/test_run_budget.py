@@ -25,7 +25,7 @@ from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_text, yaml_text
 from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
 from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, estimate_seconds, seeds_that_fit, train_within
-from mixwright.trial.dry_run import Timing, mean_timing
+from mixwright.trial.dry_run import Timing, mean_timing, timed_prompts
 from mixwright.trial.fitting import HeldOutCounts, fit_run, shortest_budget_seconds
 from mixwright.trial.jobs import Trial
 
@@ -66,6 +66,22 @@ def test_stages_are_told_one_by_one_and_by_the_workers_there_are() -> None:
     trained, untrained = branch_seconds(SFT, TIMING, 20)
     assert parts["trial"] == pytest.approx(12 * trained + 4 * untrained)
     assert "warm-up" not in parts
+
+
+@pytest.mark.parametrize(
+    ("objective", "parameter_count", "sample_seconds", "prompts"),
+    [
+        ("grpo", 1_000_000, 9.0, 8),  # a small model: the whole step
+        ("grpo", 135_000_000, 0.0, 4),  # not known
+        ("grpo", 135_000_000, 0.25, 2),  # 8 completions of .25 s are 2 s a prompt
+        ("grpo", 135_000_000, 9.0, 1),
+        ("sft", 135_000_000, 9.0, 4),
+    ],
+)
+def test_a_timed_step_has_as_many_prompts_as_there_is_time_for(
+    objective: str, parameter_count: int, sample_seconds: float, prompts: int
+) -> None:
+    assert timed_prompts(TrainConfig(objective, prompts=8, generations=8), parameter_count, sample_seconds) == prompts
 
 
 def test_the_mean_of_timings_keeps_counts_whole() -> None:

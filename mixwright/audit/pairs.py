@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from mixwright.audit.behaviours import BEHAVIOURS, is_trivial, read_behaviours, without_common_start
@@ -15,9 +16,9 @@ ALIKE_LENGTH = 1.25
 """Ratio of lengths up to which two sides are alike in length."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pair:
-    """One training row with a preferred and a rejected answer."""
+    """One training row with a preferred and a rejected answer; what takes time to read is read once."""
 
     task: str
     """Its task."""
@@ -32,12 +33,12 @@ class Pair:
     rejected: str
     """The other one, likewise."""
 
-    @property
+    @cached_property
     def has_no_answer(self) -> bool:
         """Whether the rejected answer is none: nearly empty, one sentence again and again, the prompt, or no prose."""
         return is_trivial(self.rejected, self.chosen, self.prompt)
 
-    @property
+    @cached_property
     def lengths(self) -> tuple[int, int]:
         """Tokens of both, the preferred one first."""
         return count_tokens(self.chosen), count_tokens(self.rejected)
@@ -53,7 +54,7 @@ class Pair:
         """Whether one is at most `ALIKE_LENGTH` times as long as the other."""
         return max(self.lengths) <= ALIKE_LENGTH * min(self.lengths)
 
-    @property
+    @cached_property
     def differing(self) -> list[tuple[str, Side]]:
         """Behaviours that one side alone shows, and which."""
         read = zip(BEHAVIOURS, read_behaviours(self.chosen), read_behaviours(self.rejected), strict=True)

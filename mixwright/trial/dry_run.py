@@ -221,11 +221,8 @@ def _time_training(
     if config.train.objective == "dpo" and not has_pairs(corpus):  # they are to be mined
         train = _make_up_pairs(train)
     tasks = sorted({cell.task for cell in corpus.cells()})
-    steps, prompts = min(TIMED_STEPS, config.train.steps), config.train.prompts
-    if sum(values.numel() for values in learner.model.parameters()) >= LARGE_PARAMETERS:
-        prompts = min(prompts, PROMPTS_IF_LARGE)
-        if config.train.objective == "grpo" and sample_seconds:
-            prompts = max(1, min(prompts, int(STEP_GENERATION_SECONDS / (config.train.generations * sample_seconds))))
+    steps = min(TIMED_STEPS, config.train.steps)
+    prompts = timed_prompts(config.train, sum(values.numel() for values in learner.model.parameters()), sample_seconds)
     timed_settings = replace(config.train, prompts=prompts)
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     branch = make_branch("uniform", Plan("dry_run", (stage,)), corpus)
@@ -247,6 +244,22 @@ def _time_training(
     start = perf_counter()
     learner.model.save_pretrained(str(scratch / "saved"))
     return step_seconds * config.train.prompts / prompts, setup_seconds + perf_counter() - start, len(step_ends)
+
+
+def timed_prompts(training: TrainConfig, parameter_count: int, sample_seconds: float) -> int:
+    """Prompts of a step that is timed: fewer than a step has where the model is large, and at least one.
+
+    Args:
+        training: of the run.
+        parameter_count: of the model.
+        sample_seconds: of one sampled completion; 0 where it is not known.
+    """
+    if parameter_count < LARGE_PARAMETERS:
+        return training.prompts
+    prompts = min(training.prompts, PROMPTS_IF_LARGE)
+    if training.objective == "grpo" and sample_seconds:
+        prompts = min(prompts, int(STEP_GENERATION_SECONDS / (training.generations * sample_seconds)))
+    return max(1, prompts)
 
 
 def _make_up_pairs(train: Corpus) -> Corpus:
