@@ -136,12 +136,18 @@ def audit(
     top_up: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write what held-out rows need and no training row has, with rows where they can be made."
+            metavar="FILE", help="Write what to add to train: what held-out rows need and it lacks, and rows against cues."
         ),
     ] = None,
     skills: Annotated[
         str | None,
         typer.Option(metavar="FUNCTION", help="package.module:function that names a row's skills, for the check coverage."),
+    ] = None,
+    cue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Column whose values may stand in for the rule, for the check cues. Repeatable."
+        ),
     ] = None,
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
@@ -152,12 +158,12 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    if (out, fix, balance, top_up, skills) == (None, None, None, None, None):
+    if not any((out, fix, balance, top_up, skills, cue)):
         observations = api.audit(config, checks=checks)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
-        observations = audit_files(config, checks, Files(out, fix, balance, top_up), skills)
+        observations = audit_files(config, checks, Files(out, fix, balance, top_up), skills, cue or ())
     if as_json:
         output.out_json({"observations": observations})
     else:

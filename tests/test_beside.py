@@ -17,7 +17,7 @@ from mixwright.cli.options import Measuring
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
-from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.verdict.page.answers import make_pair
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
 from mixwright.verdict.page.blocks import Paragraph, Table, Texts
@@ -152,6 +152,36 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     assert call("verdict", "before", "models/planned", *asked, "--folder", "two")[0] in (3, 4)
     assert not beside_file(two).exists(), "nothing of an earlier comparison stays"
     assert not two.measurements("beside").exists()
+
+
+def test_options_that_are_not_given_are_those_of_the_measuring(call: Call) -> None:
+    for seed, name in enumerate(("before", "after")):
+        checkpoint(name, seed)
+    asked = ("--corpus", write("a.jsonl", sums(12)))
+    measuring = (
+        "--items",
+        "5",
+        "--samples",
+        "2",
+        "--temperature",
+        "0.7",
+        "--max-new-tokens",
+        "4",
+        "--grader",
+        "sum=includes",
+    )
+    assert call("measure", "before", *asked, *measuring, "--folder", "measured")[0] == 0
+    code, _, err = call("verdict", "before", "after", *asked, "--measured", "measured", "--folder", "gate")
+    assert code == 0, err
+    settings = read_json(RunFolder("gate").manifest, RunManifest).settings
+    found = {name: settings[name] for name in ("items", "samples", "temperature", "max_new_tokens")}
+    assert found == {"items": 5, "samples": 2, "temperature": 0.7, "max_new_tokens": 4}
+    after = read_measurements(RunFolder("gate").measurements("after"))
+    assert len({one.example for one in after if one.example is not None}) == 5
+    code, _, err = call(
+        "verdict", "before", "after", *asked, "--measured", "measured", "--samples", "3", "--folder", "other"
+    )
+    assert (code, "samples: 2, as the earlier comparison was measured, got 3" in err) == (1, True), err
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) -> None:

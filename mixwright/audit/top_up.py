@@ -1,4 +1,4 @@
-"""A list of what to add to train: for each hole how many rows, made where Reasoning Gym makes the task.
+"""A list of what to add to train: for each hole and cue how many rows, made where Reasoning Gym makes the task.
 
 Source: Zhao et al. 2025 (arXiv 2508.01191): some 70 rows of a missing composition repaired it in a small model.
 Left out on purpose: rows of other tasks, which somebody has to write or to ask a generator for.
@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mixwright.audit.cue_features import describe_feature
+from mixwright.audit.cues import Cue
 from mixwright.audit.holes import Hole
 from mixwright.audit.rows import with_turns
 from mixwright.audit.text import normal_form
@@ -28,17 +30,20 @@ SPARE = 3
 """Times as many rows are made, so that those that train or eval has can be left out."""
 
 
-def write_top_up(holes: Sequence[Hole], corpus: Corpus, out: Path, *, rows: int = ROWS_PER_HOLE) -> dict[str, int]:
-    """Write one line per hole to `out`, and beside it the rows that could be made.
+def write_top_up(
+    holes: Sequence[Hole], cues: Sequence[Cue], corpus: Corpus, out: Path, *, rows: int = ROWS_PER_HOLE
+) -> dict[str, int]:
+    """Write one line per hole and cue to `out`, and beside it the rows that could be made.
 
     Args:
         holes: of the corpus; those that chance explains, and tasks that are not trained, are left out.
+        cues: of the corpus; those that read options are left out, because their remedy is another order.
         corpus: with both splits; no row of it is made again.
         out: JSONL; the rows stand in `NAME.rows.jsonl` with prompt, answer, task and level.
         rows: wanted for each hole.
 
     Returns:
-        Counts: holes, rows wanted, and rows made.
+        Counts: holes, cues, rows wanted, and rows made.
 
     Raises:
         InputError: a file that is already there.
@@ -47,12 +52,16 @@ def write_top_up(holes: Sequence[Hole], corpus: Corpus, out: Path, *, rows: int 
     asked = [hole for hole in holes if hole.is_hole and hole.kind != "task"]
     known = {normal_form(row.prompt).casefold() for row, _ in with_turns(corpus.batches())}
     made = [list(_make(hole, corpus, rows, known)) for hole in asked]
+    lines = [_wanted(hole, rows, len(own)) for hole, own in zip(asked, made, strict=True)]
+    told = [cue for cue in cues if cue.label and cue.missing]
+    lines += map(_wanted_beside, told)
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(_wanted(hole, rows, len(own))) + "\n" for hole, own in zip(asked, made, strict=True))
+        file.writelines(json.dumps(line) + "\n" for line in lines)
     if any(made):
         with replacing(rows_file(out)) as temporary, temporary.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(_row_of(example)) + "\n" for own in made for example in own)
-    return {"holes": len(asked), "wanted": rows * len(asked), "made": sum(map(len, made))}
+    wanted = sum(line["rows"] for line in lines)
+    return {"holes": len(asked), "cues": len(told), "wanted": wanted, "made": sum(map(len, made))}
 
 
 def rows_file(out: Path) -> Path:
@@ -78,6 +87,19 @@ def _wanted(hole: Hole, rows: int, made: int) -> dict[str, Any]:
         "held_out_rows": len(hole.rows),
         "rows": rows,
         "made": made,
+    }
+
+
+def _wanted_beside(cue: Cue) -> dict[str, Any]:
+    """The line of a cue: rows with it and another answer."""
+    return {
+        "task": cue.task,
+        "kind": "cue",
+        "missing": f"the prompt {describe_feature(cue.feature)}, and the answer is not {cue.label!r}",
+        "levels": [],
+        "held_out_rows": cue.held_out_conflicts,
+        "rows": cue.missing,
+        "made": 0,
     }
 
 

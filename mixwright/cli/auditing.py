@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mixwright.audit.balanced import balance
 from mixwright.audit.cleaned import Cleaned, check_cleaned_file, clean, manifest_of, write_cleaned
+from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
 from mixwright.audit.holes import find_coverage
 from mixwright.audit.rows import list_for_files
@@ -41,7 +42,11 @@ class Files:
 
 
 def audit_files(
-    config: CorpusConfig, checks: Sequence[str] | None, files: Files, skills: str | None = None
+    config: CorpusConfig,
+    checks: Sequence[str] | None,
+    files: Files,
+    skills: str | None = None,
+    cue_columns: Sequence[str] = (),
 ) -> list[Observation]:
     """Audit, and write what was asked for; says what was written.
 
@@ -50,12 +55,14 @@ def audit_files(
         checks: names; None for all.
         files: what to write.
         skills: `package.module:function` that names a row's skills.
+        cue_columns: columns whose values may stand in for the rule.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a place that holds something else.
     """
     _check_files(config, files)
-    corpus, options = read_corpus(config), {} if skills is None else {"coverage": {"skills": skills}}
+    corpus, options = read_corpus(config), {"cues": {"columns": tuple(cue_columns)}}
+    options |= {} if skills is None else {"coverage": {"skills": skills}}
     cleaned = clean(corpus, checks, options) if files.fix is not None else None
     if cleaned is None:
         with list_for_files():
@@ -73,8 +80,11 @@ def audit_files(
         say(_describe_balanced(balanced, files.balance, manifest))
     if files.top_up is not None:
         holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
-        counts = write_top_up(holes, corpus, files.top_up)
-        text = f"top-up: {files.top_up}, {format_count(counts['holes'], 'hole')}, {counts['wanted']:,} rows to add"
+        cues = [cue for one in find_cues(corpus, cue_columns) for cue in one.cues]
+        counts = write_top_up(holes, cues, corpus, files.top_up)
+        what = format_count(counts["holes"], "hole")
+        what += f", {format_count(counts['cues'], 'cue')}" if counts["cues"] else ""
+        text = f"top-up: {files.top_up}, {what}, {counts['wanted']:,} rows to add"
         say(text + (f"; {counts['made']:,} of them were made ({rows_file(files.top_up)})" if counts["made"] else ""))
     return observations
 

@@ -21,6 +21,8 @@ from mixwright.verdict.page.beside import BESIDE_NAME, OtherCheckpoint, beside_f
 
 READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
+TAKEN_OVER = ("items", "samples", "temperature", "options_by")
+"""Options that the earlier comparison decides where they are not given."""
 CUT_SETTING = "cut at max_new_tokens, {}"
 """Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""
 
@@ -114,6 +116,16 @@ def read_matching_before(folder: Path, model: str, measuring: Measuring) -> Earl
                 f"the {name} of the measuring: {measured_value or 'none'}", value or "none", remedy, file=folder
             )
     return earlier
+
+
+def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Measuring:
+    """The options, those that were not given as the earlier comparison had them; a budget chooses its own items."""
+    settings = earlier.manifest.settings
+    names = {name: name for name in TAKEN_OVER if name != "items" or measuring.budget is None} | {"system": "system message"}
+    taken_over = {
+        field: settings[name] for field, name in names.items() if getattr(measuring, field) is None and name in settings
+    }
+    return replace(measuring, **taken_over)
 
 
 def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:

@@ -12,6 +12,7 @@ from mixwright.cli.beside import (
     check_same_measuring,
     read_before,
     read_earlier,
+    with_earlier_options,
     write_beside,
 )
 from mixwright.cli.comparison_folder import check_folder, clear
@@ -80,6 +81,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measuring = check_looks(measuring, decoding, taken_over=taken_over) if gating.until_decided else measuring
     earlier = None if gating.measured is None else read_before(gating.measured, before)
     earlier = earlier if gating.beside is None else read_earlier(gating.beside, before, folder)
+    measuring = measuring if earlier is None else with_earlier_options(earlier, measuring)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _read_rows(measuring, gating, graders)
     cells = rows.corpus.measured().cells()

@@ -209,6 +209,20 @@ def binomial_tail(wins: int, tries: int, chance: float) -> float:
     return min(1.0, float(np.exp(terms).sum()))
 
 
+def hypergeometric_tail(hits: int, drawn: int, marked: int, total: int) -> float:
+    """P(X >= hits): so many marked ones among those drawn without replacement (Fisher's exact test, one side)."""
+    if hits <= max(0, drawn + marked - total):
+        return 1.0
+    counts = np.arange(hits, min(drawn, marked) + 1)
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, total + 1)))])
+
+    def log_ways(of: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+        return log_factorials[of] - log_factorials[chosen] - log_factorials[of - chosen]
+
+    terms = log_ways(marked, counts) + log_ways(total - marked, drawn - counts) - log_ways(total, np.array([drawn]))
+    return min(1.0, float(np.exp(terms).sum()))
+
+
 def holm(probabilities: Sequence[float]) -> list[float]:
     """Holm's adjusted p values (1979), in the order given."""
     order = sorted(range(len(probabilities)), key=lambda i: probabilities[i])

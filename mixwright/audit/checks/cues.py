@@ -1,0 +1,86 @@
+"""Check of cues: surface features of prompts, or places of options, that go with one answer nearly always.
+
+Source: Li et al. 2026 (arXiv 2603.29025): where cue and rule disagree, models follow the cue; the tests are our own.
+Unit: training rows with a cue, and those of them that have another answer.
+Cost: at most 5,000 rows of a task and 200,000 in all are read.
+Blind spot: whether the cue is the rule; two features together; phrases; words in under 15 % of a task's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mixwright.audit.cue_features import describe_feature
+from mixwright.audit.cues import Cue, CuesOfTask, find_cues
+from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
+from mixwright.records import Observation, plain
+
+MOST_TOLD = 3
+"""Cues of one task that are told."""
+REMEDY = (
+    "If this is not why the answer is right, add rows that have it and another answer (--top-up FILE says how many), each "
+    "beside a row that differs in the reason alone."
+)
+OPTION_REMEDY = "Shuffle the options, or write wrong options that have it too."
+RULES = {
+    "longest": "The longest option",
+    "shares": "The option that shares most words with the question",
+}
+
+
+class Cues(Check):
+    """Looks at training rows whose answer is one of few, or one of the row's options.
+
+    Args:
+        columns: of the rows, whose values are looked at as features of prompts are.
+    """
+
+    def __init__(self, columns: Sequence[str] = ()) -> None:
+        self.columns = tuple(columns)
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """A warning for each cue, and one info on the tasks that have none."""
+        found = find_cues(corpus, self.columns)
+        observations = [_observe(cue, one) for one in found for cue in one.cues[:MOST_TOLD]]
+        clean = [one for one in found if not one.cues]
+        if clean:
+            text = f"No cue goes with an answer in {len(clean)} of {len(found)} tasks whose answers are a closed set."
+            null = "answers dealt out at random"
+            observations.append(Observation("cues", None, "info", len(clean), len(found), text, "", null))
+        return observations
+
+
+def _observe(cue: Cue, of_task: CuesOfTask) -> Observation:
+    count, read = cue.rows - cue.conflicts, f" of {of_task.read:,} that were read" if of_task.read < of_task.total else ""
+    share = count / cue.rows
+    if not cue.label:
+        rule = RULES.get(cue.feature.kind, f"Option {cue.feature.value}")
+        text = f"{rule} is the right one in {count:,} of {cue.rows:,} rows{read} "
+        text += f"({share:.0%}; blind choice {1 - cue.rest:.0%})."
+        null, remedy = "options in random order", OPTION_REMEDY
+    else:
+        text = (
+            f"Where the prompt {describe_feature(cue.feature)}, {count:,} of {cue.rows:,} rows{read} ({share:.0%}) have the "
+            f"answer {cue.label[:40]!r}; of the other rows {1 - cue.rest:.0%} have it."
+        )
+        if cue.partners:
+            text += f" {cue.partners:,} of the {count:,} have a partner that differs in one word and has another answer."
+        null, remedy = "answers dealt out at random", REMEDY
+    if cue.held_out:
+        right = cue.held_out - cue.held_out_conflicts
+        text += f" So do {right:,} of {cue.held_out:,} held-out rows with it, which cannot show whether the rule was learnt."
+    evidence = tuple(_make_evidence(cue, example) for example in cue.examples[: max_pairs_listed()])
+    return Observation("cues", cue.task, "warning", count, cue.rows, text, remedy, null, evidence)
+
+
+def _make_evidence(cue: Cue, example: Any) -> dict[str, Any]:
+    return {
+        "id": example.id,
+        "source": example.source,
+        "cue": f"{cue.feature.kind} {cue.feature.value}".strip(),
+        "prompt": plain(example.prompt)[:EXCERPT_CHARACTERS],
+        "answer": (example.answer or plain(example.target) or "")[:EXCERPT_CHARACTERS],
+    }

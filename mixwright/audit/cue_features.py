@@ -1,0 +1,172 @@
+"""Surface features of a prompt that need no understanding: words, openings, signs, negation, numbers, length, overlap.
+
+Left out on purpose: which of them go with an answer, which `cues.py` works out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mixwright.audit.text import to_visible
+
+CHARACTERS_READ = 4000
+"""Of a prompt."""
+SHARED_PART_SHARE = 0.2
+"""A line in this share of the prompts is an instruction, and no part whose overlap is read."""
+MIN_PART_WORDS = 3
+LEAST_KEYED_SHARE = 0.3
+"""Share of the prompts in which a word stands beside a number, from which on these numbers are compared."""
+PARTS = {"half": 1 / 2, "third": 1 / 3, "fifth": 1 / 5}
+"""Ends of a quantity that are compared with the rest."""
+MIN_GROUP_SHARE, MAX_GROUP_SHARE = 0.1, 0.65
+"""Share of the prompts at one end of a quantity; ties can make it larger or smaller."""
+NEGATIONS = frozenset(["no", "not", "never", "none", "nothing", "nobody", "nowhere", "neither", "nor", "cannot", "without"])
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+_SIGN = re.compile(r"\.\.\.|\u2026|[^\w\s]")
+_PART = re.compile(r"\n+|(?<=[.?!\"])\s+(?=[A-Z]\w*(?: \w+)?:)")
+_LABEL = re.compile(r"^\W*(?:[^\W\d_]\w*(?: \w+){0,2})?:\s*(?=\S)")
+_SAME_SIGN = {"\u2026": "...", "\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'"}
+
+
+class Feature(NamedTuple):
+    """Something that a prompt has or has not."""
+
+    kind: str
+    """word, opening, sign, negation, length, number, overlap, column; of rows with options position, longest, shares."""
+    value: str
+    """Which one, as `yesterday` or `upper third`."""
+
+
+END_NAMES = {"lower": "lowest", "upper": "highest"}
+FORMS = ("opening", "sign", "negation", "length", "number", "overlap", "column")
+"""Kinds that say nothing of what a prompt is about."""
+
+
+def read_features(prompts: Sequence[str]) -> dict[Feature, np.ndarray]:
+    """Feature -> the positions of the prompts that have it, ascending (int64)."""
+    visible = [to_visible(prompt[:CHARACTERS_READ]) for prompt in prompts]
+    parts = _varying_parts(visible)
+    positions: dict[Feature, list[int]] = defaultdict(list)
+    for position, (prompt, own_parts) in enumerate(zip(visible, parts, strict=True)):
+        for feature in dict.fromkeys(_features_of(prompt, own_parts)):
+            positions[feature].append(position)
+    found = {feature: np.array(rows, np.int64) for feature, rows in positions.items()}
+    quantities = _numbers_of(visible) | {
+        ("length", ""): {position: float(len(_WORD.findall(prompt))) for position, prompt in enumerate(visible)},
+        ("overlap", ""): _overlaps_of(parts),
+    }
+    for (kind, key), value_by_position in quantities.items():
+        found |= dict(_ends(kind, key, value_by_position, len(prompts)))
+    return found
+
+
+def describe_feature(feature: Feature) -> str:
+    """What a prompt with it does: `has the word 'yesterday'`."""
+    match feature.kind:
+        case "word":
+            return f"has the word '{feature.value}'"
+        case "opening":
+            return f"begins, or has a line that begins, with the word '{feature.value}'"
+        case "sign":
+            return f"has the sign {feature.value}"
+        case "negation":
+            return "has a negation"
+        case "length":
+            end, part = feature.value.split()
+            return f"is in the {'longest' if end == 'upper' else 'shortest'} {part}"
+        case "number":
+            end, part, which = feature.value.split(" ", 2)
+            return f"has a number {which} in the {END_NAMES[end]} {part}"
+        case "column":
+            column, _, value = feature.value.partition(" ")
+            return f"has {value!r} in the column {column}"
+        case "overlap":
+            end, part = feature.value.split()
+            return f"has a last part in the {END_NAMES[end]} {part} by words that the part before has, too"
+        case _:
+            return f"follows the rule {feature.kind}"
+
+
+def differing_in_one_word(prompts: Sequence[str]) -> dict[int, set[int]]:
+    """Position -> positions of the prompts that differ from it in one word, number or name alone."""
+    by_signature: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for position, prompt in enumerate(prompts):
+        tokens = _TOKEN.findall(to_visible(prompt[:CHARACTERS_READ]).casefold())
+        for index in range(len(tokens)):
+            by_signature[(*tokens[:index], "", *tokens[index + 1 :])].append(position)
+    partners: dict[int, set[int]] = defaultdict(set)
+    for same in by_signature.values():
+        for position in same if len(same) > 1 else ():
+            partners[position].update(other for other in same if other != position)
+    return partners
+
+
+def _varying_parts(prompts: Sequence[str]) -> list[list[str]]:
+    """The lines of each prompt, without their names (`Premise:`) and without those that many prompts share."""
+    split = [[_LABEL.sub("", part).strip() for part in _PART.split(prompt) if part.strip()] for prompt in prompts]
+    counts = Counter(part for parts in split for part in set(parts))
+    most = max(SHARED_PART_SHARE * len(prompts), 2)
+    return [[part for part in parts if part and counts[part] <= most] for parts in split]
+
+
+def _features_of(prompt: str, parts: Iterable[str]) -> Iterator[Feature]:
+    words = [word.casefold().replace("\u2019", "'") for word in _WORD.findall(prompt)]
+    yield from (Feature("word", word) for word in words)
+    yield from (Feature("sign", _SAME_SIGN.get(sign, sign)) for sign in _SIGN.findall(prompt))
+    if any(word in NEGATIONS or word.endswith("n't") for word in words):
+        yield Feature("negation", "")
+    for part in parts:
+        if first := _WORD.search(part):
+            yield Feature("opening", first.group().casefold())
+
+
+def _numbers_of(prompts: Sequence[str]) -> dict[tuple[str, str], dict[int, float]]:
+    """("number", which) -> position -> value: the first and the largest, and those that stand beside the same word."""
+    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for position, prompt in enumerate(prompts):
+        values = []
+        for match in _NUMBER.finditer(prompt):
+            value = float(match.group().replace(",", "")[:15])
+            before = _WORD.findall(prompt[max(0, match.start() - 30) : match.start()])
+            after = _WORD.findall(prompt[match.end() : match.end() + 30])
+            values.append(value)
+            if before:
+                found["number", f"after '{before[-1].casefold()}'"].setdefault(position, value)
+            if after:
+                found["number", f"before '{after[0].casefold()}'"].setdefault(position, value)
+        if values:
+            found["number", "that comes first"][position] = values[0]
+            found["number", "that is largest"][position] = max(values)
+    return {key: values for key, values in found.items() if len(values) >= LEAST_KEYED_SHARE * len(prompts)}
+
+
+def _overlaps_of(parts: Sequence[Sequence[str]]) -> dict[int, float]:
+    """Position -> share of the words of the last part that stand in the part before it."""
+    found = {}
+    for position, own in enumerate(parts):
+        words = [{word.casefold() for word in _WORD.findall(part)} for part in own]
+        words = [one for one in words if len(one) >= MIN_PART_WORDS]
+        if len(words) > 1:
+            found[position] = len(words[-1] & words[-2]) / len(words[-1])
+    return found
+
+
+def _ends(kind: str, key: str, value_by_position: Mapping[int, float], prompts: int) -> Iterator[tuple[Feature, np.ndarray]]:
+    """The lower and the upper half, third and fifth of a quantity, where ties leave any."""
+    if len(value_by_position) < max(LEAST_KEYED_SHARE * prompts, 1):
+        return
+    positions, values = np.array(list(value_by_position), np.int64), np.array(list(value_by_position.values()))
+    for name, part in PARTS.items():
+        for end, is_in in (
+            ("lower", values <= np.quantile(values, part)),
+            ("upper", values >= np.quantile(values, 1 - part)),
+        ):
+            if MIN_GROUP_SHARE * prompts <= is_in.sum() <= MAX_GROUP_SHARE * prompts:
+                yield Feature(kind, f"{end} {name} {key}".strip()), positions[is_in]

@@ -1,0 +1,342 @@
+"""Cues: surface features of prompts that go with one answer nearly always, so that the rule need not be learnt.
+
+Source: Li et al. 2026 (arXiv 2603.29025) for rows in which cue and rule disagree; the tests are our own.
+Left out on purpose: whether a cue is the rule. Who knows the task has to say so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixwright.audit.cue_features import FORMS, Feature, differing_in_one_word, read_features
+from mixwright.audit.rows import Reader, draw_sample, positions_by_code
+from mixwright.audit.text import normal_words, read_conclusion
+from mixwright.corpus import Corpus
+from mixwright.corpus.rows import pc
+from mixwright.errors import InputError, join_some
+from mixwright.estimates.intervals import binomial_tail, hypergeometric_tail
+from mixwright.graders.choice import OPTION_COLUMNS, option_index, option_texts
+from mixwright.records import Example, plain
+
+ROWS_READ, ROWS_READ_TOGETHER = 5_000, 200_000
+"""Training rows that are read of one task, and of all tasks; tasks with most rows first."""
+MIN_ROWS, MIN_LABEL_ROWS, MAX_LABELS = 40, 10, 12
+"""Rows of a task, and of an answer, below which nothing is said; answers that make a closed set."""
+CLOSED_SHARE = 0.95
+"""Share of the rows that the commonest `MAX_LABELS` answers must have."""
+MIN_CUE_ROWS = 15
+LEAST_SHARE = 0.85
+"""Of the rows with a cue, those that have its answer."""
+LEAST_DROP = 3.0
+"""How many times rarer other answers must be among rows with the cue than among those without."""
+LEAST_COVERAGE = {True: 0.1, False: 0.15}
+"""Share of a task's rows that a cue must have: of forms, and of words, which are what a task is about more often."""
+ALPHA = 0.01
+"""Probability of any such cue in a task, were answers dealt out at random."""
+MAX_CUES = 3
+"""Told for one answer of a task."""
+SAME_ROWS = 0.8
+"""Share of rows in common from which on two features are one cue."""
+VAGUENESS = {"word": 1, "length": 2}
+"""Kinds that say less than others do of the same rows."""
+LEAST_OPTION_KAPPA = 0.25
+"""Of a rule that reads options alone: its success above blind choice, as a share of what there is above it."""
+CERTAIN = 1e-300
+NONE = np.array([], np.int64)
+
+
+@dataclass(frozen=True)
+class Cue:
+    """One feature that goes with one answer."""
+
+    task: str
+    """Task of the rows."""
+    feature: Feature
+    """What the prompts, or the right options, have."""
+    label: str
+    """The answer that goes with it; empty for rules that read options."""
+    rows: int
+    """Rows with it, of those that were read."""
+    conflicts: int
+    """Of these, rows with another answer."""
+    rest: float
+    """Share of rows without it that have another answer; for rules that read options what blind choice gets wrong."""
+    others: float
+    """Share of all rows that have another answer; the same as `rest` for rules that read options."""
+    held_out: int
+    """Held-out rows with it."""
+    held_out_conflicts: int
+    """Of these, rows with another answer."""
+    partners: int
+    """Rows with it and its answer that another row differs from in one word, which has another answer."""
+    examples: tuple[Example, ...]
+    """Rows with it, those with another answer first."""
+
+    @property
+    def missing(self) -> int:
+        """Rows with the cue and another answer that would make other answers as frequent as they are among all rows."""
+        wanted = (self.others * self.rows - self.conflicts) / max(1 - self.others, 1 / self.rows)
+        return max(0, round(wanted))
+
+
+@dataclass(frozen=True)
+class CuesOfTask:
+    """What was found in a task."""
+
+    task: str
+    """Its name."""
+    read: int
+    """Training rows that were read."""
+    total: int
+    """Training rows of the task."""
+    cues: tuple[Cue, ...]
+    """Strongest first."""
+
+
+def find_cues(corpus: Corpus, columns: Sequence[str] = ()) -> list[CuesOfTask]:
+    """Cues of every task whose answers are a closed set, or one of the row's options. Bounded memory: rows are sampled.
+
+    Args:
+        corpus: both splits are read.
+        columns: of the rows, whose values are looked at as features are.
+
+    Raises:
+        InputError: no row has such a column.
+    """
+    _check_columns(corpus, columns)
+    reader, found, left = Reader(corpus), [], ROWS_READ_TOGETHER
+    train, held_out = _rows_by_task(corpus, "train"), _rows_by_task(corpus, "eval")
+    for task in sorted(train, key=lambda name: (-len(train[name]), name)):
+        sample = draw_sample(train[task], min(ROWS_READ, left))
+        if len(train[task]) < MIN_ROWS or len(sample) < MIN_ROWS:
+            break
+        left -= len(sample)
+        rows, others = (
+            list(reader.examples(numbers).values()) for numbers in (sample, draw_sample(held_out.get(task, NONE), ROWS_READ))
+        )
+        cues = _option_cues(task, rows, others) if _has_options(rows) else _label_cues(task, rows, others, columns)
+        if cues is not None:
+            found.append(CuesOfTask(task, len(rows), len(train[task]), tuple(cues)))
+    return sorted(found, key=lambda one: one.task)
+
+
+def _check_columns(corpus: Corpus, columns: Sequence[str]) -> None:
+    left = set(columns)
+    for batch in corpus.batches() if left else ():
+        left = {name for name in left if not pc.any(pc.match_substring(batch.column("extra"), json.dumps(name))).as_py()}
+    if left:
+        got = join_some(sorted(left))
+        raise InputError("columns of the rows (--cue)", got, "Name columns beside those that Mixwright reads itself.")
+
+
+def _rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
+    """Task -> numbers of its rows of a split, ascending."""
+    tasks = corpus.table["task"].combine_chunks().dictionary_encode()
+    splits = corpus.table["split"].combine_chunks().dictionary_encode()
+    names = splits.dictionary.to_pylist()
+    if split not in names:
+        return {}
+    numbers = np.flatnonzero(splits.indices.to_numpy() == names.index(split))
+    by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
+    return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
+
+
+def _answer_of(row: Example) -> str:
+    return read_conclusion(row.answer or plain(row.target) or "")
+
+
+def _read_features(rows: Sequence[Example], columns: Sequence[str]) -> dict[Feature, np.ndarray]:
+    """Features of the prompts, and the values of columns."""
+    found = read_features([plain(row.prompt) for row in rows])
+    for column in columns:
+        values = [str(row.extra[column]) if column in row.extra else "" for row in rows]
+        for value in {*values} - {""}:
+            found[Feature("column", f"{column} {value}")] = np.flatnonzero([one == value for one in values])
+    return found
+
+
+def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
+    """Cues of a task whose answers are a closed set; None where they are none."""
+    answers = [_answer_of(row) for row in rows]
+    common = Counter(answers).most_common(MAX_LABELS)
+    labels = [answer for answer, count in common if count >= MIN_LABEL_ROWS and answer]
+    if len(labels) < 2 or sum(count for _, count in common) < CLOSED_SHARE * len(rows):
+        return None
+    features = {
+        feature: positions
+        for feature, positions in _read_features(rows, columns).items()
+        if len(positions) >= max(MIN_CUE_ROWS, LEAST_COVERAGE[feature.kind in FORMS] * len(rows))
+        and len(positions) <= len(rows) - MIN_LABEL_ROWS
+    }
+    test_count = len(features) * len(labels)
+    chosen: list[tuple[Feature, str]] = []
+    for label in labels:
+        has_label = np.array([answer == label for answer in answers])
+        chosen += [(feature, label) for feature in _choose(features, has_label, test_count)]
+    if not chosen:
+        return []
+    partners = differing_in_one_word([plain(row.prompt) for row in rows])
+    beside = _read_features(held_out, columns)
+    return [
+        _make_cue(task, one, label, features[one], rows, answers, partners, beside.get(one, NONE), held_out)
+        for one, label in chosen
+    ]
+
+
+def _choose(features: Mapping[Feature, np.ndarray], has_label: np.ndarray, test_count: int) -> Iterator[Feature]:
+    """Features that go with a label, strongest first, each judged on the rows that those before it have not."""
+    left = np.ones(len(has_label), bool)
+    for _ in range(MAX_CUES):
+        probability_by_feature = {}
+        for feature, positions in features.items():
+            own = positions[left[positions]]
+            probability = _probability(own, left, has_label)
+            if probability * test_count < ALPHA:
+                probability_by_feature[feature] = max(probability, CERTAIN)
+        if not probability_by_feature:
+            return
+        best = min(probability_by_feature, key=lambda one: (probability_by_feature[one], -len(features[one]), one))
+        best = _most_specific(best, probability_by_feature, features)
+        yield best
+        left[features[best]] = False
+
+
+def _probability(positions: np.ndarray, left: np.ndarray, has_label: np.ndarray) -> float:
+    """Of so many rows with the label among those with a feature, were labels dealt out at random; 1 for what is no cue."""
+    count, total, of_label = len(positions), int(left.sum()), int(has_label[left].sum())
+    with_label = int(has_label[positions].sum())
+    if count < MIN_CUE_ROWS or count == total or with_label < LEAST_SHARE * count:
+        return 1.0
+    others_without = (total - count - (of_label - with_label)) / (total - count)
+    if LEAST_DROP * (count - with_label) > others_without * count:
+        return 1.0
+    return hypergeometric_tail(with_label, count, of_label, total)
+
+
+def _most_specific(best: Feature, candidates: Mapping[Feature, float], features: Mapping[Feature, np.ndarray]) -> Feature:
+    """Of the features that nearly the same rows have, the one that says most: `not` is a negation, and one word more makes
+    a prompt longer.
+    """
+    own, alike = set(features[best].tolist()), {best: 1.0}
+    for one in candidates:
+        other = set(features[one].tolist())
+        if one.kind != best.kind and (shared := len(own & other) / len(own | other)) >= SAME_ROWS:
+            alike[one] = shared
+    return min(alike, key=lambda one: (VAGUENESS.get(one.kind, 0), -alike[one], one))
+
+
+def _make_cue(
+    task: str,
+    feature: Feature,
+    label: str,
+    positions: np.ndarray,
+    rows: Sequence[Example],
+    answers: Sequence[str],
+    partners: Mapping[int, set[int]],
+    beside: np.ndarray,
+    held_out: Sequence[Example],
+) -> Cue:
+    own = positions.tolist()
+    conflicts = [position for position in own if answers[position] != label]
+    agreeing = [position for position in own if answers[position] == label]
+    without = len(rows) - len(own)
+    others = sum(answer != label for answer in answers) - len(conflicts)
+    return Cue(
+        task,
+        feature,
+        label,
+        len(own),
+        len(conflicts),
+        others / without,
+        (others + len(conflicts)) / len(rows),
+        len(beside),
+        sum(_answer_of(held_out[position]) != label for position in beside.tolist()),
+        sum(any(answers[other] != label for other in partners.get(position, ())) for position in agreeing),
+        tuple(rows[position] for position in (*conflicts, *agreeing)),
+    )
+
+
+def _has_options(rows: Sequence[Example]) -> bool:
+    """Whether most rows have options that are not the same in all of them."""
+    texts = [tuple(option_texts(row)) for row in rows]
+    return sum(len(one) > 1 for one in texts) > len(rows) / 2 and len({tuple(sorted(one)) for one in texts}) > len(rows) / 4
+
+
+def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]) -> list[Cue]:
+    """Rules that find the right option without reading the question: a place, the longest, what shares words with it."""
+    picked = [_read_picks(row) for row in rows]
+    features = sorted({feature for one in picked for feature in one})
+    found = []
+    for feature in features:
+        own = [(position, *one[feature]) for position, one in enumerate(picked) if feature in one]
+        wins, chance = sum(is_right for _, is_right, _ in own), float(np.mean([share for _, _, share in own]))
+        kappa = (wins / len(own) - chance) / (1 - chance)
+        if len(own) < MIN_CUE_ROWS or kappa < LEAST_OPTION_KAPPA:
+            continue
+        if binomial_tail(wins, len(own), chance) * len(features) >= ALPHA:
+            continue
+        others = [one[feature][0] for one in map(_read_picks, held_out) if feature in one]
+        examples = [rows[position] for position, _, _ in sorted(own, key=lambda one: one[1])]
+        found.append(
+            (
+                -kappa,
+                Cue(
+                    task,
+                    feature,
+                    "",
+                    len(own),
+                    len(own) - wins,
+                    1 - chance,
+                    1 - chance,
+                    len(others),
+                    len(others) - sum(others),
+                    0,
+                    tuple(examples),
+                ),
+            )
+        )
+    return [cue for _, cue in sorted(found, key=lambda one: one[0])][:MAX_CUES]
+
+
+def _read_picks(row: Example) -> dict[Feature, tuple[bool, float]]:
+    """Rule -> whether the option that it picks is right, and what blind choice would get; rules that pick none miss."""
+    texts = option_texts(row)
+    value = next((row.extra[name] for name in OPTION_COLUMNS if name in row.extra), None)
+    answer = (row.answer or plain(row.target) or "").strip()
+    right = option_index(value, answer)
+    if right is None:
+        right = option_index(value, _answer_of(row))
+    if right is None and answer.isdecimal() and int(answer[:6]) < len(texts):
+        right = int(answer[:6])
+    if right is None or len(texts) < 2:
+        return {}
+    chance = 1 / len(texts)
+    picks = {Feature("position", str(place + 1)): place for place in range(len(texts))}
+    question = set(normal_words(_question_of(row, texts)))
+    for feature, values in (
+        (Feature("longest", ""), [float(len(text)) for text in texts]),
+        (Feature("shares", ""), [_share(text, question) for text in texts]),
+    ):
+        if values.count(max(values)) == 1:
+            picks[feature] = values.index(max(values))
+    return {feature: (pick == right, chance) for feature, pick in picks.items()}
+
+
+def _question_of(row: Example, texts: Sequence[str]) -> str:
+    """The prompt, without the list of its options where it has one."""
+    question = " ".join(plain(row.prompt).casefold().split())
+    if all(text in question for text in texts):
+        for text in texts[::-1]:
+            before, _, after = question.rpartition(text)
+            question = f"{before} {after}"
+    return question
+
+
+def _share(text: str, question: set[str]) -> float:
+    words = {word for word in normal_words(text) if len(word) > 3}
+    return len(words & question) / len(words) if words else 0.0

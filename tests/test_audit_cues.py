@@ -1,0 +1,197 @@
+"""Cues: features of prompts and options that go with one answer, by hand; what chance explains; and rows to add."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_call import Call, write
+
+from mixwright.audit.checks.cues import Cues
+from mixwright.audit.cue_features import Feature, differing_in_one_word, read_features
+from mixwright.audit.cues import find_cues
+from mixwright.corpus import Corpus
+from mixwright.estimates.intervals import hypergeometric_tail
+from mixwright.records import Example, Observation
+
+NOUNS = ("tree", "house", "river", "stone", "cloud", "horse", "table", "lamp", "road", "song", "bread", "window", "garden")
+
+
+def _prompt(rng: random.Random) -> str:
+    return f"Decide: the {rng.choice(NOUNS)} near the {rng.choice(NOUNS)} of {rng.choice(NOUNS)}s has a {rng.choice(NOUNS)}"
+
+
+def _rows(edit: Callable[[str, str, random.Random], str], rows: int = 200, seed: int = 3) -> list[dict[str, Any]]:
+    """Rows with answers at random, whose prompts `edit` changes by the answer."""
+    rng, made = random.Random(seed), []
+    for _ in range(rows):
+        answer = rng.choice(["yes", "no"])
+        made.append({"task": "t", "prompt": edit(_prompt(rng), answer, rng), "answer": answer})
+    return made
+
+
+def _corpus(rows: list[dict[str, Any]], split: str = "train") -> Corpus:
+    return Corpus.from_examples(
+        Example(f"{split}{n}", row["task"], row["prompt"], answer=row["answer"], split=split, extra=row.get("extra", {}))
+        for n, row in enumerate(rows)
+    )
+
+
+def _warnings(rows: list[dict[str, Any]]) -> list[Observation]:
+    return [one for one in Cues().check(_corpus(rows)) if one.severity == "warning"]
+
+
+def _often(answer: str, rng: random.Random) -> bool:
+    """Nearly only with `yes`: in 60 % of its rows, and in 3 % of the others."""
+    return rng.random() < (0.6 if answer == "yes" else 0.03)
+
+
+def test_tail_is_fishers_by_hand() -> None:
+    assert hypergeometric_tail(2, 2, 2, 4) == pytest.approx(1 / 6)
+    assert hypergeometric_tail(1, 2, 2, 4) == pytest.approx(5 / 6)
+    assert hypergeometric_tail(0, 5, 3, 9) == 1
+    assert hypergeometric_tail(1, 3, 3, 5) == 1, "two others are too few for three draws"
+
+
+def test_features_of_prompts_by_hand() -> None:
+    prompts = ["Premise: A man didn't run fast.\nHypothesis: The man sleeps!", "Wait... is 12 (aged 30) more?"]
+    found = {feature: rows.tolist() for feature, rows in read_features(prompts).items()}
+    assert found[Feature("negation", "")] == [0]
+    assert found[Feature("sign", "!")] == [0]
+    assert found[Feature("sign", "...")] == [1]
+    assert found[Feature("opening", "the")] == [0]
+    assert found[Feature("word", "man")] == [0], "once, however often it stands there"
+    assert Feature("opening", "hypothesis") not in found, "the name of a part is not its first word"
+
+
+def test_ends_of_lengths_and_numbers() -> None:
+    prompts = [f"A person aged {20 + n} asks" + " again" * (n % 9) for n in range(90)]
+    found = {feature: rows.tolist() for feature, rows in read_features(prompts).items()}
+    assert found[Feature("number", "upper third after 'aged'")] == list(range(60, 90))
+    assert found[Feature("number", "lower half that comes first")] == list(range(45))
+    assert found[Feature("length", "upper third")] == [n for n in range(90) if n % 9 >= 6]
+
+
+def test_partners_differ_in_one_word() -> None:
+    prompts = ["Walk to the shop, 5 m", "walk to the shop, 900 m", "Walk to a shop, 900 m", "Drive"]
+    partners = differing_in_one_word(prompts)
+    assert partners[0] == {1}
+    assert partners[1] == {0, 2}
+    assert partners[3] == set()
+
+
+CUES: dict[str, tuple[Callable[[str, str, random.Random], str], str]] = {
+    "word": (lambda p, a, r: p.replace(" near", " frankly near") if _often(a, r) else p, "the word 'frankly'"),
+    "opening": (lambda p, a, r: p.replace("the ", "my ", 1) if _often(a, r) else p, "begins, or has a line that begins"),
+    "sign": (lambda p, a, r: p + "!" if _often(a, r) else p + ".", "the sign !"),
+    "negation": (
+        lambda p, a, r: p.replace(" has", r.choice([" has not", " never has", " hasn't"])) if _often(a, r) else p,
+        "a negation",
+    ),
+    "length": (
+        lambda p, a, r: p + "".join(f" {r.choice(NOUNS)}" for _ in range(5 if _often(a, r) else r.randrange(3))),
+        "is in the longest",
+    ),
+    "number": (lambda p, a, r: f"{p}, for {r.randrange(60, 90) if _often(a, r) else r.randrange(10, 60)} years", "a number"),
+}
+
+
+@pytest.mark.parametrize("kind", CUES)
+def test_a_cue_is_named_and_its_rows_are_listed(kind: str) -> None:
+    edit, told = CUES[kind]
+    first, *others = _warnings(_rows(edit, rows=400))
+    assert told in first.message
+    assert "the answer 'yes'" in first.message
+    assert all(told in one.message or "'no'" in one.message for one in others)
+    assert len(first.evidence) == first.total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_answers_at_random_have_no_cue(seed: int) -> None:
+    rows = _rows(lambda p, a, r: f"{p} {r.randrange(100)}{r.choice('.!?')}{' indeed' * r.randrange(4)}", seed=seed)
+    (info,) = Cues().check(_corpus(rows))
+    assert (info.severity, info.count, info.total) == ("info", 1, 1)
+
+
+def test_what_is_no_closed_set_is_left_alone() -> None:
+    rows = [{"task": "sum", "prompt": f"{n} + {2 * n} =", "answer": str(3 * n)} for n in range(300)]
+    assert Cues().check(_corpus(rows)) == []
+    few = _rows(CUES["word"][0], rows=30)
+    assert Cues().check(_corpus(few)) == []
+
+
+def test_counts_and_rows_to_add_by_hand() -> None:
+    # 100 rows with the word: 95 yes, 5 no. 100 without: 50 yes, 50 no.
+    words = [f"{a}{b}{c}" for a in NOUNS for b in NOUNS for c in "xy"]
+    rows = [
+        {"task": "t", "prompt": f"Is the {words[n]} frankly there", "answer": "yes" if n < 95 else "no"} for n in range(100)
+    ]
+    rows += [
+        {"task": "t", "prompt": f"Is the {words[n + 100]} there", "answer": "yes" if n < 50 else "no"} for n in range(100)
+    ]
+    ((cue,),) = [one.cues for one in find_cues(_corpus(rows))]
+    assert (cue.feature, cue.label, cue.rows, cue.conflicts, cue.rest) == (Feature("word", "frankly"), "yes", 100, 5, 0.5)
+    assert cue.missing == 31, "36 of 131 rows with it have another answer then, as 55 of all 200 rows had"
+
+
+def test_held_out_rows_and_partners_are_counted() -> None:
+    rows = _rows(CUES["sign"][0], rows=300)
+    twin = {"task": "t", "prompt": "Decide: the tree near the stone of songs has a lamp!", "answer": "yes"}
+    other = twin | {"prompt": "Decide: the tree near the stone of songs has a road.", "answer": "no"}
+    held_out = [one | {"prompt": f"Now {one['prompt']}"} for one in rows[:60]]
+    examples = [*_corpus([*rows, twin, other]), *_corpus(held_out, "eval")]
+    cue = next(cue for one in find_cues(Corpus.from_examples(examples)) for cue in one.cues if cue.feature.value == "!")
+    with_it = [row for row in held_out if row["prompt"].endswith("!")]
+    assert (cue.held_out, cue.held_out_conflicts) == (len(with_it), sum(row["answer"] != "yes" for row in with_it))
+    assert cue.partners >= 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [("position", "Option 2 is the right one"), ("longest", "The longest option"), ("shares", "shares most words")],
+)
+def test_options_are_read(rule: str, told: str) -> None:
+    rng, rows = random.Random(7), []
+    for _ in range(150):
+        options = rng.sample(NOUNS, 4)
+        place = 1 if rule == "position" and rng.random() < 0.8 else rng.randrange(4)
+        question = "Which one is it?"
+        if rng.random() < 0.8:
+            if rule == "longest":
+                options[place] += " as seen from the other side"
+            elif rule == "shares":
+                question = f"Which one is it in the matter of the old {options[place]} there?"
+        prompt = question + "".join(f"\n{letter}) {text}" for letter, text in zip("ABCD", options, strict=True))
+        rows.append({"task": "q", "prompt": prompt, "answer": "ABCD"[place], "extra": {"options": options}})
+    (warning,) = _warnings(rows)
+    assert told in warning.message
+    assert "blind choice 25%" in warning.message
+    for row in rows:
+        place = rng.randrange(4)
+        row["answer"] = "ABCD"[place]
+    assert _warnings(rows) == []
+
+
+def test_top_up_says_how_many_rows(call: Call, tmp_path: Path) -> None:
+    train, held_out = write("train.jsonl", _rows(CUES["word"][0])), write("eval.jsonl", _rows(CUES["word"][0], 40, seed=9))
+    code, _, err = call("audit", train, "--eval", held_out, "--top-up", "add.jsonl")
+    assert code == 0, err
+    lines = [json.loads(line) for line in Path("add.jsonl").read_text().splitlines()]
+    (line,) = [one for one in lines if one["kind"] == "cue"]
+    assert line["missing"] == "the prompt has the word 'frankly', and the answer is not 'yes'"
+    assert line["rows"] > 20
+    assert "1 cue" in err
+
+
+def test_rows_are_sampled_in_large_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mixwright.audit import cues
+
+    monkeypatch.setattr(cues, "ROWS_READ", 150)
+    monkeypatch.setattr(cues, "ROWS_READ_TOGETHER", 200)
+    rows = [row | {"task": task} for task in ("a", "b", "c") for row in _rows(CUES["sign"][0], rows=170)]
+    found = find_cues(_corpus(rows))
+    assert [(one.task, one.read, one.total) for one in found] == [("a", 150, 170), ("b", 50, 170)]
