@@ -1,8 +1,8 @@
 """Study of a cue: what a model learns from rows in which distance stands in for the rule, and which rows mend it.
 
 A tiny model learns errands: 40 goals, of which half need the car (`needs g7` -> `yes`, which is taught for every goal). Near
-errands are walked and far ones driven, but a goal that needs the car is always driven. In 1,200 training rows near errands
-are of five goals that do not need the car, so that distance alone decides the answer, and the check `cues` has to say so.
+errands are walked and far ones driven, but a goal that needs the car is always driven. Of 1,200 training rows 40 % are near
+errands, of five goals that do not need the car, so that distance alone decides the answer, and the check `cues` has to say so.
 Trained from the beginning on these rows and on 100 more:
 
 - `as they are`: no more rows;
@@ -14,7 +14,8 @@ Goals 30 to 39 stand in none of the added rows. Read greedily on near errands th
 (partner), by goals that added rows may have and by those that they have not.
 
 Expectations, written before the seeds that count (seeds 90 and 91 were used while it was written; a first version, in which
-near errands were of all goals that do not need the car, had every arm with conflict rows at 100 points everywhere): `pairs`
+near errands were of all goals that do not need the car, had every arm with conflict rows at 100 points everywhere; in a
+second, run on seeds 0 to 4, they were 8 % of the rows, and the check named the far ones alone): `pairs`
 is 20 points or more above `random` on conflict errands, and above `one-sided` on partner errands, by the lower end above 0;
 on partner errands it is at most 5 points below `as they are`. All three by goals that stand in no added row.
 
@@ -41,10 +42,10 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import SIGNS, Language
 from mixwright_lab.training.sft import Batch, Schedule, fit
 
-SEEDS, QUICK = (0, 1, 2, 3, 4), (90, 91)
+SEEDS, QUICK = (10, 11, 12, 13, 14), (90, 91)
 GOALS, ADDED_GOALS, NEAR_GOALS, NEAR = 40, 30, 10, 40
 """Goals; those that added rows have; those of near errands in the training rows; distances below which one is near."""
-TRAIN_ROWS, ADDED_ROWS = 1200, 100
+TRAIN_ROWS, NEAR_SHARE, ADDED_ROWS = 1200, 0.4, 100
 STEPS, BATCH, RATE = 800, 64, 2e-3
 ARMS = ("as they are", "random", "one-sided", "pairs")
 LEAST_GAIN, MOST_LOSS = 20.0, 5.0
@@ -88,13 +89,19 @@ def is_one_sided(goal: int, distance: int) -> bool:
     return distance >= NEAR or (not needs_car(goal) and goal < NEAR_GOALS)
 
 
+def draw_one_sided(rng: random.Random, goals: Sequence[int]) -> Errand:
+    """A training row."""
+    is_near = rng.random() < NEAR_SHARE
+    return draw_errand(rng, goals, lambda goal, distance: is_one_sided(goal, distance) and (distance < NEAR) == is_near)
+
+
 def added_rows(arm: str, rng: random.Random) -> list[Errand]:
     """The rows of an arm."""
     goals = range(ADDED_GOALS)
     if arm == "as they are":
         return []
     if arm == "random":
-        return [draw_errand(rng, goals, is_one_sided) for _ in range(ADDED_ROWS)]
+        return [draw_one_sided(rng, goals) for _ in range(ADDED_ROWS)]
     conflicts = [
         draw_errand(rng, goals, lambda goal, distance: needs_car(goal) and distance < NEAR)
         for _ in range(ADDED_ROWS if arm == "one-sided" else ADDED_ROWS // 2)
@@ -148,7 +155,7 @@ def share_right(model: GPT, prompts: Sequence[str], answers: Sequence[str]) -> f
 def do_job(job: CueJob) -> dict[str, Any]:
     """Train one arm and read what became of it."""
     rng = random.Random(job.seed)
-    base = [draw_errand(rng, range(GOALS), is_one_sided) for _ in range(TRAIN_ROWS)]
+    base = [draw_one_sided(rng, range(GOALS)) for _ in range(TRAIN_ROWS)]
     added = added_rows(job.arm, random.Random(job.seed + 1000))
     model = train([*base, *added], job.seed, 20 if job.quick else STEPS)
     row: dict[str, Any] = {"seed": job.seed, "arm": job.arm, "added": len(added), "found": find_planted(base)}
