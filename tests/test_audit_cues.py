@@ -12,7 +12,7 @@ import pytest
 from cli_call import Call, write
 
 from mixwright.audit.checks.cues import Cues
-from mixwright.audit.cue_features import Feature, differing_in_one_word, read_features
+from mixwright.audit.cue_features import Feature, differing_in_one_word, prompts_with, read_features
 from mixwright.audit.cues import find_cues
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import hypergeometric_tail
@@ -71,9 +71,11 @@ def test_features_of_prompts_by_hand() -> None:
 def test_ends_of_lengths_and_numbers() -> None:
     prompts = [f"A person aged {20 + n} asks" + " again" * (n % 9) for n in range(90)]
     found = {feature: rows.tolist() for feature, rows in read_features(prompts).items()}
-    assert found[Feature("number", "upper third after 'aged'")] == list(range(60, 90))
-    assert found[Feature("number", "lower half that comes first")] == list(range(45))
-    assert found[Feature("length", "upper third")] == [n for n in range(90) if n % 9 >= 6]
+    oldest = Feature("number", "after 'aged'", 80.0, is_upper=True)
+    assert found[oldest] == list(range(60, 90))
+    assert found[Feature("number", "that comes first", 64.0)] == list(range(45))
+    assert found[Feature("length", "", 10.0, is_upper=True)] == [n for n in range(90) if n % 9 >= 6]
+    assert prompts_with(oldest, ["A person aged 79 asks", "One aged 80 does not", "80 of them ask"]) == [1]
 
 
 def test_partners_differ_in_one_word() -> None:
@@ -94,7 +96,7 @@ CUES: dict[str, tuple[Callable[[str, str, random.Random], str], str]] = {
     ),
     "length": (
         lambda p, a, r: p + "".join(f" {r.choice(NOUNS)}" for _ in range(5 if _often(a, r) else r.randrange(3))),
-        "is in the longest",
+        "words or more",
     ),
     "number": (lambda p, a, r: f"{p}, for {r.randrange(60, 90) if _often(a, r) else r.randrange(10, 60)} years", "a number"),
 }
@@ -120,6 +122,11 @@ def test_answers_at_random_have_no_cue(seed: int) -> None:
 def test_what_is_no_closed_set_is_left_alone() -> None:
     rows = [{"task": "sum", "prompt": f"{n} + {2 * n} =", "answer": str(3 * n)} for n in range(300)]
     assert Cues().check(_corpus(rows)) == []
+    repeated = [
+        {"task": "t", "prompt": f"Title of the play of {'ab'[n % 2]}!"[: 24 + n % 2], "answer": "ab"[n % 2]}
+        for n in range(99)
+    ]
+    assert Cues().check(_corpus(repeated)) == [], "two prompts, however often they stand there"
     few = _rows(CUES["word"][0], rows=30)
     assert Cues().check(_corpus(few)) == []
 

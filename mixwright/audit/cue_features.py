@@ -21,8 +21,8 @@ SHARED_PART_SHARE = 0.2
 MIN_PART_WORDS = 3
 LEAST_KEYED_SHARE = 0.3
 """Share of the prompts in which a word stands beside a number, from which on these numbers are compared."""
-PARTS = {"half": 1 / 2, "third": 1 / 3, "fifth": 1 / 5}
-"""Ends of a quantity that are compared with the rest."""
+PARTS = (1 / 2, 1 / 3, 1 / 5)
+"""Shares of the prompts, at either end of a quantity, that are compared with the rest."""
 MIN_GROUP_SHARE, MAX_GROUP_SHARE = 0.1, 0.65
 """Share of the prompts at one end of a quantity; ties can make it larger or smaller."""
 NEGATIONS = frozenset(["no", "not", "never", "none", "nothing", "nobody", "nowhere", "neither", "nor", "cannot", "without"])
@@ -41,10 +41,13 @@ class Feature(NamedTuple):
     kind: str
     """word, opening, sign, negation, length, number, overlap, column; of rows with options position, longest, shares."""
     value: str
-    """Which one, as `yesterday` or `upper third`."""
+    """Which one, as `yesterday`; of quantities which number is meant."""
+    bound: float | None = None
+    """Of quantities: where those with it begin, or end."""
+    is_upper: bool = False
+    """Of quantities: those from `bound` on have it; else those up to it."""
 
 
-END_NAMES = {"lower": "lowest", "upper": "highest"}
 FORMS = ("opening", "sign", "negation", "length", "number", "overlap", "column")
 """Kinds that say nothing of what a prompt is about."""
 
@@ -58,13 +61,21 @@ def read_features(prompts: Sequence[str]) -> dict[Feature, np.ndarray]:
         for feature in dict.fromkeys(_features_of(prompt, own_parts)):
             positions[feature].append(position)
     found = {feature: np.array(rows, np.int64) for feature, rows in positions.items()}
-    quantities = _numbers_of(visible) | {
-        ("length", ""): {position: float(len(_WORD.findall(prompt))) for position, prompt in enumerate(visible)},
-        ("overlap", ""): _overlaps_of(parts),
-    }
-    for (kind, key), value_by_position in quantities.items():
+    for (kind, key), value_by_position in _quantities(visible, parts).items():
         found |= dict(_ends(kind, key, value_by_position, len(prompts)))
     return found
+
+
+def prompts_with(feature: Feature, prompts: Sequence[str]) -> list[int]:
+    """Positions of the prompts that have a feature, which was found in others."""
+    visible = [to_visible(prompt[:CHARACTERS_READ]) for prompt in prompts]
+    parts = _varying_parts(visible)
+    if feature.bound is None:
+        return [
+            n for n, (prompt, own) in enumerate(zip(visible, parts, strict=True)) if feature in _features_of(prompt, own)
+        ]
+    values = _quantities(visible, parts, least_share=0.0).get((feature.kind, feature.value), {})
+    return [n for n, value in values.items() if (value >= feature.bound if feature.is_upper else value <= feature.bound)]
 
 
 def describe_feature(feature: Feature) -> str:
@@ -79,17 +90,15 @@ def describe_feature(feature: Feature) -> str:
         case "negation":
             return "has a negation"
         case "length":
-            end, part = feature.value.split()
-            return f"is in the {'longest' if end == 'upper' else 'shortest'} {part}"
+            return f"has {feature.bound:g} words or {'more' if feature.is_upper else 'fewer'}"
         case "number":
-            end, part, which = feature.value.split(" ", 2)
-            return f"has a number {which} in the {END_NAMES[end]} {part}"
+            return f"has a number {feature.value} of {feature.bound:.6g} or {'more' if feature.is_upper else 'less'}"
         case "column":
             column, _, value = feature.value.partition(" ")
             return f"has {value!r} in the column {column}"
         case "overlap":
-            end, part = feature.value.split()
-            return f"has a last part in the {END_NAMES[end]} {part} by words that the part before has, too"
+            bound = f"{feature.bound or 0:.0%} or {'more' if feature.is_upper else 'fewer'}"
+            return f"has a last part of whose words {bound} stand in the part before it"
         case _:
             return f"follows the rule {feature.kind}"
 
@@ -127,8 +136,21 @@ def _features_of(prompt: str, parts: Iterable[str]) -> Iterator[Feature]:
             yield Feature("opening", first.group().casefold())
 
 
-def _numbers_of(prompts: Sequence[str]) -> dict[tuple[str, str], dict[int, float]]:
-    """("number", which) -> position -> value: the first and the largest, and those that stand beside the same word."""
+Quantities = dict[tuple[str, str], dict[int, float]]
+"""Kind and which one -> position of a prompt -> value."""
+
+
+def _quantities(
+    prompts: Sequence[str], parts: Sequence[Sequence[str]], *, least_share: float = LEAST_KEYED_SHARE
+) -> Quantities:
+    """Length in words, overlap of the last part, and the numbers that so many prompts have."""
+    lengths = {position: float(len(_WORD.findall(prompt))) for position, prompt in enumerate(prompts)}
+    numbers = {key: values for key, values in _numbers_of(prompts).items() if len(values) >= least_share * len(prompts)}
+    return {**numbers, ("length", ""): lengths, ("overlap", ""): _overlaps_of(parts)}
+
+
+def _numbers_of(prompts: Sequence[str]) -> Quantities:
+    """The first number and the largest, and those that stand beside the same word."""
     found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for position, prompt in enumerate(prompts):
         values = []
@@ -144,7 +166,7 @@ def _numbers_of(prompts: Sequence[str]) -> dict[tuple[str, str], dict[int, float
         if values:
             found["number", "that comes first"][position] = values[0]
             found["number", "that is largest"][position] = max(values)
-    return {key: values for key, values in found.items() if len(values) >= LEAST_KEYED_SHARE * len(prompts)}
+    return found
 
 
 def _overlaps_of(parts: Sequence[Sequence[str]]) -> dict[int, float]:
@@ -163,10 +185,12 @@ def _ends(kind: str, key: str, value_by_position: Mapping[int, float], prompts: 
     if len(value_by_position) < max(LEAST_KEYED_SHARE * prompts, 1):
         return
     positions, values = np.array(list(value_by_position), np.int64), np.array(list(value_by_position.values()))
-    for name, part in PARTS.items():
-        for end, is_in in (
-            ("lower", values <= np.quantile(values, part)),
-            ("upper", values >= np.quantile(values, 1 - part)),
-        ):
-            if MIN_GROUP_SHARE * prompts <= is_in.sum() <= MAX_GROUP_SHARE * prompts:
-                yield Feature(kind, f"{end} {name} {key}".strip()), positions[is_in]
+    for part in PARTS:
+        upper, lower = (
+            values[values >= np.quantile(values, 1 - part)].min(),
+            values[values <= np.quantile(values, part)].max(),
+        )
+        for bound, is_upper in ((float(upper), True), (float(lower), False)):
+            has_it = values >= bound if is_upper else values <= bound
+            if MIN_GROUP_SHARE * prompts <= has_it.sum() <= MAX_GROUP_SHARE * prompts:
+                yield Feature(kind, key, bound, is_upper), positions[has_it]

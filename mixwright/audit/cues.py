@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit.cue_features import FORMS, Feature, differing_in_one_word, read_features
+from mixwright.audit.cue_features import FORMS, Feature, differing_in_one_word, prompts_with, read_features
 from mixwright.audit.rows import Reader, draw_sample, positions_by_code
 from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
@@ -73,7 +73,7 @@ class Cue:
     held_out_conflicts: int
     """Of these, rows with another answer."""
     partners: int
-    """Rows with it and its answer that another row differs from in one word, which has another answer."""
+    """Of the rows with another answer, those that differ in one word from a row that has the cue and its answer."""
     examples: tuple[Example, ...]
     """Rows with it, those with another answer first."""
 
@@ -161,7 +161,8 @@ def _read_features(rows: Sequence[Example], columns: Sequence[str]) -> dict[Feat
 
 
 def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
-    """Cues of a task whose answers are a closed set; None where they are none."""
+    """Cues of a task whose answers are a closed set; None where they are none. Repeated prompts count once."""
+    rows = list({plain(row.prompt).strip(): row for row in reversed(rows)}.values())[::-1]
     answers = [_answer_of(row) for row in rows]
     common = Counter(answers).most_common(MAX_LABELS)
     labels = [answer for answer, count in common if count >= MIN_LABEL_ROWS and answer]
@@ -181,11 +182,18 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
     if not chosen:
         return []
     partners = differing_in_one_word([plain(row.prompt) for row in rows])
-    beside = _read_features(held_out, columns)
     return [
-        _make_cue(task, one, label, features[one], rows, answers, partners, beside.get(one, NONE), held_out)
+        _make_cue(task, one, label, features[one], rows, answers, partners, _rows_with(one, held_out), held_out)
         for one, label in chosen
     ]
+
+
+def _rows_with(feature: Feature, rows: Sequence[Example]) -> list[int]:
+    """Positions of the rows that have a feature."""
+    if feature.kind == "column":
+        column, _, value = feature.value.partition(" ")
+        return [position for position, row in enumerate(rows) if str(row.extra.get(column)) == value]
+    return prompts_with(feature, [plain(row.prompt) for row in rows])
 
 
 def _choose(features: Mapping[Feature, np.ndarray], has_label: np.ndarray, test_count: int) -> Iterator[Feature]:
@@ -238,7 +246,7 @@ def _make_cue(
     rows: Sequence[Example],
     answers: Sequence[str],
     partners: Mapping[int, set[int]],
-    beside: np.ndarray,
+    beside: Sequence[int],
     held_out: Sequence[Example],
 ) -> Cue:
     own = positions.tolist()
@@ -255,8 +263,8 @@ def _make_cue(
         others / without,
         (others + len(conflicts)) / len(rows),
         len(beside),
-        sum(_answer_of(held_out[position]) != label for position in beside.tolist()),
-        sum(any(answers[other] != label for other in partners.get(position, ())) for position in agreeing),
+        sum(_answer_of(held_out[position]) != label for position in beside),
+        sum(not partners.get(position, set()).isdisjoint(agreeing) for position in conflicts),
         tuple(rows[position] for position in (*conflicts, *agreeing)),
     )
 

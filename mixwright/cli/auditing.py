@@ -82,8 +82,8 @@ def audit_files(
         holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
         cues = [cue for one in find_cues(corpus, cue_columns) for cue in one.cues]
         counts = write_top_up(holes, cues, corpus, files.top_up)
-        what = format_count(counts["holes"], "hole")
-        what += f", {format_count(counts['cues'], 'cue')}" if counts["cues"] else ""
+        told = {"hole": counts["holes"], "cue": counts["cues"]}
+        what = join_words([format_count(count, name) for name, count in told.items() if count]) or "nothing"
         text = f"top-up: {files.top_up}, {what}, {counts['wanted']:,} rows to add"
         say(text + (f"; {counts['made']:,} of them were made ({rows_file(files.top_up)})" if counts["made"] else ""))
     return observations

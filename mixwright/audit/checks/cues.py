@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mixwright.audit.cue_features import describe_feature
-from mixwright.audit.cues import Cue, CuesOfTask, find_cues
+from mixwright.audit.cues import MIN_LABEL_ROWS, Cue, CuesOfTask, find_cues
 from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -66,12 +66,12 @@ def _observe(cue: Cue, of_task: CuesOfTask) -> Observation:
             f"Where the prompt {describe_feature(cue.feature)}, {count:,} of {cue.rows:,} rows{read} ({share:.0%}) have the "
             f"answer {cue.label[:40]!r}; of the other rows {1 - cue.rest:.0%} have it."
         )
-        if cue.partners:
-            text += f" {cue.partners:,} of the {count:,} have a partner that differs in one word and has another answer."
+        if cue.conflicts:
+            text += f" Of the {cue.conflicts:,} with another answer {cue.partners:,} differ in one word from one of these."
         null, remedy = "answers dealt out at random", REMEDY
     if cue.held_out:
-        right = cue.held_out - cue.held_out_conflicts
-        text += f" So do {right:,} of {cue.held_out:,} held-out rows with it, which cannot show whether the rule was learnt."
+        text += f" Of {cue.held_out:,} held-out rows with it {cue.held_out_conflicts:,} have another answer"
+        text += ": too few to show whether the rule was learnt." if cue.held_out_conflicts < MIN_LABEL_ROWS else "."
     evidence = tuple(_make_evidence(cue, example) for example in cue.examples[: max_pairs_listed()])
     return Observation("cues", cue.task, "warning", count, cue.rows, text, remedy, null, evidence)
 
@@ -80,7 +80,7 @@ def _make_evidence(cue: Cue, example: Any) -> dict[str, Any]:
     return {
         "id": example.id,
         "source": example.source,
-        "cue": f"{cue.feature.kind} {cue.feature.value}".strip(),
+        "cue": describe_feature(cue.feature),
         "prompt": plain(example.prompt)[:EXCERPT_CHARACTERS],
         "answer": (example.answer or plain(example.target) or "")[:EXCERPT_CHARACTERS],
     }
