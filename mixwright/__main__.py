@@ -414,6 +414,7 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
+        output.say(one_line(f"dry run: {source} and its data are checked"))
         checked_run = validate_run(*load_settings(source, folder), relative_to=source.parent, for_trial=True)
         output.out_rows(("stage", "what would be done"), outline(checked_run))
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mixwright.measure.bases import write_completion_rows
+from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Fold, Table, Texts
 from mixwright.verdict.sections.completions import MAX_ARTICLES, MAX_ROWS, MAX_TEXT, Completions
@@ -45,6 +45,16 @@ def test_every_item_is_listed_by_change_and_task(tmp_path: Path) -> None:
     (table,) = found["3 items unchanged"].blocks
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == ["q6", "q7", "q8"]
+
+
+def test_a_completion_that_was_cut_is_marked_in_tables_too(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, [("a", 1.0, 1.0, "x", "whole"), ("a", 1.0, 1.0, "x", "not whole")])
+    path = tmp_path / "completions.parquet"
+    rows = [row | {"cut": row["completion"] == "not whole"} for row in read_completion_rows(path)]
+    write_completion_rows(path, rows)
+    (table,) = folds(folder)["2 items with another text at the same score"].blocks
+    assert isinstance(table, Table)
+    assert [row[1] for row in table.rows] == ["whole", "not whole (cut off)"]
 
 
 def test_long_lists_say_what_they_leave_out(tmp_path: Path) -> None:

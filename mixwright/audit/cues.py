@@ -23,7 +23,7 @@ from mixwright.estimates.intervals import binomial_tail, hypergeometric_tail
 from mixwright.graders.choice import OPTION_COLUMNS, option_index, option_texts
 from mixwright.records import Example, plain
 
-ROWS_READ, ROWS_READ_TOGETHER = 5_000, 200_000
+ROWS_READ, ROWS_READ_TOGETHER = 2_000, 100_000
 """Training rows that are read of one task, and of all tasks; tasks with most rows first."""
 MIN_ROWS, MIN_LABEL_ROWS, MAX_LABELS = 40, 10, 12
 """Rows of a task, and of an answer, below which nothing is said; answers that make a closed set."""

@@ -78,12 +78,16 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
     for row in rows:
         if row.probe == "competence" or row.name == MEASUREMENT_BY_COLUMN["gold answer"]:
             rows_by_cell.setdefault((row.task, row.level), {})[row.name] = row
+    levels_by_task: dict[str, list[dict[str, Measurement]]] = {}
+    for (task, level), row_by_name in rows_by_cell.items():
+        if level is not None:
+            levels_by_task.setdefault(task, []).append(row_by_name)
     shown_count, table_rows = 0, []
     for (task, level), row_by_name in sorted(
         rows_by_cell.items(), key=lambda cell_and_rows: (cell_and_rows[0][0], cell_and_rows[0][1] or -math.inf)
     ):
         if "greedy" in row_by_name:
-            levels = [level_rows for cell, level_rows in rows_by_cell.items() if cell[0] == task and cell[1] is not None]
+            levels = levels_by_task.get(task, [])
             is_whole_task = level is None and bool(levels)
             if (
                 is_whole_task

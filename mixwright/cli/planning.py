@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.cli import output
@@ -18,7 +19,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, one_line
-from mixwright.learner.prompt_form import plain_marks
+from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
 from mixwright.plan.mix import Mix
@@ -28,6 +29,9 @@ from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_
 from mixwright.run.opening import open_run_folder, start_workers, validate_run
 from mixwright.run.preflight import check_keep, check_planner
 from mixwright.trial.stage import checked_plan
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
 
 MAX_TASKS_SAID = 12
 """Tasks whose share is told in the terminal."""
@@ -126,6 +130,9 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         got, remedy = "--samples 0", "Leave it out, or ask for at least one."
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
 
+    if planning.measured is not None:
+        output.say(f"measure: taken over from {planning.measured}")
+
     def tell(line: str) -> None:
         if planning.measured is None or line.startswith("corpus:"):  # else no grader is asked: nothing is said of them
             output.say(line)
@@ -138,15 +145,14 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         check_keep(config.plan.options, corpus)
     config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
     measurements: Sequence[Measurement] = ()
-    max_completion_tokens = measuring.max_new_tokens
+    ready_learner, max_completion_tokens = None, measuring.max_new_tokens
     if planning.measured is not None:
         earlier = read_matching_before(planning.measured, model, measuring)
         measurements, max_completion_tokens = (
             earlier.before.measurements,
             max_completion_tokens or (max(earlier.room) if earlier.room else None),
         )
-        learner = load(model, measuring)
-        output.say(f"measure: taken over from {planning.measured}")
+        learner = _load_tokenizer(model, measuring)
     elif rows.probe is None:
         samples = None if "competence" in evidence else 0
         ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows, samples=samples)
@@ -155,18 +161,25 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
             result.measurements,
             ready.config.measure.longest_completion,
         )
-        config = replace(ready.config, plan=config.plan, train=config.train)
+        config, ready_learner = replace(ready.config, plan=config.plan, train=config.train), learner
     else:
         output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
-        learner = load(model, measuring)
+        learner = _load_tokenizer(model, measuring)
     if len(corpus.select(split=REHEARSE_SPLIT)):
-        rehearsal = rehearsal_rows(corpus, lambda: learner)
+        rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load(model, measuring))
         for note in rehearsal.notes:
             output.say(one_line(f"rehearse: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
     plan = make_plan(config.plan, config.train, corpus, measurements)
     plan = with_token_shares(plan, corpus, config.train, learner) if objective == "sft" else plan
     return config, corpus, plan, TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
+
+
+def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
+    """A learner that counts tokens and writes no answers."""
+    from mixwright.learner.load import load_without_weights
+
+    return load_without_weights(model, form=PromptForm(measuring.chat_template, measuring.system))
 
 
 def plan_folder(

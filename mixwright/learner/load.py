@@ -102,15 +102,17 @@ def load_stage(model: ModelConfig, folder: Path) -> Learner:
     return load_learner(str(folder), form=PromptForm(model.chat_template, model.system))
 
 
-def load_without_weights(path: str) -> Learner:
+def load_without_weights(path: str, *, form: PromptForm | None = None) -> Learner:
     """A learner without weights, of a checkpoint or of an adapter's base: it encodes prompts, and knows its context.
+
+    `form` says how prompts reach its tokenizer, as for `Learner`.
 
     Raises InputError as `load_learner` does.
     """
     folder = Path(path)
     path = resolve_model(adapter_base(folder) if _is_adapter(folder) else path)
     config, tokenizer = _read_settings(path)
-    return Learner(SimpleNamespace(config=config), tokenizer, describe_model(path))
+    return Learner(SimpleNamespace(config=config), tokenizer, describe_model(path), form=form)
 
 
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:

@@ -24,6 +24,7 @@ from torch import nn
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
+from mixwright.run.folder import check_regular
 from mixwright.trainers.checks.refusals import why_lr_is_fixed
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.checks.setting_warnings import warn_at_start
@@ -151,6 +152,7 @@ class SteeringCallback(SteeringHooks):
         folder = Path(str(self.args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
         self.resume(self.checkpoints.choose(folder))
         if folder is not None:
+            check_regular(folder / TRAINER_STATE)
             log_history = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["log_history"]
             if json.dumps(log_history) != json.dumps(self._state.log_history):
                 remedy = "Resume from a checkpoint of output_dir, best with steering.last_checkpoint()."

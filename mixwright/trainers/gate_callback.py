@@ -34,7 +34,7 @@ from mixwright.estimates.repeated_looks import LookResult, RepeatedLooks
 from mixwright.learner.learner import Learner
 from mixwright.measure.free_answers import find_room, spread_items
 from mixwright.records import Example, cell_key
-from mixwright.run.folder import write_json
+from mixwright.run.folder import check_regular, write_json
 
 FILE_NAME = "gate.json"
 
@@ -218,6 +218,7 @@ class GateCallback(TrainerCallback):
     def _read(self, file: Path, step: int) -> tuple[list[float], list[dict[str, Any]], int]:
         """Scores before training, looks up to a step, and the room, of the run that is resumed."""
         remedy = "Resume with the same output_dir, rows and items, or start anew."
+        check_regular(file)
         try:
             kept = json.loads(file.read_text(encoding="utf-8"))
             ids, before, room = kept["items"], kept["before"], kept["settings"]["max_new_tokens"]

@@ -210,7 +210,7 @@ class Checkpoints:
         if all(path.name == "training_args.bin" for path in weights):
             return "no weights (transformers saves them on the first node only, even with save_on_each_node)"
         for name in state["random"]:
-            if not zipfile.is_zipfile(folder / name):
+            if not (folder / name).is_file() or not zipfile.is_zipfile(folder / name):  # a pipe would be waited for
                 return f"no whole {name}: the save was interrupted, or made with save_only_model"
         return ""
 

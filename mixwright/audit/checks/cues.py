@@ -2,7 +2,7 @@
 
 Source: Li et al. 2026 (arXiv 2603.29025): where cue and rule disagree, models follow the cue; the tests are our own.
 Unit: training rows with a cue, and those of them that have another answer.
-Cost: at most 5,000 rows of a task and 200,000 in all are read.
+Cost: at most 2,000 rows of a task and 100,000 in all are read.
 Blind spot: whether the cue is the rule; two features together; phrases; words in under 15 % of a task's rows.
 """
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.records import Decision, GroupOutcome, PairOutcome, SFTOutcome, cell_key, to_data
-from mixwright.run.folder import write_json, write_table
+from mixwright.run.folder import check_regular, write_json, write_table
 from mixwright.steer.pool import Pool
 
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
@@ -233,6 +233,7 @@ class SteeringFiles:
     def read_decisions_after(self, sizes_and_checksums: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
         """The decisions written after a checkpoint whose line files had these sizes; torn lines are left out."""
         path, decisions = self.folder / "decisions.jsonl", []
+        check_regular(path)
         text = path.read_bytes()[sizes_and_checksums[path.name][0] :] if path.exists() else b""
         for line in text.splitlines():
             with contextlib.suppress(ValueError):
@@ -256,6 +257,7 @@ class SteeringFiles:
         self.folder.mkdir(parents=True, exist_ok=True)
         size, checksum = self._written[name]
         path = self.folder / name
+        check_regular(path)
         if path.exists() and path.stat().st_size != size and self._begun:
             raise RuntimeError(f"another run writes into {self.folder}; give each its own output_dir, or a steering folder")
         finite_lines = (json.dumps(_replace_not_finite(line), allow_nan=False, default=float) for line in lines)
@@ -277,6 +279,7 @@ def _replace_not_finite(value: Any) -> Any:
 def _checksum(path: Path, size: int) -> tuple[int, int]:
     """Bytes there are of the first `size`, and their CRC-32."""
     size_found = checksum = 0
+    check_regular(path)
     if path.exists():
         with path.open("rb") as file:
             while chunk := file.read(min(size - size_found, 1 << 20)):

@@ -13,7 +13,7 @@ from typing import Any
 
 from mixwright.errors import InputError
 from mixwright.records import Action
-from mixwright.run.folder import read_json_lines
+from mixwright.run.folder import check_regular, read_json_lines
 from mixwright.steer.pool import Pool
 
 REPLAY_REASON = "as in the run that is replayed"
@@ -61,6 +61,7 @@ def read_recorded_run(folder: Path, pool: Pool) -> RecordedRun:
     import pyarrow.parquet as pq
 
     lines = _read_step_lines(folder)
+    check_regular(folder / "draws.parquet")
     try:
         table = pq.read_table(folder / "draws.parquet", columns=["batch", "example", "refused"])
     except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors

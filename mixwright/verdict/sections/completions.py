@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from mixwright.contracts import Section
+from mixwright.corpus.chosen_graders import CUT_MARK
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import interleave_groups, make_pair, read_answers
 from mixwright.verdict.page.blocks import Block, Fold, Pair, Paragraph, Table, Texts
@@ -86,10 +87,15 @@ def _texts(pairs: Sequence[Pair], task: str) -> Texts:
 
 def _table(pairs: Sequence[Pair], task: str) -> Table:
     rows = [
-        (_cut(pair.prompt, MAX_LINE), _cut(pair.after, MAX_LINE), _cut(pair.answer, MAX_LINE), f"{pair.score_after:.2g}")
+        (_cut(pair.prompt, MAX_LINE), _completion(pair), _cut(pair.answer, MAX_LINE), f"{pair.score_after:.2g}")
         for pair in pairs
     ]
     return Table(task, ("prompt", "completion after", "answer", "score"), rows, numeric=(3,))
+
+
+def _completion(pair: Pair) -> str:
+    """What was written after, with a mark where it ran into the limit of tokens."""
+    return _cut(pair.after, MAX_LINE) + CUT_MARK * pair.names[1].endswith(CUT_MARK)
 
 
 def _shorten(pair: Pair) -> Pair:
