@@ -21,7 +21,7 @@ SHARED_PART_SHARE = 0.2
 MIN_PART_WORDS = 3
 LEAST_KEYED_SHARE = 0.3
 """Share of the prompts in which a word stands beside a number, from which on these numbers are compared."""
-PARTS = (1 / 2, 1 / 3, 1 / 5)
+PARTS = (0.6, 0.5, 0.4, 1 / 3, 0.25, 0.2, 0.15)
 """Shares of the prompts, at either end of a quantity, that are compared with the rest."""
 MIN_GROUP_SHARE, MAX_GROUP_SHARE = 0.1, 0.65
 """Share of the prompts at one end of a quantity; ties can make it larger or smaller."""
@@ -181,10 +181,11 @@ def _overlaps_of(parts: Sequence[Sequence[str]]) -> dict[int, float]:
 
 
 def _ends(kind: str, key: str, value_by_position: Mapping[int, float], prompts: int) -> Iterator[tuple[Feature, np.ndarray]]:
-    """The lower and the upper half, third and fifth of a quantity, where ties leave any."""
+    """Lower and upper parts of a quantity, where ties leave any; a part that is there already is left out."""
     if len(value_by_position) < max(LEAST_KEYED_SHARE * prompts, 1):
         return
     positions, values = np.array(list(value_by_position), np.int64), np.array(list(value_by_position.values()))
+    seen = set[tuple[float, bool]]()
     for part in PARTS:
         upper, lower = (
             values[values >= np.quantile(values, 1 - part)].min(),
@@ -192,5 +193,7 @@ def _ends(kind: str, key: str, value_by_position: Mapping[int, float], prompts: 
         )
         for bound, is_upper in ((float(upper), True), (float(lower), False)):
             has_it = values >= bound if is_upper else values <= bound
-            if MIN_GROUP_SHARE * prompts <= has_it.sum() <= MAX_GROUP_SHARE * prompts:
+            is_new = (bound, is_upper) not in seen
+            seen.add((bound, is_upper))
+            if is_new and MIN_GROUP_SHARE * prompts <= has_it.sum() <= MAX_GROUP_SHARE * prompts:
                 yield Feature(kind, key, bound, is_upper), positions[has_it]

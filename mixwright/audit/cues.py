@@ -7,8 +7,9 @@ Left out on purpose: whether a cue is the rule. Who knows the task has to say so
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, join_some
-from mixwright.estimates.intervals import binomial_tail, hypergeometric_tail
+from mixwright.estimates.intervals import binomial_tail, hypergeometric_tail, wilson
 from mixwright.graders.choice import OPTION_COLUMNS, option_index, option_texts
 from mixwright.records import Example, plain
 
@@ -38,15 +39,17 @@ LEAST_COVERAGE = {True: 0.1, False: 0.15}
 """Share of a task's rows that a cue must have: of forms, and of words, which are what a task is about more often."""
 ALPHA = 0.01
 """Probability of any such cue in a task, were answers dealt out at random."""
-MAX_CUES = 3
-"""Told for one answer of a task."""
+MAX_CUES = 6
+"""Of one task."""
+NEARLY = 0.7
+"""Share of the largest -log probability from which on a cue is nearly as strong as the strongest."""
+LEAST_PROBABILITY = 1e-300
 SAME_ROWS = 0.8
 """Share of rows in common from which on two features are one cue."""
 VAGUENESS = {"word": 1, "length": 2}
 """Kinds that say less than others do of the same rows."""
 LEAST_OPTION_KAPPA = 0.25
 """Of a rule that reads options alone: its success above blind choice, as a share of what there is above it."""
-CERTAIN = 1e-300
 NONE = np.array([], np.int64)
 
 
@@ -146,8 +149,17 @@ def _rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
     return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
 
 
-def _answer_of(row: Example) -> str:
-    return read_conclusion(row.answer or plain(row.target) or "")
+def _read_answers(rows: Sequence[Example]) -> list[str]:
+    """The final answer of each row, without the words that nearly all of them begin with (`I would say`)."""
+    answers = [read_conclusion(row.answer or plain(row.target) or "").split() for row in rows]
+    shared = 0
+    while answers:
+        first_words = Counter(tuple(answer[: shared + 1]) for answer in answers if len(answer) > shared + 1)
+        if not first_words or first_words.most_common(1)[0][1] < CLOSED_SHARE * len(answers):
+            break
+        shared += 1
+    start = Counter(tuple(answer[:shared]) for answer in answers).most_common(1)[0][0] if shared else ()
+    return [" ".join(answer[shared:] if tuple(answer[:shared]) == start else answer) for answer in answers]
 
 
 def _read_features(rows: Sequence[Example], columns: Sequence[str]) -> dict[Feature, np.ndarray]:
@@ -163,7 +175,7 @@ def _read_features(rows: Sequence[Example], columns: Sequence[str]) -> dict[Feat
 def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
     """Cues of a task whose answers are a closed set; None where they are none. Repeated prompts count once."""
     rows = list({plain(row.prompt).strip(): row for row in reversed(rows)}.values())[::-1]
-    answers = [_answer_of(row) for row in rows]
+    answers = _read_answers(rows)
     common = Counter(answers).most_common(MAX_LABELS)
     labels = [answer for answer, count in common if count >= MIN_LABEL_ROWS and answer]
     if len(labels) < 2 or sum(count for _, count in common) < CLOSED_SHARE * len(rows):
@@ -174,16 +186,14 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
         if len(positions) >= max(MIN_CUE_ROWS, LEAST_COVERAGE[feature.kind in FORMS] * len(rows))
         and len(positions) <= len(rows) - MIN_LABEL_ROWS
     }
-    test_count = len(features) * len(labels)
-    chosen: list[tuple[Feature, str]] = []
-    for label in labels:
-        has_label = np.array([answer == label for answer in answers])
-        chosen += [(feature, label) for feature in _choose(features, has_label, test_count)]
+    has_label = {label: np.array([answer == label for answer in answers]) for label in labels}
+    chosen = _choose(features, has_label)
     if not chosen:
         return []
     partners = differing_in_one_word([plain(row.prompt) for row in rows])
+    held_out_answers = _read_answers(held_out)
     return [
-        _make_cue(task, one, label, features[one], rows, answers, partners, _rows_with(one, held_out), held_out)
+        _make_cue(task, one, label, features[one], rows, answers, partners, _rows_with(one, held_out), held_out_answers)
         for one, label in chosen
     ]
 
@@ -196,22 +206,53 @@ def _rows_with(feature: Feature, rows: Sequence[Example]) -> list[int]:
     return prompts_with(feature, [plain(row.prompt) for row in rows])
 
 
-def _choose(features: Mapping[Feature, np.ndarray], has_label: np.ndarray, test_count: int) -> Iterator[Feature]:
-    """Features that go with a label, strongest first, each judged on the rows that those before it have not."""
-    left = np.ones(len(has_label), bool)
-    for _ in range(MAX_CUES):
-        probability_by_feature = {}
-        for feature, positions in features.items():
-            own = positions[left[positions]]
-            probability = _probability(own, left, has_label)
-            if probability * test_count < ALPHA:
-                probability_by_feature[feature] = max(probability, CERTAIN)
-        if not probability_by_feature:
-            return
-        best = min(probability_by_feature, key=lambda one: (probability_by_feature[one], -len(features[one]), one))
-        best = _most_specific(best, probability_by_feature, features)
-        yield best
-        left[features[best]] = False
+def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.ndarray]) -> list[tuple[Feature, str]]:
+    """Features that go with a label; of those nearly as unlikely by chance the one with fewest exceptions comes first.
+
+    Each is judged on the rows that those before it have not, so that what follows from one is not told again: where a sign
+    stands with one answer alone, prompts without it are shorter and have the other. The other end of the same quantity is
+    judged on its own.
+    """
+    chosen: list[tuple[Feature, str]] = []
+    test_count = len(features) * len(has_label)
+    while len(chosen) < MAX_CUES:
+        evidence_by_cue: dict[tuple[Feature, str], tuple[float, float]] = {}
+        for label, own_label in has_label.items():
+            left_by_quantity: dict[tuple[str, str] | None, np.ndarray] = {}
+            quantities = {one[:2] for one, _ in chosen}
+            for feature, positions in features.items():
+                quantity = feature[:2] if feature[:2] in quantities else None
+                if quantity not in left_by_quantity:
+                    left_by_quantity[quantity] = _left(features, chosen, label, quantity, len(own_label))
+                left = left_by_quantity[quantity]
+                own = positions[left[positions]]
+                probability = _probability(own, left, own_label)
+                if probability * test_count < ALPHA:
+                    least = float(wilson(int(own_label[own].sum()), len(own))[0])
+                    evidence_by_cue[feature, label] = -math.log(max(probability, LEAST_PROBABILITY)), least
+        if not evidence_by_cue:
+            break
+        most = max(evidence for evidence, _ in evidence_by_cue.values())
+        strong = [cue for cue, (evidence, _) in evidence_by_cue.items() if evidence >= NEARLY * most]
+        best, label = max(strong, key=lambda cue: (evidence_by_cue[cue][1], len(features[cue[0]]), cue))
+        of_label = [feature for feature, other in evidence_by_cue if other == label]
+        chosen.append((_most_specific(best, of_label, features), label))
+    return chosen
+
+
+def _left(
+    features: Mapping[Feature, np.ndarray],
+    chosen: Sequence[tuple[Feature, str]],
+    label: str,
+    quantity: tuple[str, str] | None,
+    rows: int,
+) -> np.ndarray:
+    """Which rows the chosen cues leave: those of the label, and of other labels those of other quantities."""
+    left = np.ones(rows, bool)
+    for feature, other in chosen:
+        if other == label or feature[:2] != quantity:
+            left[features[feature]] = False
+    return left
 
 
 def _probability(positions: np.ndarray, left: np.ndarray, has_label: np.ndarray) -> float:
@@ -226,7 +267,7 @@ def _probability(positions: np.ndarray, left: np.ndarray, has_label: np.ndarray)
     return hypergeometric_tail(with_label, count, of_label, total)
 
 
-def _most_specific(best: Feature, candidates: Mapping[Feature, float], features: Mapping[Feature, np.ndarray]) -> Feature:
+def _most_specific(best: Feature, candidates: Sequence[Feature], features: Mapping[Feature, np.ndarray]) -> Feature:
     """Of the features that nearly the same rows have, the one that says most: `not` is a negation, and one word more makes
     a prompt longer.
     """
@@ -247,7 +288,7 @@ def _make_cue(
     answers: Sequence[str],
     partners: Mapping[int, set[int]],
     beside: Sequence[int],
-    held_out: Sequence[Example],
+    held_out_answers: Sequence[str],
 ) -> Cue:
     own = positions.tolist()
     conflicts = [position for position in own if answers[position] != label]
@@ -263,7 +304,7 @@ def _make_cue(
         others / without,
         (others + len(conflicts)) / len(rows),
         len(beside),
-        sum(_answer_of(held_out[position]) != label for position in beside),
+        sum(held_out_answers[position] != label for position in beside),
         sum(not partners.get(position, set()).isdisjoint(agreeing) for position in conflicts),
         tuple(rows[position] for position in (*conflicts, *agreeing)),
     )
@@ -277,7 +318,7 @@ def _has_options(rows: Sequence[Example]) -> bool:
 
 def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]) -> list[Cue]:
     """Rules that find the right option without reading the question: a place, the longest, what shares words with it."""
-    picked = [_read_picks(row) for row in rows]
+    picked, others_picked = _read_picks(rows), _read_picks(held_out)
     features = sorted({feature for one in picked for feature in one})
     found = []
     for feature in features:
@@ -288,7 +329,7 @@ def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]
             continue
         if binomial_tail(wins, len(own), chance) * len(features) >= ALPHA:
             continue
-        others = [one[feature][0] for one in map(_read_picks, held_out) if feature in one]
+        others = [one[feature][0] for one in others_picked if feature in one]
         examples = [rows[position] for position, _, _ in sorted(own, key=lambda one: one[1])]
         found.append(
             (
@@ -311,14 +352,24 @@ def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]
     return [cue for _, cue in sorted(found, key=lambda one: one[0])][:MAX_CUES]
 
 
-def _read_picks(row: Example) -> dict[Feature, tuple[bool, float]]:
-    """Rule -> whether the option that it picks is right, and what blind choice would get; rules that pick none miss."""
+def _read_picks(rows: Sequence[Example]) -> list[dict[Feature, tuple[bool, float]]]:
+    """For each row: rule -> whether the option that it picks is right, and what blind choice would get; rules that pick none
+    are missing.
+    """
+    return [_read_pick(row, answer) for row, answer in zip(rows, _read_answers(rows), strict=True)]
+
+
+def _read_pick(row: Example, final_answer: str) -> dict[Feature, tuple[bool, float]]:
     texts = option_texts(row)
     value = next((row.extra[name] for name in OPTION_COLUMNS if name in row.extra), None)
     answer = (row.answer or plain(row.target) or "").strip()
     right = option_index(value, answer)
     if right is None:
-        right = option_index(value, _answer_of(row))
+        right = option_index(value, final_answer)
+    if right is None:  # `I would say a red one.`
+        written = " ".join(answer.casefold().rstrip(".!").split())
+        ending = [place for place, text in enumerate(texts) if written.endswith(f" {text}")]
+        right = ending[0] if len(ending) == 1 else None
     if right is None and answer.isdecimal() and int(answer[:6]) < len(texts):
         right = int(answer[:6])
     if right is None or len(texts) < 2:
