@@ -21,6 +21,9 @@ from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json_lines, read_measurements, read_yaml, write_plan
 from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
+from mixwright.steer.beside.files import SteeringFiles
+from mixwright.steer.beside.replay import read_recorded_run
+from mixwright.steer.pool import make_pool
 from mixwright.trial.stage import checked_plan
 
 DAMAGE = {
@@ -68,6 +71,20 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".lock")
     with pytest.raises(InputError, match="expected a file, got a pipe"), RunFolder(tmp_path).lock():
         pass
+
+
+def test_pipes_among_the_files_of_a_steered_run_are_not_waited_for(tmp_path: Path) -> None:
+    files = SteeringFiles(tmp_path)
+    sizes = {"decisions.jsonl": (0, 0)}
+    assert files.read_decisions_after(sizes) == []
+    os.mkfifo(tmp_path / "decisions.jsonl")
+    for read in (files.read_decisions_after, files.first_differing):
+        with pytest.raises(InputError, match="expected a file, got a pipe"):
+            read(sizes)
+    (tmp_path / "steps.jsonl").write_text('{"step": 0, "skip_step": null}\n', encoding="utf-8")
+    os.mkfifo(tmp_path / "draws.parquet")
+    with pytest.raises(InputError, match="expected a file, got a pipe"):
+        read_recorded_run(tmp_path, make_pool(["a"], ["t"]))
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def _varying_parts(prompts: Sequence[str]) -> list[list[str]]:
 def _features_of(prompt: str, parts: Iterable[str]) -> Iterator[Feature]:
     words = [word.casefold().replace("\u2019", "'") for word in _WORD.findall(prompt)]
     yield from (Feature("word", word) for word in words)
-    yield from (Feature("sign", _SAME_SIGN.get(sign, sign)) for sign in _SIGN.findall(prompt))
+    yield from (Feature("sign", str(_SAME_SIGN.get(sign, sign))) for sign in _SIGN.findall(prompt))
     if any(word in NEGATIONS or word.endswith("n't") for word in words):
         yield Feature("negation", "")
     for part in parts:
