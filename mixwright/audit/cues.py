@@ -37,7 +37,7 @@ LEAST_DROP = 3.0
 """How many times rarer other answers must be among rows with the cue than among those without."""
 LEAST_COVERAGE = {True: 0.1, False: 0.15}
 """Share of a task's rows that a cue must have: of forms, and of words, which are what a task is about more often."""
-ALPHA = 0.01
+ALPHA = 0.001
 """Probability of any such cue in a task, were answers dealt out at random."""
 MAX_CUES = 6
 """Of one task."""

@@ -81,8 +81,9 @@ class Rules:
         options: Callable[[Example], Sequence[str]] = lambda _: (),
         reading: Callable[[str], str] = str,
     ) -> None:
-        self._grade, self._blind, self._options, self._reading = grade, blind, options, reading
+        self._grade, self._blind, self._read_options, self._reading = grade, blind, options, reading
         self._known: dict[tuple[str, str], float] = {}
+        self._known_options: dict[str, Sequence[str]] = {}
 
     def choose(self, rows: Sequence[Example]) -> str:
         """The rule that earns most on these rows, the first of equals; empty when there is none."""
@@ -124,6 +125,11 @@ class Rules:
         if self._blind(rows) is not None:
             rules.append(BLIND_CHOICE_RULE)
         return rules
+
+    def _options(self, row: Example) -> Sequence[str]:
+        if row.id not in self._known_options:
+            self._known_options[row.id] = self._read_options(row)
+        return self._known_options[row.id]
 
     def _hit(self, rule: str, row: Example) -> float:
         key = (rule, row.id)

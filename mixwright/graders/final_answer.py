@@ -11,6 +11,7 @@ in words; equal formulas written differently (`2x+1` and `1+2x`); the reasoning 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Container, Sequence
 from typing import Literal
@@ -102,6 +103,7 @@ class FinalAnswer(Grader):
         return luck_of([len(_read_gold(row, plain(row.prompt))[1]) for row in examples])
 
 
+@functools.lru_cache(maxsize=2**14)
 def final_answer_of(answer: str) -> str:
     """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
     answer = answer.strip()

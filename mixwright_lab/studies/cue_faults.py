@@ -4,6 +4,10 @@ The generator (`cue_corpora.py`) was written by somebody who had not read the ch
 while the check was written; the study has other seeds. A planted cue is found where a warning of the planted task names
 its kind. Precision is the share of corpora with a warning in which the cue is found and nothing else is warned about.
 
+A first study, of seeds from 20,001 on, reached all goals (118 of 120, 120 of 120, 235 of 240, 0 of 200). The probability
+that chance may have was then lowered from 1 % to 0.1 %, because a reader of findings on public sets took one for chance, and
+the study was done anew on later seeds.
+
 Expectations, written before the seeds that count: recall of at least .95 for severe cues (35 to 60 % of the rows have it,
 96 to 100 % of them one answer; 75 to 95 % of the right options) and of at least .8 for mild ones (18 to 30 % and 90 to
 94 %; 50 to 60 %), precision of at least .95, and a warning in at most 5 % of the clean corpora.
@@ -23,7 +27,7 @@ from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 20_001, 12, 200
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 30_001, 12, 200
 LEAST_MILD = 0.8
 NAMED_BY = {
     "length": " words or ",

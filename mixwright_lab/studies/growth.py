@@ -3,7 +3,7 @@
 Each command runs in a process of its own, the larger size after the smaller. `verdict` judges a folder again whose models
 were measured before, so that no model is in its time: a tiny model, and the same with noise on its weights, on twelve items
 of each cell. Linear means: between two sizes the seconds grow at most 1.5 times as much as the size does. Goals were fixed
-after one round of the same sizes by a script (`mixwright_lab/log.md`, 2026-11-25), which had found 1.5, 5.3 and 38 seconds
+after one round of sizes like these by a script (`mixwright_lab/log.md`, 2026-11-25), which had found 1.5, 5.3 and 38 seconds
 for `verdict`, and 18, 172, 8.5 and 100 for `audit`.
 
     python -m mixwright_lab.studies.growth [--quick]
@@ -24,7 +24,7 @@ from mixwright.records import Interval
 from mixwright_lab.studies.report import Goal, Result, run
 
 CELLS = (100, 400, 2000)
-ITEMS = 12
+ITEMS, LEVELS = 12, 10
 AUDITS = ((100_000, 12, 1), (1_000_000, 12, 1), (100_000, 5_000, 1), (1_000_000, 50_000, 1), (100_000, 1, 100_000))
 """Rows, tasks, and levels of a task."""
 MOST_SECONDS = 60.0
@@ -87,15 +87,17 @@ def write_models(place: Path, texts: list[str]) -> tuple[Path, Path]:
 
 
 def judge_cells(place: Path, cells: int) -> float:
-    """CPU seconds of judging so many cells of 20 tasks."""
+    """CPU seconds of judging so many cells, ten of each task."""
     path, folder = place / f"cells-{cells}.jsonl", place / f"cells-{cells}"
-    tasks = min(cells, 20)
-    write_rows(path, ITEMS * cells, tasks, cells // tasks)
+    write_rows(path, ITEMS * cells, cells // LEVELS, LEVELS)
     texts = [json.loads(line)["prompt"] for line in path.read_text(encoding="utf-8").splitlines()[:500]]
     before, after = write_models(place / f"models-{cells}", texts)
     how = ["--items", str(ITEMS), "--samples", "1", "--max-new-tokens", "4", "--gate"]
     cpu_of(["verdict", str(before), str(after), "--corpus", str(path), "--folder", str(folder), *how])
-    return cpu_of(["verdict", str(folder), "--gate"])
+    seconds = cpu_of(["verdict", str(folder), "--gate"])
+    judged = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+    print(f"{cells} cells: {len(judged)} claims", file=sys.stderr, flush=True)
+    return seconds
 
 
 def measure(quick: bool) -> Result:
