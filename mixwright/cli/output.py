@@ -1,4 +1,4 @@
-"""Output of the command line: results to stdout, everything else to stderr, data never as terminal codes."""
+"""Output of the command line: tables of measurements and findings, and JSON, to stdout, everything else to stderr."""
 
 from __future__ import annotations
 

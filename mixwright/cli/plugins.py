@@ -1,5 +1,6 @@
-"""Output of `mixwright list` and `mixwright explain`: plug-ins as their files describe them, none of them imported, and the
-findings of the laboratory that they rest on, with the words of their kept results.
+"""Output of `mixwright list` and `mixwright explain`: plug-ins as their files describe them, none of them imported.
+
+With the findings of the laboratory that they rest on, and the words of their kept results.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Generation for CPUs: the completions of a prompt share its keys and values, those that have ended leave the batch, and
-further prompts enter it.
+"""Generation for CPUs: completions of a prompt share its keys and values, and further prompts take the place of ended ones.
 
 Without it every completion carries a copy of its prompt's keys and values, which are copied again at each token. The model
 is asked through the attention interface of transformers; models whose attention is of another kind (windows, caps, sinks)

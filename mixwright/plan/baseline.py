@@ -1,4 +1,4 @@
-"""Functions that the baseline planners share: weights only, every example of a task equally often, no levers."""
+"""Shares of the tasks as every planner rounds them, and the plan of those that weigh tasks alone: no levers."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
 from mixwright.run.folder import check_regular
+from mixwright.trainers.checks.hard_rows import warn_at_start
 from mixwright.trainers.checks.refusals import why_lr_is_fixed
 from mixwright.trainers.checks.selftest import check_draws
-from mixwright.trainers.checks.setting_warnings import warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import TRAINER_STATE
 from mixwright.trainers.rewards import (

@@ -20,9 +20,9 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.canaries.generated import CanaryPass, make_canaries
 from mixwright.trainers.checks.compatibility import check_methods
+from mixwright.trainers.checks.hard_rows import warn_at_start
 from mixwright.trainers.checks.refusals import refuse_grpo
 from mixwright.trainers.checks.selftest import check_refusal
-from mixwright.trainers.checks.setting_warnings import warn_at_start
 from mixwright.trainers.rewards import (
     AsyncExit,
     ReadCompletion,
