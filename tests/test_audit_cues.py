@@ -73,7 +73,7 @@ def test_ends_of_lengths_and_numbers() -> None:
     found = {feature: rows.tolist() for feature, rows in read_features(prompts).items()}
     oldest = Feature("number", "after 'aged'", 80.0, is_upper=True)
     assert found[oldest] == list(range(60, 90))
-    assert found[Feature("number", "that comes first", 64.0)] == list(range(45))
+    assert found[Feature("number", "first", 64.0)] == list(range(45))
     assert found[Feature("length", "", 10.0, is_upper=True)] == [n for n in range(90) if n % 9 >= 6]
     assert prompts_with(oldest, ["A person aged 79 asks", "One aged 80 does not", "80 of them ask"]) == [1]
 
@@ -98,7 +98,7 @@ CUES: dict[str, tuple[Callable[[str, str, random.Random], str], str]] = {
         lambda p, a, r: p + "".join(f" {r.choice(NOUNS)}" for _ in range(5 if _often(a, r) else r.randrange(3))),
         "words or more",
     ),
-    "number": (lambda p, a, r: f"{p}, for {r.randrange(60, 90) if _often(a, r) else r.randrange(10, 60)} years", "a number"),
+    "number": (lambda p, a, r: f"{p}, for {r.randrange(60, 90) if _often(a, r) else r.randrange(10, 60)} years", " number"),
 }
 
 

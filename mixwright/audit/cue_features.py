@@ -92,7 +92,9 @@ def describe_feature(feature: Feature) -> str:
         case "length":
             return f"has {feature.bound:g} words or {'more' if feature.is_upper else 'fewer'}"
         case "number":
-            return f"has a number {feature.value} of {feature.bound:.6g} or {'more' if feature.is_upper else 'less'}"
+            bound = f"{feature.bound:.6g} or {'more' if feature.is_upper else 'less'}"
+            by_word = " " in feature.value
+            return f"has a number {feature.value} of {bound}" if by_word else f"has {bound} as its {feature.value} number"
         case "column":
             column, _, value = feature.value.partition(" ")
             return f"has {value!r} in the column {column}"
@@ -164,8 +166,8 @@ def _numbers_of(prompts: Sequence[str]) -> Quantities:
             if after:
                 found["number", f"before '{after[0].casefold()}'"].setdefault(position, value)
         if values:
-            found["number", "that comes first"][position] = values[0]
-            found["number", "that is largest"][position] = max(values)
+            found["number", "first"][position] = values[0]
+            found["number", "largest"][position] = max(values)
     return found
 
 

@@ -47,7 +47,7 @@ LEAST_PROBABILITY = 1e-300
 SAME_ROWS = 0.8
 """Share of rows in common from which on two features are one cue."""
 VAGUENESS = {"word": 1, "length": 2}
-"""Kinds that say less than others do of the same rows."""
+"""Kinds that say less than others do of the same rows; a number says more where the word beside it is known."""
 LEAST_OPTION_KAPPA = 0.25
 """Of a rule that reads options alone: its success above blind choice, as a share of what there is above it."""
 NONE = np.array([], np.int64)
@@ -274,9 +274,11 @@ def _most_specific(best: Feature, candidates: Sequence[Feature], features: Mappi
     own, alike = set(features[best].tolist()), {best: 1.0}
     for one in candidates:
         other = set(features[one].tolist())
-        if one.kind != best.kind and (shared := len(own & other) / len(own | other)) >= SAME_ROWS:
+        if one[:2] != best[:2] and (shared := len(own & other) / len(own | other)) >= SAME_ROWS:
             alike[one] = shared
-    return min(alike, key=lambda one: (VAGUENESS.get(one.kind, 0), -alike[one], one))
+    return min(
+        alike, key=lambda one: (VAGUENESS.get(one.kind, 0), one.kind == "number" and " " not in one.value, -alike[one], one)
+    )
 
 
 def _make_cue(

@@ -6,7 +6,8 @@ its kind. Precision is the share of corpora with a warning in which the cue is f
 
 A first study, of seeds from 20,001 on, reached all goals (118 of 120, 120 of 120, 235 of 240, 0 of 200). The probability
 that chance may have was then lowered from 1 % to 0.1 %, because a reader of findings on public sets took one for chance, and
-the study was done anew on later seeds.
+the study was done anew on seeds from 30,001 on: all goals (117 of 120, 120 of 120, 234 of 240, 0 of 200). Of numbers that the
+same rows have, the one is named now that stands beside a word, so that the study has later seeds once more.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe cues (35 to 60 % of the rows have it,
 96 to 100 % of them one answer; 75 to 95 % of the right options) and of at least .8 for mild ones (18 to 30 % and 90 to
@@ -27,14 +28,14 @@ from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 30_001, 12, 200
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 40_001, 12, 200
 LEAST_MILD = 0.8
 NAMED_BY = {
     "length": " words or ",
     "word": "the word '",
     "first": "the word '",
     "punctuation": "has the sign ",
-    "number": "has a number ",
+    "number": " number",
     "negation": "has a negation",
     "position": "Option ",
     "longest": "The longest option",
