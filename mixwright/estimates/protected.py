@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Sequence
@@ -27,7 +28,12 @@ def cell_order(cell: TaskLevel) -> tuple[str, float]:
 
 def decides_protection(item: Item) -> bool:
     """Whether this item decides what is protected: one of `ONE_IN_DECIDES`, by a hash of its id that nothing else uses."""
-    return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
+    return _decides(item[2])
+
+
+@functools.lru_cache(maxsize=2**17)  # a page asks for each item a dozen times
+def _decides(item_id: str) -> bool:
+    return hashlib.sha256(f"protect {item_id}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
 
 
 def mastered_cells(before: SideScores, decoding: Decoding) -> list[TaskLevel]:

@@ -19,8 +19,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
 from mixwright.errors import unknown_name
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
@@ -389,10 +387,8 @@ def find_too_small(before: SideScores, decoding: Decoding) -> tuple[TooSmallCell
         for item, value in (pair for scores in before for pair in scores.scores.get(column, {}).items()):
             values_by_cell[item[:2]][item].append(value)
         for cell, values_by_item in values_by_cell.items():
-            success, deciding_count = (
-                float(np.mean([np.mean(values_of_item) for values_of_item in values_by_item.values()])),
-                sum(map(decides_protection, values_by_item)),
-            )
+            success = sum(sum(values) / len(values) for values in values_by_item.values()) / len(values_by_item)
+            deciding_count = sum(map(decides_protection, values_by_item))
             if deciding_count < MIN_ITEMS and success >= BAND[1]:
                 too_small.setdefault(cell, TooSmallCell(cell, success, len(values_by_item), deciding_count))
     return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
