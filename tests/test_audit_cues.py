@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,17 @@ import pytest
 from cli_call import Call, write
 
 from mixwright.audit.checks.cues import Cues
-from mixwright.audit.cue_features import Feature, differing_in_one_word, prompts_with, read_features
-from mixwright.audit.cues import find_cues
+from mixwright.audit.cue_features import (
+    Feature,
+    describe_feature,
+    differing_in_one_word,
+    find_shared_parts,
+    prompts_with,
+    read_features,
+)
+from mixwright.audit.cues import Cue, find_cues
 from mixwright.corpus import Corpus
+from mixwright.errors import InputError
 from mixwright.estimates.intervals import hypergeometric_tail
 from mixwright.records import Example, Observation
 
@@ -59,7 +67,7 @@ def test_tail_is_fishers_by_hand() -> None:
 
 def test_features_of_prompts_by_hand() -> None:
     prompts = ["Premise: A man didn't run fast.\nHypothesis: The man sleeps!", "Wait... is 12 (aged 30) more?"]
-    found = {feature: rows.tolist() for feature, rows in read_features(prompts).items()}
+    found = {feature: rows.tolist() for feature, rows in read_features(prompts, find_shared_parts(prompts)).items()}
     assert found[Feature("negation", "")] == [0]
     assert found[Feature("sign", "!")] == [0]
     assert found[Feature("sign", "...")] == [1]
@@ -70,12 +78,12 @@ def test_features_of_prompts_by_hand() -> None:
 
 def test_ends_of_lengths_and_numbers() -> None:
     prompts = [f"A person aged {20 + n} asks" + " again" * (n % 9) for n in range(90)]
-    found = {feature: rows.tolist() for feature, rows in read_features(prompts).items()}
-    oldest = Feature("number", "after 'aged'", 80.0, is_upper=True)
+    found = {feature: rows.tolist() for feature, rows in read_features(prompts, find_shared_parts(prompts)).items()}
+    oldest = Feature("number", "after 'aged'", bound=80.0, is_upper=True)
     assert found[oldest] == list(range(60, 90))
-    assert found[Feature("number", "first", 64.0)] == list(range(45))
-    assert found[Feature("length", "", 10.0, is_upper=True)] == [n for n in range(90) if n % 9 >= 6]
-    assert prompts_with(oldest, ["A person aged 79 asks", "One aged 80 does not", "80 of them ask"]) == [1]
+    assert found[Feature("number", "first", bound=64.0)] == list(range(45))
+    assert found[Feature("length", "", bound=11.0, is_upper=True)] == [n for n in range(90) if n % 9 >= 6]
+    assert prompts_with(oldest, ["A person aged 79 asks", "One aged 80 does not", "80 of them ask"], frozenset()) == [1]
 
 
 def test_partners_differ_in_one_word() -> None:
@@ -181,6 +189,82 @@ def test_options_are_read(rule: str, told: str) -> None:
         place = rng.randrange(4)
         row["answer"] = "ABCD"[place]
     assert _warnings(rows) == []
+
+
+def _cues(rows: list[dict[str, Any]], held_out: Sequence[dict[str, Any]] = (), columns: Sequence[str] = ()) -> list[Cue]:
+    examples = [*_corpus(rows), *_corpus(list(held_out), "eval")]
+    return [cue for one in find_cues(Corpus.from_examples(examples), columns) for cue in one.cues]
+
+
+def test_answers_are_stripped_of_shared_words_as_in_train_everywhere() -> None:
+    rows = [row | {"answer": f"very {row['answer']}"} for row in _rows(CUES["word"][0], 300)]
+    rows += [row | {"answer": "neutral", "prompt": f"Or {row['prompt']}"} for row in _rows(lambda p, a, r: p, 100, seed=8)]
+    held_out = [row | {"prompt": f"Now {row['prompt']}"} for row in rows[:100]]
+    cue = next(cue for cue in _cues(rows, held_out) if cue.feature.value == "frankly")
+    assert (cue.label, cue.held_out) == ("very yes", sum("frankly" in row["prompt"] for row in held_out))
+    assert cue.held_out_conflicts == sum("frankly" in row["prompt"] and row["answer"] != "very yes" for row in held_out)
+    said = [row | {"answer": f"I would say {row['answer']}."} for row in _rows(CUES["word"][0], 300)]
+    assert _cues(said, said)[0].label == "yes"
+
+
+def test_a_prompt_with_two_answers_is_no_evidence_for_one() -> None:
+    once = _rows(lambda p, a, r: f"{p}{r.randrange(10**6)} frankly", 60)
+    rows = [row | {"answer": answer} for row in once for answer in ("yes", "no")]
+    rows += _rows(lambda p, a, r: f"{p}{r.randrange(10**6)}", 60, seed=4)
+    assert _cues(rows) == []
+
+
+def test_lengths_are_of_whole_prompts_and_numbers_have_their_sign() -> None:
+    rng = random.Random(2)
+    long = [
+        {"task": "t", "prompt": "word " * (1500 + 300 * (n % 2)) + str(rng.random()), "answer": "yn"[n % 2]}
+        for n in range(80)
+    ]
+    assert {(cue.feature.kind, cue.feature.is_upper, cue.label) for cue in _cues(long)} == {
+        ("length", True, "n"),
+        ("length", False, "y"),
+    }
+    signed = [
+        {"task": "t", "prompt": f"My balance is -{n * 20 + rng.randrange(9):,} now", "answer": "good" if n < 40 else "bad"}
+        for n in range(1, 101)
+    ]
+    told = [(describe_feature(cue.feature), cue.label) for cue in _cues(signed)]
+    assert all("-" in text for text, _ in told)
+    assert {label for _, label in told} == {"good", "bad"}
+    numbers = [f"take {text} km" for text in ("1-9", "x12", "1,234.5", "-3", "9" * 400)]
+    bounds = {
+        feature.bound for feature in read_features(numbers * 3, frozenset()) if feature.of == ("number", "before 'km'")
+    }
+    assert {-3.0, 1234.5} <= bounds
+
+
+def test_values_of_a_column_are_cues_where_it_is_named() -> None:
+    rng, rows = random.Random(4), _rows(lambda p, a, r: f"{p} {r.randrange(10**6)}", 200)
+    rows = [row | {"extra": {"my col": "a b" if row["answer"] == "yes" else "c", "other": {"inner": 1}}} for row in rows]
+    rng.shuffle(rows)
+    assert _cues(rows) == []
+    found = _cues(rows, rows[:50], ["my col"])
+    assert {(cue.feature.column, cue.feature.value, cue.label) for cue in found} == {
+        ("my col", "a b", "yes"),
+        ("my col", "c", "no"),
+    }
+    assert [cue.held_out for cue in found] == [
+        sum(row["extra"]["my col"] == cue.feature.value for row in rows[:50]) for cue in found
+    ]
+    for wrong in ("inner", "a b", "nothere", ""):
+        with pytest.raises(InputError, match="columns of the rows"):
+            _cues(rows, columns=[wrong])
+
+
+def test_places_counted_from_one_and_equal_options() -> None:
+    rng, rows = random.Random(7), []
+    for n in range(120):
+        options = rng.sample(NOUNS, 4)
+        place = 4 if n % 4 else rng.randrange(1, 5)
+        rows.append({"task": "q", "prompt": f"Which, {n}?", "answer": str(place), "extra": {"options": options}})
+    (cue,) = _cues(rows)
+    assert (cue.feature.of, cue.rows) == (("position", "4"), 120)
+    assert _cues([row | {"extra": {"options": ["same"] * 4}} for row in rows]) == []
 
 
 def test_top_up_says_how_many_rows(call: Call, tmp_path: Path) -> None:

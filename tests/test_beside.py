@@ -182,6 +182,10 @@ def test_options_that_are_not_given_are_those_of_the_measuring(call: Call) -> No
         "verdict", "before", "after", *asked, "--measured", "measured", "--samples", "3", "--folder", "other"
     )
     assert (code, "samples: 2, as the earlier comparison was measured, got 3" in err) == (1, True), err
+    code, _, err = call(
+        "verdict", "before", "after", *asked, "--measured", "measured", "--budget", "5m", "--folder", "other"
+    )
+    assert (code, "Leave one out: a budget chooses items" in err) == (1, True), err
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) -> None:

@@ -20,7 +20,7 @@ from mixwright.verdict.page.terms import explain_once
 from mixwright.verdict.page.text import format_p
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING, recommend_run
 from mixwright.verdict.rules.claims import claims_between, explain_undecided, format_family
-from mixwright.verdict.rules.next_steps import list_next_steps, with_option
+from mixwright.verdict.rules.next_steps import list_next_steps, with_option, without_option
 from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis, recommend
 from mixwright.verdict.sections.arms import Arms
 from mixwright.verdict.sections.decisions import Decisions
@@ -312,3 +312,10 @@ def test_decisions_that_need_a_word_get_one(tmp_path: Path, what: str, told: str
     said = [block.text for block in blocks if isinstance(block, Paragraph)][1:]
     assert len(said) == bool(told)
     assert told in "".join(said)
+
+
+def test_an_option_is_taken_out_with_its_value() -> None:
+    command = "mixwright verdict a b --measured 'old place' --gate"
+    assert without_option(command, "--measured") == "mixwright verdict a b --gate"
+    assert without_option("mixwright verdict a b --measured=m", "--measured") == "mixwright verdict a b"
+    assert without_option("mixwright verdict a b --gate", "--measured") == "mixwright verdict a b --gate"

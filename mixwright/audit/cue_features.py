@@ -15,7 +15,12 @@ import numpy as np
 from mixwright.audit.text import to_visible
 
 CHARACTERS_READ = 4000
-"""Of a prompt."""
+"""Of a prompt; its length is that of all of it."""
+MAX_VALUE = 1e300
+MAX_PARTNER_TOKENS = 200
+"""Words of a prompt from which on no other is looked for that differs in one of them."""
+MAX_VALUE_CHARACTERS = 40
+"""Of a column's value in a message."""
 SHARED_PART_SHARE = 0.2
 """A line in this share of the prompts is an instruction, and no part whose overlap is read."""
 MIN_PART_WORDS = 3
@@ -27,7 +32,10 @@ MIN_GROUP_SHARE, MAX_GROUP_SHARE = 0.1, 0.65
 """Share of the prompts at one end of a quantity; ties can make it larger or smaller."""
 NEGATIONS = frozenset(["no", "not", "never", "none", "nothing", "nobody", "nowhere", "neither", "nor", "cannot", "without"])
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"(?:(?<![\w.)])[-+])?(?<![\d.])(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)[^\w.!?;\n]{0,4}$")
+_WORD_AFTER = re.compile(r"[^\w.!?;\n]{0,4}([^\W\d_]+)")
+_OPENING = re.compile(r"\W*([^\W\d_]+(?:['\u2019][^\W\d_]+)?)")
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _SIGN = re.compile(r"\.\.\.|\u2026|[^\w\s]")
 _PART = re.compile(r"\n+|(?<=[.?!\"])\s+(?=[A-Z]\w*(?: \w+)?:)")
@@ -42,39 +50,51 @@ class Feature(NamedTuple):
     """word, opening, sign, negation, length, number, overlap, column; of rows with options position, longest, shares."""
     value: str
     """Which one, as `yesterday`; of quantities which number is meant."""
+    column: str = ""
+    """Name of the column, where `value` is one of its values."""
     bound: float | None = None
     """Of quantities: where those with it begin, or end."""
     is_upper: bool = False
     """Of quantities: those from `bound` on have it; else those up to it."""
+
+    @property
+    def of(self) -> tuple[str, str]:
+        """What it is one value, or one end, of."""
+        return self.kind, self.column or self.value
 
 
 FORMS = ("opening", "sign", "negation", "length", "number", "overlap", "column")
 """Kinds that say nothing of what a prompt is about."""
 
 
-def read_features(prompts: Sequence[str]) -> dict[Feature, np.ndarray]:
+def find_shared_parts(prompts: Sequence[str]) -> frozenset[str]:
+    """Lines that so many prompts share that they are instructions."""
+    counts = Counter(part for prompt in prompts for part in set(_split(to_visible(prompt[:CHARACTERS_READ]))))
+    most = max(SHARED_PART_SHARE * len(prompts), 2)
+    return frozenset(part for part, count in counts.items() if count > most)
+
+
+def read_features(prompts: Sequence[str], shared_parts: frozenset[str]) -> dict[Feature, np.ndarray]:
     """Feature -> the positions of the prompts that have it, ascending (int64)."""
-    visible = [to_visible(prompt[:CHARACTERS_READ]) for prompt in prompts]
-    parts = _varying_parts(visible)
+    visible, parts = _read(prompts, shared_parts)
     positions: dict[Feature, list[int]] = defaultdict(list)
     for position, (prompt, own_parts) in enumerate(zip(visible, parts, strict=True)):
         for feature in dict.fromkeys(_features_of(prompt, own_parts)):
             positions[feature].append(position)
     found = {feature: np.array(rows, np.int64) for feature, rows in positions.items()}
-    for (kind, key), value_by_position in _quantities(visible, parts).items():
+    for (kind, key), value_by_position in _quantities(prompts, visible, parts).items():
         found |= dict(_ends(kind, key, value_by_position, len(prompts)))
     return found
 
 
-def prompts_with(feature: Feature, prompts: Sequence[str]) -> list[int]:
-    """Positions of the prompts that have a feature, which was found in others."""
-    visible = [to_visible(prompt[:CHARACTERS_READ]) for prompt in prompts]
-    parts = _varying_parts(visible)
+def prompts_with(feature: Feature, prompts: Sequence[str], shared_parts: frozenset[str]) -> list[int]:
+    """Positions of the prompts that have a feature, which was found in others with these shared parts."""
+    visible, parts = _read(prompts, shared_parts)
     if feature.bound is None:
         return [
             n for n, (prompt, own) in enumerate(zip(visible, parts, strict=True)) if feature in _features_of(prompt, own)
         ]
-    values = _quantities(visible, parts, least_share=0.0).get((feature.kind, feature.value), {})
+    values = _quantities(prompts, visible, parts, least_share=0.0).get((feature.kind, feature.value), {})
     return [n for n, value in values.items() if (value >= feature.bound if feature.is_upper else value <= feature.bound)]
 
 
@@ -86,18 +106,17 @@ def describe_feature(feature: Feature) -> str:
         case "opening":
             return f"begins, or has a line that begins, with the word '{feature.value}'"
         case "sign":
-            return f"has the sign {feature.value}"
+            return f"has the sign {feature.value if feature.value.isprintable() else ascii(feature.value)}"
         case "negation":
             return "has a negation"
         case "length":
             return f"has {feature.bound:g} words or {'more' if feature.is_upper else 'fewer'}"
         case "number":
-            bound = f"{feature.bound:.6g} or {'more' if feature.is_upper else 'less'}"
+            bound = f"{feature.bound:.10g} or {'more' if feature.is_upper else 'less'}"
             by_word = " " in feature.value
             return f"has a number {feature.value} of {bound}" if by_word else f"has {bound} as its {feature.value} number"
         case "column":
-            column, _, value = feature.value.partition(" ")
-            return f"has {value!r} in the column {column}"
+            return f"stands beside {feature.value[:MAX_VALUE_CHARACTERS]!r} in the column {feature.column}"
         case "overlap":
             bound = f"{feature.bound or 0:.0%} or {'more' if feature.is_upper else 'fewer'}"
             return f"has a last part of whose words {bound} stand in the part before it"
@@ -107,11 +126,17 @@ def describe_feature(feature: Feature) -> str:
 
 def differing_in_one_word(prompts: Sequence[str]) -> dict[int, set[int]]:
     """Position -> positions of the prompts that differ from it in one word, number or name alone."""
-    by_signature: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    by_signature: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for position, prompt in enumerate(prompts):
         tokens = _TOKEN.findall(to_visible(prompt[:CHARACTERS_READ]).casefold())
+        if len(tokens) > MAX_PARTNER_TOKENS:
+            continue
+        before, after = [0], [0]
+        for first, last in zip(tokens, tokens[::-1], strict=True):
+            before.append(hash((before[-1], first)))
+            after.append(hash((after[-1], last)))
         for index in range(len(tokens)):
-            by_signature[(*tokens[:index], "", *tokens[index + 1 :])].append(position)
+            by_signature[index, before[index], after[len(tokens) - 1 - index]].append(position)
     partners: dict[int, set[int]] = defaultdict(set)
     for same in by_signature.values():
         for position in same if len(same) > 1 else ():
@@ -119,12 +144,16 @@ def differing_in_one_word(prompts: Sequence[str]) -> dict[int, set[int]]:
     return partners
 
 
-def _varying_parts(prompts: Sequence[str]) -> list[list[str]]:
-    """The lines of each prompt, without their names (`Premise:`) and without those that many prompts share."""
-    split = [[_LABEL.sub("", part).strip() for part in _PART.split(prompt) if part.strip()] for prompt in prompts]
-    counts = Counter(part for parts in split for part in set(parts))
-    most = max(SHARED_PART_SHARE * len(prompts), 2)
-    return [[part for part in parts if part and counts[part] <= most] for parts in split]
+def _split(prompt: str) -> list[str]:
+    """The lines of a prompt, without their names (`Premise:`)."""
+    parts = (_LABEL.sub("", part).strip() for part in _PART.split(prompt) if part.strip())
+    return [part for part in parts if part]
+
+
+def _read(prompts: Sequence[str], shared_parts: frozenset[str]) -> tuple[list[str], list[list[str]]]:
+    """The visible beginning of each prompt, and its lines without shared ones."""
+    visible = [to_visible(prompt[:CHARACTERS_READ]) for prompt in prompts]
+    return visible, [[part for part in _split(prompt) if part not in shared_parts] for prompt in visible]
 
 
 def _features_of(prompt: str, parts: Iterable[str]) -> Iterator[Feature]:
@@ -134,8 +163,8 @@ def _features_of(prompt: str, parts: Iterable[str]) -> Iterator[Feature]:
     if any(word in NEGATIONS or word.endswith("n't") for word in words):
         yield Feature("negation", "")
     for part in parts:
-        if first := _WORD.search(part):
-            yield Feature("opening", first.group().casefold())
+        if first := _OPENING.match(part):
+            yield Feature("opening", first[1].casefold())
 
 
 Quantities = dict[tuple[str, str], dict[int, float]]
@@ -143,10 +172,14 @@ Quantities = dict[tuple[str, str], dict[int, float]]
 
 
 def _quantities(
-    prompts: Sequence[str], parts: Sequence[Sequence[str]], *, least_share: float = LEAST_KEYED_SHARE
+    prompts: Sequence[str],
+    visible: Sequence[str],
+    parts: Sequence[Sequence[str]],
+    *,
+    least_share: float = LEAST_KEYED_SHARE,
 ) -> Quantities:
     """Length in words, overlap of the last part, and the numbers that so many prompts have."""
-    lengths = {position: float(len(_WORD.findall(prompt))) for position, prompt in enumerate(prompts)}
+    lengths = {position: float(len(prompt.split())) for position, prompt in enumerate(prompts)}
     numbers = {key: values for key, values in _numbers_of(prompts).items() if len(values) >= least_share * len(prompts)}
     return {**numbers, ("length", ""): lengths, ("overlap", ""): _overlaps_of(parts)}
 
@@ -157,14 +190,12 @@ def _numbers_of(prompts: Sequence[str]) -> Quantities:
     for position, prompt in enumerate(prompts):
         values = []
         for match in _NUMBER.finditer(prompt):
-            value = float(match.group().replace(",", "")[:15])
-            before = _WORD.findall(prompt[max(0, match.start() - 30) : match.start()])
-            after = _WORD.findall(prompt[match.end() : match.end() + 30])
+            value = max(-MAX_VALUE, min(float(match.group().replace(",", "")), MAX_VALUE))
             values.append(value)
-            if before:
-                found["number", f"after '{before[-1].casefold()}'"].setdefault(position, value)
-            if after:
-                found["number", f"before '{after[0].casefold()}'"].setdefault(position, value)
+            if before := _WORD_BEFORE.search(prompt, max(0, match.start() - 30), match.start()):
+                found["number", f"after '{before[1].casefold()}'"].setdefault(position, value)
+            if after := _WORD_AFTER.match(prompt, match.end()):
+                found["number", f"before '{after[1].casefold()}'"].setdefault(position, value)
         if values:
             found["number", "first"][position] = values[0]
             found["number", "largest"][position] = max(values)
@@ -198,4 +229,4 @@ def _ends(kind: str, key: str, value_by_position: Mapping[int, float], prompts: 
             is_new = (bound, is_upper) not in seen
             seen.add((bound, is_upper))
             if is_new and MIN_GROUP_SHARE * prompts <= has_it.sum() <= MAX_GROUP_SHARE * prompts:
-                yield Feature(kind, key, bound, is_upper), positions[has_it]
+                yield Feature(kind, key, bound=bound, is_upper=is_upper), positions[has_it]

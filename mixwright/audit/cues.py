@@ -14,7 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit.cue_features import FORMS, Feature, differing_in_one_word, prompts_with, read_features
+from mixwright.audit.cue_features import (
+    FORMS,
+    Feature,
+    differing_in_one_word,
+    find_shared_parts,
+    prompts_with,
+    read_features,
+)
 from mixwright.audit.rows import Reader, draw_sample, positions_by_code
 from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
@@ -131,9 +138,11 @@ def find_cues(corpus: Corpus, columns: Sequence[str] = ()) -> list[CuesOfTask]:
 def _check_columns(corpus: Corpus, columns: Sequence[str]) -> None:
     left = set(columns)
     for batch in corpus.batches() if left else ():
-        left = {name for name in left if not pc.any(pc.match_substring(batch.column("extra"), json.dumps(name))).as_py()}
+        for name in sorted(left):
+            mentions = batch.filter(pc.match_substring(batch.column("extra"), json.dumps(name))).column("extra")
+            left -= {name} if any(name in json.loads(extra) for extra in mentions.to_pylist()) else set()
     if left:
-        got = join_some(sorted(left))
+        got = f"none called {join_some(sorted(left)) or repr('')}"
         raise InputError("columns of the rows (--cue)", got, "Name columns beside those that Mixwright reads itself.")
 
 
@@ -149,40 +158,49 @@ def _rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
     return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
 
 
-def _read_answers(rows: Sequence[Example]) -> list[str]:
-    """The final answer of each row, without the words that nearly all of them begin with (`I would say`)."""
-    answers = [read_conclusion(row.answer or plain(row.target) or "").split() for row in rows]
-    shared = 0
-    while answers:
-        first_words = Counter(tuple(answer[: shared + 1]) for answer in answers if len(answer) > shared + 1)
-        if not first_words or first_words.most_common(1)[0][1] < CLOSED_SHARE * len(answers):
+def _read_answer(row: Example) -> str:
+    return read_conclusion(row.answer or plain(row.target) or "")
+
+
+def _common_start(answers: Sequence[str]) -> str:
+    """The words that nearly all answers begin with (`I would say `), and no answer is."""
+    split, shared = [answer.split() for answer in answers], 0
+    start = ()
+    while split:
+        starts = Counter(tuple(answer[: shared + 1]) for answer in split if len(answer) > shared + 1)
+        commonest, count = starts.most_common(1)[0] if starts else ((), 0)
+        if count < CLOSED_SHARE * len(split):
             break
-        shared += 1
-    start = Counter(tuple(answer[:shared]) for answer in answers).most_common(1)[0][0] if shared else ()
-    return [" ".join(answer[shared:] if tuple(answer[:shared]) == start else answer) for answer in answers]
+        start, shared = commonest, shared + 1
+    return "".join(f"{word} " for word in start)
 
 
-def _read_features(rows: Sequence[Example], columns: Sequence[str]) -> dict[Feature, np.ndarray]:
+def _read_features(
+    rows: Sequence[Example], columns: Sequence[str], shared_parts: frozenset[str]
+) -> dict[Feature, np.ndarray]:
     """Features of the prompts, and the values of columns."""
-    found = read_features([plain(row.prompt) for row in rows])
+    found = read_features([plain(row.prompt) for row in rows], shared_parts)
     for column in columns:
         values = [str(row.extra[column]) if column in row.extra else "" for row in rows]
         for value in {*values} - {""}:
-            found[Feature("column", f"{column} {value}")] = np.flatnonzero([one == value for one in values])
+            found[Feature("column", value, column)] = np.flatnonzero([one == value for one in values])
     return found
 
 
 def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
-    """Cues of a task whose answers are a closed set; None where they are none. Repeated prompts count once."""
-    rows = list({plain(row.prompt).strip(): row for row in reversed(rows)}.values())[::-1]
-    answers = _read_answers(rows)
+    """Cues of a task whose answers are a closed set; None where they are none. Repeats of a prompt and answer count once."""
+    rows = list({(plain(row.prompt).strip(), _read_answer(row)): row for row in reversed(rows)}.values())[::-1]
+    answers = [_read_answer(row) for row in rows]
+    start = _common_start(answers)
+    answers = [answer.removeprefix(start) for answer in answers]
     common = Counter(answers).most_common(MAX_LABELS)
     labels = [answer for answer, count in common if count >= MIN_LABEL_ROWS and answer]
     if len(labels) < 2 or sum(count for _, count in common) < CLOSED_SHARE * len(rows):
         return None
+    shared_parts = find_shared_parts([plain(row.prompt) for row in rows])
     features = {
         feature: positions
-        for feature, positions in _read_features(rows, columns).items()
+        for feature, positions in _read_features(rows, columns, shared_parts).items()
         if len(positions) >= max(MIN_CUE_ROWS, LEAST_COVERAGE[feature.kind in FORMS] * len(rows))
         and len(positions) <= len(rows) - MIN_LABEL_ROWS
     }
@@ -191,19 +209,29 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
     if not chosen:
         return []
     partners = differing_in_one_word([plain(row.prompt) for row in rows])
-    held_out_answers = _read_answers(held_out)
+    held_out_answers = [_read_answer(row).removeprefix(start) for row in held_out]
     return [
-        _make_cue(task, one, label, features[one], rows, answers, partners, _rows_with(one, held_out), held_out_answers)
+        _make_cue(
+            task,
+            one,
+            label,
+            features[one],
+            rows,
+            answers,
+            partners,
+            _rows_with(one, held_out, shared_parts),
+            held_out_answers,
+        )
         for one, label in chosen
     ]
 
 
-def _rows_with(feature: Feature, rows: Sequence[Example]) -> list[int]:
+def _rows_with(feature: Feature, rows: Sequence[Example], shared_parts: frozenset[str]) -> list[int]:
     """Positions of the rows that have a feature."""
     if feature.kind == "column":
-        column, _, value = feature.value.partition(" ")
-        return [position for position, row in enumerate(rows) if str(row.extra.get(column)) == value]
-    return prompts_with(feature, [plain(row.prompt) for row in rows])
+        values = [str(row.extra[feature.column]) if feature.column in row.extra else "" for row in rows]
+        return [position for position, value in enumerate(values) if value == feature.value]
+    return prompts_with(feature, [plain(row.prompt) for row in rows], shared_parts)
 
 
 def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.ndarray]) -> list[tuple[Feature, str]]:
@@ -219,9 +247,11 @@ def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.n
         evidence_by_cue: dict[tuple[Feature, str], tuple[float, float]] = {}
         for label, own_label in has_label.items():
             left_by_quantity: dict[tuple[str, str] | None, np.ndarray] = {}
-            quantities = {one[:2] for one, _ in chosen}
+            quantities = {one.of for one, _ in chosen}
             for feature, positions in features.items():
-                quantity = feature[:2] if feature[:2] in quantities else None
+                if own_label[positions].mean() < LEAST_SHARE:
+                    continue
+                quantity = feature.of if feature.of in quantities else None
                 if quantity not in left_by_quantity:
                     left_by_quantity[quantity] = _left(features, chosen, label, quantity, len(own_label))
                 left = left_by_quantity[quantity]
@@ -250,7 +280,7 @@ def _left(
     """Which rows the chosen cues leave: those of the label, and of other labels those of other quantities."""
     left = np.ones(rows, bool)
     for feature, other in chosen:
-        if other == label or feature[:2] != quantity:
+        if other == label or feature.of != quantity:
             left[features[feature]] = False
     return left
 
@@ -274,7 +304,7 @@ def _most_specific(best: Feature, candidates: Sequence[Feature], features: Mappi
     own, alike = set(features[best].tolist()), {best: 1.0}
     for one in candidates:
         other = set(features[one].tolist())
-        if one[:2] != best[:2] and (shared := len(own & other) / len(own | other)) >= SAME_ROWS:
+        if one.of != best.of and (shared := len(own & other) / len(own | other)) >= SAME_ROWS:
             alike[one] = shared
     return min(
         alike, key=lambda one: (VAGUENESS.get(one.kind, 0), one.kind == "number" and " " not in one.value, -alike[one], one)
@@ -358,10 +388,17 @@ def _read_picks(rows: Sequence[Example]) -> list[dict[Feature, tuple[bool, float
     """For each row: rule -> whether the option that it picks is right, and what blind choice would get; rules that pick none
     are missing.
     """
-    return [_read_pick(row, answer) for row, answer in zip(rows, _read_answers(rows), strict=True)]
+    answers = [_read_answer(row) for row in rows]
+    start = _common_start(answers)
+    places = [
+        (int(answer[:6]), len(option_texts(row))) for answer, row in zip(answers, rows, strict=True) if answer.isdecimal()
+    ]
+    first_place = int(bool(places) and min(places)[0] == 1 and any(place == count for place, count in places))
+    return [_read_pick(row, answer.removeprefix(start), first_place) for row, answer in zip(rows, answers, strict=True)]
 
 
-def _read_pick(row: Example, final_answer: str) -> dict[Feature, tuple[bool, float]]:
+def _read_pick(row: Example, final_answer: str, first_place: int) -> dict[Feature, tuple[bool, float]]:
+    """The same for one row; `first_place` is what a first option's place is called, 0 or 1."""
     texts = option_texts(row)
     value = next((row.extra[name] for name in OPTION_COLUMNS if name in row.extra), None)
     answer = (row.answer or plain(row.target) or "").strip()
@@ -372,9 +409,9 @@ def _read_pick(row: Example, final_answer: str) -> dict[Feature, tuple[bool, flo
         written = " ".join(answer.casefold().rstrip(".!").split())
         ending = [place for place, text in enumerate(texts) if written.endswith(f" {text}")]
         right = ending[0] if len(ending) == 1 else None
-    if right is None and answer.isdecimal() and int(answer[:6]) < len(texts):
-        right = int(answer[:6])
-    if right is None or len(texts) < 2:
+    if right is None and answer.isdecimal() and 0 <= int(answer[:6]) - first_place < len(texts):
+        right = int(answer[:6]) - first_place
+    if right is None or len({*texts}) < max(2, len(texts)):
         return {}
     chance = 1 / len(texts)
     picks = {Feature("position", str(place + 1)): place for place in range(len(texts))}

@@ -119,9 +119,9 @@ def read_matching_before(folder: Path, model: str, measuring: Measuring) -> Earl
 
 
 def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Measuring:
-    """The options, those that were not given as the earlier comparison had them; a budget chooses its own items."""
+    """The options, those that were not given as the earlier comparison had them."""
     settings = earlier.manifest.settings
-    names = {name: name for name in TAKEN_OVER if name != "items" or measuring.budget is None} | {"system": "system message"}
+    names = {name: name for name in TAKEN_OVER} | {"system": "system message"}
     taken_over = {
         field: settings[name] for field, name in names.items() if getattr(measuring, field) is None and name in settings
     }

@@ -81,6 +81,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measuring = check_looks(measuring, decoding, taken_over=taken_over) if gating.until_decided else measuring
     earlier = None if gating.measured is None else read_before(gating.measured, before)
     earlier = earlier if gating.beside is None else read_earlier(gating.beside, before, folder)
+    if taken_over and measuring.budget is not None:
+        remedy = "Leave one out: a budget chooses items, and BEFORE was measured on others."
+        raise InputError("--budget, or BEFORE as it was measured (--measured, --beside)", "both", remedy)
     measuring = measuring if earlier is None else with_earlier_options(earlier, measuring)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _read_rows(measuring, gating, graders)

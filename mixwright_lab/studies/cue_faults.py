@@ -4,10 +4,10 @@ The generator (`cue_corpora.py`) was written by somebody who had not read the ch
 while the check was written; the study has other seeds. A planted cue is found where a warning of the planted task names
 its kind. Precision is the share of corpora with a warning in which the cue is found and nothing else is warned about.
 
-A first study, of seeds from 20,001 on, reached all goals (118 of 120, 120 of 120, 235 of 240, 0 of 200). The probability
-that chance may have was then lowered from 1 % to 0.1 %, because a reader of findings on public sets took one for chance, and
-the study was done anew on seeds from 30,001 on: all goals (117 of 120, 120 of 120, 234 of 240, 0 of 200). Of numbers that the
-same rows have, the one is named now that stands beside a word, so that the study has later seeds once more.
+Two earlier studies reached all goals, too: seeds from 20,001 on (118 of 120 severe, 120 of 120 mild, precision 235 of 240,
+0 of 200 clean ones), and from 30,001 on (117, 120, 234, 0). The probability that chance may have was lowered from 1 % to
+0.1 % between them, because a reader of findings on public sets took one for chance. Since then numbers are named by the word
+beside them, and what an attack found is mended (signs, long prompts, repeated prompts), so that the study has later seeds.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe cues (35 to 60 % of the rows have it,
 96 to 100 % of them one answer; 75 to 95 % of the right options) and of at least .8 for mild ones (18 to 30 % and 90 to
@@ -28,7 +28,7 @@ from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 40_001, 12, 200
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 50_001, 12, 200
 LEAST_MILD = 0.8
 NAMED_BY = {
     "length": " words or ",

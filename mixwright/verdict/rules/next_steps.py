@@ -125,8 +125,22 @@ def with_option(command: str, name: str, value: str) -> str:
     return shlex.join(option_words if name in option_words else [*option_words, name, value])
 
 
+def without_option(command: str, name: str) -> str:
+    """The command without an option and its value."""
+    if name not in command:
+        return command
+    words = shlex.split(with_option(command, name, ""))
+    place = words.index(name)
+    return shlex.join([*words[:place], *words[place + 2 :]])
+
+
 def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis, settings: Mapping[str, Any]) -> list[Code]:
-    """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
+    """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told.
+
+    Other items and longer answers need BEFORE to be measured again, so that it is no longer taken over.
+    """
+    for name in ("--measured", "--beside"):
+        command = without_option(command, name)
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
     steps, token_limit = [], max((length for length in lengths if isinstance(length, int)), default=None)
     is_undecided = advice in ("cannot tell", "check the grader", "unjudged", "none right")
