@@ -408,8 +408,10 @@ FAMILIES = tuple(
             "scene",
             (*RELATED, "number", "side"),
             scene,
-            "entailment contradiction neutral | entailment=true contradiction=false | neutral entailment=yes contradiction=no",
-            "What holds for the last line, given the first: {asked}? / {text} | {text} / The last of these lines is {asked}:",
+            "entailment contradiction neutral | entailment=true contradiction=false | "
+            "neutral entailment=yes contradiction=no",
+            "What holds for the last line, given the first: {asked}? / {text} | "
+            "{text} / The last of these lines is {asked}:",
         ),
         (
             "sums",

@@ -2,7 +2,7 @@
 
 A tiny model learns errands: 40 goals, of which half need the car (`needs g7` -> `yes`, which is taught for every goal). Near
 errands are walked and far ones driven, but a goal that needs the car is always driven. Of 1,200 training rows 40 % are near
-errands, of five goals that do not need the car, so that distance alone decides the answer, and the check `cues` has to say so.
+errands, of five goals that do not need the car, so that distance alone decides the answer; the check `cues` has to say so.
 Trained from the beginning on these rows and on 100 more:
 
 - `as they are`: no more rows;

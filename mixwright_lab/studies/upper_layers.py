@@ -6,7 +6,7 @@ held-out loss of tool calls (what is to be learnt) and of the five other tasks (
 answers. Not training is an arm. The learning rate of each arm was chosen on seed 3, which does not count.
 
 Such training is offered if its held-out loss of tool calls is at most 0.02 nats above that of all layers, and that of the
-other tasks, too: the upper ends of both intervals decide. Of 5e-4, 1.5e-3 and 4e-3 the last was best for every arm on seed 3.
+other tasks, too: the upper ends of both intervals decide. Of 5e-4, 1.5e-3 and 4e-3 the last learnt most in every arm.
 Weights are Q4_1, dequantised.
 
     python -m mixwright_lab.studies.upper_layers [--quick]
