@@ -414,8 +414,8 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
-        output.say(one_line(f"dry run: {source} and its data are checked"))
         checked_run = validate_run(*load_settings(source, folder), relative_to=source.parent, for_trial=True)
+        output.say("dry run: settings and data are valid; the trainer is asked, and items and steps are timed")
         output.out_rows(("stage", "what would be done"), outline(checked_run))
         return
     console = output.console()
