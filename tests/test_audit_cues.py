@@ -267,6 +267,19 @@ def test_places_counted_from_one_and_equal_options() -> None:
     assert _cues([row | {"extra": {"options": ["same"] * 4}} for row in rows]) == []
 
 
+def test_of_many_cues_three_are_told_and_the_others_counted() -> None:
+    rng, rows = random.Random(9), []
+    for n in range(400):
+        answer = "abcde"[n % 5]
+        prompt = f"{_prompt(rng)} {rng.randrange(10**6)}"
+        rows.append({"task": "t", "prompt": prompt + f" mark{answer}x" * (rng.random() < 0.9), "answer": answer})
+    warnings = _warnings([row | {"prompt": row["prompt"].replace("mark", "m")} for row in rows])
+    assert len(warnings) == 3
+    infos = [one for one in Cues().check(_corpus(rows)) if one.severity == "info" and one.task == "t"]
+    assert [(one.count, one.total) for one in infos] == [(len(_cues(rows)) - 3, len(_cues(rows)))]
+    assert infos[0].count >= 1
+
+
 def test_top_up_says_how_many_rows(call: Call, tmp_path: Path) -> None:
     train, held_out = write("train.jsonl", _rows(CUES["word"][0])), write("eval.jsonl", _rows(CUES["word"][0], 40, seed=9))
     code, _, err = call("audit", train, "--eval", held_out, "--top-up", "add.jsonl")

@@ -45,6 +45,10 @@ class Cues(Check):
         """A warning for each cue, and one info on the tasks that have none."""
         found = find_cues(corpus, self.columns)
         observations = [_observe(cue, one) for one in found for cue in one.cues[:MOST_TOLD]]
+        for one in found:
+            if more := one.cues[MOST_TOLD:]:
+                text = f"{len(more)} more of its features go with one answer; --top-up FILE lists them, too."
+                observations.append(Observation("cues", one.task, "info", len(more), len(one.cues), text, ""))
         clean = [one for one in found if not one.cues]
         if clean:
             text = f"No cue goes with an answer in {len(clean)} of {len(found)} tasks whose answers are a closed set."
