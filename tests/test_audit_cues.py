@@ -26,7 +26,21 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import hypergeometric_tail
 from mixwright.records import Example, Observation
 
-NOUNS = ("tree", "house", "river", "stone", "cloud", "horse", "table", "lamp", "road", "song", "bread", "window", "garden")
+NOUNS: tuple[str, ...] = (
+    "tree",
+    "house",
+    "river",
+    "stone",
+    "cloud",
+    "horse",
+    "table",
+    "lamp",
+    "road",
+    "song",
+    "bread",
+    "window",
+    "garden",
+)
 
 
 def _prompt(rng: random.Random) -> str:
