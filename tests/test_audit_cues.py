@@ -247,7 +247,7 @@ def test_lengths_are_of_whole_prompts_and_numbers_have_their_sign() -> None:
     assert {label for _, label in told} == {"good", "bad"}
     numbers = [f"take {text} km" for text in ("1-9", "x12", "1,234.5", "-3", "9" * 400)]
     bounds = {
-        feature.bound for feature in read_features(numbers * 3, frozenset()) if feature.of == ("number", "before 'km'")
+        feature.bound for feature in read_features(numbers * 3, frozenset()) if feature.subject == ("number", "before 'km'")
     }
     assert {-3.0, 1234.5} <= bounds
 
@@ -277,7 +277,7 @@ def test_places_counted_from_one_and_equal_options() -> None:
         place = 4 if n % 4 else rng.randrange(1, 5)
         rows.append({"task": "q", "prompt": f"Which, {n}?", "answer": str(place), "extra": {"options": options}})
     (cue,) = _cues(rows)
-    assert (cue.feature.of, cue.rows) == (("position", "4"), 120)
+    assert (cue.feature.subject, cue.rows) == (("position", "4"), 120)
     assert _cues([row | {"extra": {"options": ["same"] * 4}} for row in rows]) == []
 
 

@@ -58,8 +58,8 @@ class Feature(NamedTuple):
     """Of quantities: those from `bound` on have it; else those up to it."""
 
     @property
-    def of(self) -> tuple[str, str]:
-        """What it is one value, or one end, of."""
+    def subject(self) -> tuple[str, str]:
+        """What it is one value, or one end, of: a word, a column, a quantity."""
         return self.kind, self.column or self.value
 
 
@@ -99,7 +99,7 @@ def prompts_with(feature: Feature, prompts: Sequence[str], shared_parts: frozens
 
 
 def describe_feature(feature: Feature) -> str:
-    """What a prompt with it does: `has the word 'yesterday'`."""
+    """What a prompt with it does, `has the word 'yesterday'`; of rows with options which is meant, `the longest option`."""
     match feature.kind:
         case "word":
             return f"has the word '{feature.value}'"
@@ -120,8 +120,12 @@ def describe_feature(feature: Feature) -> str:
         case "overlap":
             bound = f"{feature.bound or 0:.0%} or {'more' if feature.is_upper else 'fewer'}"
             return f"has a last part of whose words {bound} stand in the part before it"
+        case "longest":
+            return "the longest option"
+        case "shares":
+            return "the option that shares most words with the question"
         case _:
-            return f"follows the rule {feature.kind}"
+            return f"option {feature.value}"
 
 
 def differing_in_one_word(prompts: Sequence[str]) -> dict[int, set[int]]:
@@ -180,7 +184,7 @@ def _quantities(
 ) -> Quantities:
     """Length in words, overlap of the last part, and the numbers that so many prompts have."""
     lengths = {position: float(len(prompt.split())) for position, prompt in enumerate(prompts)}
-    numbers = {key: values for key, values in _numbers_of(prompts).items() if len(values) >= least_share * len(prompts)}
+    numbers = {key: values for key, values in _numbers_of(visible).items() if len(values) >= least_share * len(prompts)}
     return {**numbers, ("length", ""): lengths, ("overlap", ""): _overlaps_of(parts)}
 
 

@@ -42,8 +42,8 @@ LEAST_SHARE = 0.85
 """Of the rows with a cue, those that have its answer."""
 LEAST_DROP = 3.0
 """How many times rarer other answers must be among rows with the cue than among those without."""
-LEAST_COVERAGE = {True: 0.1, False: 0.15}
-"""Share of a task's rows that a cue must have: of forms, and of words, which are what a task is about more often."""
+LEAST_FORM_SHARE, LEAST_WORD_SHARE = 0.1, 0.15
+"""Share of a task's rows that must have a cue: a form, and a word, which is more often what a task is about."""
 ALPHA = 0.001
 """Probability of any such cue in a task, were answers dealt out at random."""
 MAX_CUES = 6
@@ -57,7 +57,7 @@ VAGUENESS = {"word": 1, "length": 2}
 """Kinds that say less than others do of the same rows; a number says more where the word beside it is known."""
 LEAST_OPTION_KAPPA = 0.25
 """Of a rule that reads options alone: its success above blind choice, as a share of what there is above it."""
-NONE = np.array([], np.int64)
+NO_ROWS = np.array([], np.int64)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,8 @@ def find_cues(corpus: Corpus, columns: Sequence[str] = ()) -> list[CuesOfTask]:
             break
         left -= len(sample)
         rows, others = (
-            list(reader.examples(numbers).values()) for numbers in (sample, draw_sample(held_out.get(task, NONE), ROWS_READ))
+            list(reader.examples(numbers).values())
+            for numbers in (sample, draw_sample(held_out.get(task, NO_ROWS), ROWS_READ))
         )
         cues = _option_cues(task, rows, others) if _has_options(rows) else _label_cues(task, rows, others, columns)
         if cues is not None:
@@ -201,7 +202,7 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
     features = {
         feature: positions
         for feature, positions in _read_features(rows, columns, shared_parts).items()
-        if len(positions) >= max(MIN_CUE_ROWS, LEAST_COVERAGE[feature.kind in FORMS] * len(rows))
+        if len(positions) >= max(MIN_CUE_ROWS, (LEAST_FORM_SHARE if feature.kind in FORMS else LEAST_WORD_SHARE) * len(rows))
         and len(positions) <= len(rows) - MIN_LABEL_ROWS
     }
     has_label = {label: np.array([answer == label for answer in answers]) for label in labels}
@@ -247,11 +248,11 @@ def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.n
         evidence_by_cue: dict[tuple[Feature, str], tuple[float, float]] = {}
         for label, own_label in has_label.items():
             left_by_quantity: dict[tuple[str, str] | None, np.ndarray] = {}
-            quantities = {one.of for one, _ in chosen}
+            quantities = {one.subject for one, _ in chosen}
             for feature, positions in features.items():
                 if own_label[positions].mean() < LEAST_SHARE:
                     continue
-                quantity = feature.of if feature.of in quantities else None
+                quantity = feature.subject if feature.subject in quantities else None
                 if quantity not in left_by_quantity:
                     left_by_quantity[quantity] = _left(features, chosen, label, quantity, len(own_label))
                 left = left_by_quantity[quantity]
@@ -280,7 +281,7 @@ def _left(
     """Which rows the chosen cues leave: those of the label, and of other labels those of other quantities."""
     left = np.ones(rows, bool)
     for feature, other in chosen:
-        if other == label or feature.of != quantity:
+        if other == label or feature.subject != quantity:
             left[features[feature]] = False
     return left
 
@@ -304,7 +305,7 @@ def _most_specific(best: Feature, candidates: Sequence[Feature], features: Mappi
     own, alike = set(features[best].tolist()), {best: 1.0}
     for one in candidates:
         other = set(features[one].tolist())
-        if one.of != best.of and (shared := len(own & other) / len(own | other)) >= SAME_ROWS:
+        if one.subject != best.subject and (shared := len(own & other) / len(own | other)) >= SAME_ROWS:
             alike[one] = shared
     return min(
         alike, key=lambda one: (VAGUENESS.get(one.kind, 0), one.kind == "number" and " " not in one.value, -alike[one], one)

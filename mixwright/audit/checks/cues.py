@@ -25,10 +25,6 @@ REMEDY = (
     "beside a row that differs in the reason alone."
 )
 OPTION_REMEDY = "Shuffle the options, or write wrong options that have it too."
-RULES = {
-    "longest": "The longest option",
-    "shares": "The option that shares most words with the question",
-}
 
 
 class Cues(Check):
@@ -47,7 +43,7 @@ class Cues(Check):
         observations = [_observe(cue, one) for one in found for cue in one.cues[:MOST_TOLD]]
         for one in found:
             if more := one.cues[MOST_TOLD:]:
-                text = f"{len(more)} more of its features go with one answer; --top-up FILE lists them, too."
+                text = f"{len(more)} more features go with one answer in this task; --top-up FILE lists those of prompts."
                 observations.append(Observation("cues", one.task, "info", len(more), len(one.cues), text, ""))
         clean = [one for one in found if not one.cues]
         if clean:
@@ -61,7 +57,7 @@ def _observe(cue: Cue, of_task: CuesOfTask) -> Observation:
     count, read = cue.rows - cue.conflicts, f" of {of_task.read:,} that were read" if of_task.read < of_task.total else ""
     share = count / cue.rows
     if not cue.label:
-        rule = RULES.get(cue.feature.kind, f"Option {cue.feature.value}")
+        rule = describe_feature(cue.feature).capitalize()
         text = f"{rule} is the right one in {count:,} of {cue.rows:,} rows{read} "
         text += f"({share:.0%}; blind choice {1 - cue.rest:.0%})."
         null, remedy = "options in random order", OPTION_REMEDY
