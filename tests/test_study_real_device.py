@@ -26,23 +26,24 @@ def test_rows_of_a_seed_come_from_the_device_that_made_most() -> None:
     assert set(found[2]) == {"a"}
 
 
-def test_arms_that_no_device_made_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seed whose primary question a CPU has answered waits; what was made on this device is not made again."""
+def test_what_has_a_row_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On whichever device; the waves of the study together are all that is left, and none holds another's arm."""
     first, last = real_sft.SEEDS[0], real_sft.SEEDS[-1]
     rows = [_row(first, arm) for arm in real_sft.FIRST_ARMS] + [_row(last, real_sft.PLAN, "GPU")]
     monkeypatch.setattr(real_sft, "kept_rows", lambda: rows)
-    monkeypatch.setattr(real_device, "device", lambda: "GPU")
-    waves = list(real_device.sft_tasks(quick=False))
+    waves = [real_device.WAVES[name](False) for name in ("first", "harmless", "others")]
     jobs = [[(task.arguments[0].seed, arm) for task in wave for arm in task.arguments[0].arms] for wave in waves]
     assert first not in {seed for seed, _ in jobs[0]}
-    assert (last, real_sft.PLAN) not in [job for wave in jobs for job in wave]
     wanted = {(seed, arm) for seed in real_sft.SEEDS for arms in real_sft.jobs_of(seed).values() for arm in arms}
-    assert {job for wave in jobs for job in wave} == wanted - {(last, real_sft.PLAN)}
+    assert {job for wave in jobs for job in wave} == wanted - {(row["seed"], row["arm"]) for row in rows}
+    assert sum(map(len, jobs)) == len(wanted) - len(rows)
+    names = [task.name for wave in waves for task in wave]
+    assert len(set(names)) == len(names)
 
 
 def test_other_arms_wait_for_the_model_that_they_begin_from() -> None:
     """Every name is there once, and what a task waits for is a task."""
-    tasks = [*real_device.grpo_tasks(quick=True), *real_device.mine_tasks(quick=True)]
+    tasks = real_device.all_tasks(("grpo", "mine"), quick=True)
     names = [task.name for task in tasks]
     assert len(set(names)) == len(names)
     assert {task.after for task in tasks} - {""} <= set(names)

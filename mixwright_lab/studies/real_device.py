@@ -1,12 +1,12 @@
-"""Jobs of `real_grpo`, `real_sft` and `real_mine` side by side on one accelerator, for as long as it is lent.
+"""Jobs of the studies of a real model side by side on one accelerator, for as long as it is lent.
 
 Each job is that of its study, at the same settings and in float32, and appends to the rows of its study with the name of the
-device; the studies' own commands then finish what is left and write the results. Jobs come in this order: all of
-`real_grpo`; the arms of the primary question of `real_sft` for seeds that lack them, its other arms, its harmless trainings,
-and what a CPU has done already, for the difference between the devices; `real_mine`. A job that fails is reported and left.
-Nothing is timed here: processes share the device.
+device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
+done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
+(the arms of the primary question), `harmless` and `others`; `skills`; `mine`. A job that fails is reported and left. Nothing
+is timed here: processes share the device.
 
-    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--workers 14] [--quick]
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--waves ...] [--workers 14] [--quick]
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
-from mixwright_lab.conditions import CPU, device
-from mixwright_lab.studies import real_grpo, real_mine, real_sft
+from mixwright_lab.studies import real_grpo, real_mine, real_sft, real_skills
 from mixwright_lab.studies.jobs import read_rows
 from mixwright_lab.studies.real_models import HARMLESS
 
@@ -60,24 +59,23 @@ def grpo_tasks(quick: bool) -> list[Task]:
     return [*firsts, *others]
 
 
-def sft_tasks(quick: bool) -> Iterator[list[Task]]:
-    """Waves: arms of the primary question that no device made, other arms, harmless trainings, what only a CPU made."""
-    seeds = real_sft.QUICK if quick else real_sft.SEEDS
-    rows = [] if quick else real_sft.kept_rows()
-    here = {(row["seed"], row["arm"]) for row in rows if row.get("device", CPU) == device()}
-    arms_of = {seed: {row["arm"] for row in rows if row["seed"] == seed} for seed in seeds}
-    whole = [seed for seed in seeds if set(real_sft.FIRST_ARMS) <= arms_of[seed]]
-    first, every = set(real_sft.FIRST_ARMS), set(real_sft.every_arm())
-    lacking = [seed for seed in seeds if seed not in whole]
-    others = (every - first) | {real_sft.NARROW}  # its scaled and early forms are compared with it
-    waves = ((lacking, first), (seeds, others), (seeds, set(HARMLESS)), (whole, first - others))
-    for number, (chosen, arms) in enumerate(waves):
-        yield [
-            Task(f"sft {seed} {name} {number}", real_sft.do_job, (real_sft.SFTJob(seed, name, left, quick),))
-            for seed in chosen
-            for name, of_job in real_sft.jobs_of(seed).items()
-            if (left := tuple(arm for arm in of_job if arm in arms and (seed, arm) not in here))
-        ]
+def sft_tasks(arms: Collection[str], quick: bool) -> list[Task]:
+    """Trainings of these arms that have no row."""
+    known = set() if quick else {(row["seed"], row["arm"]) for row in real_sft.kept_rows()}
+    return [
+        Task(f"sft {seed} {name} {left[0]}", real_sft.do_job, (real_sft.SFTJob(seed, name, left, quick),))
+        for seed in (real_sft.QUICK if quick else real_sft.SEEDS)
+        for name, of_job in real_sft.jobs_of(seed).items()
+        if (left := tuple(arm for arm in of_job if arm in arms and (seed, arm) not in known))
+    ]
+
+
+def skill_tasks(quick: bool) -> list[Task]:
+    """Every candidate for a new skill."""
+    return [
+        Task(f"skill {job.skill} {job.rate:g} {job.shuffled}", real_skills.do_job, (job,))
+        for job in real_skills.jobs_left(quick)
+    ]
 
 
 def mine_tasks(quick: bool) -> list[Task]:
@@ -93,9 +91,21 @@ def mine_tasks(quick: bool) -> list[Task]:
     ]
 
 
-def all_tasks(quick: bool) -> list[Task]:
+FIRST = frozenset(real_sft.FIRST_ARMS)
+WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
+    "grpo": grpo_tasks,
+    "first": lambda quick: sft_tasks(FIRST, quick),
+    "harmless": lambda quick: sft_tasks(HARMLESS, quick),
+    "others": lambda quick: sft_tasks(set(real_sft.every_arm()) - FIRST, quick),
+    "skills": skill_tasks,
+    "mine": mine_tasks,
+}
+"""Name -> what is left of it; a flag says that the small version is meant."""
+
+
+def all_tasks(waves: Sequence[str], quick: bool) -> list[Task]:
     """In the order in which they are begun."""
-    return [*grpo_tasks(quick), *(task for wave in sft_tasks(quick) for task in wave), *mine_tasks(quick)]
+    return [task for name in waves for task in WAVES[name](quick)]
 
 
 def work(task: Task) -> str:
@@ -127,12 +137,15 @@ def main() -> None:
     """Begin tasks in order while the minutes last; at their end whatever is under way is dropped."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument(
+        "--waves", nargs="+", choices=tuple(WAVES), default=tuple(WAVES), metavar="WAVE", help=", ".join(WAVES)
+    )
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    waiting, done = all_tasks(given.quick), set[str]()
+    waiting, done = all_tasks(given.waves, given.quick), set[str]()
     workers = given.workers or count_workers()
     report(f"{len(waiting)} jobs, {workers} workers")
     going: dict[Future[str], Task] = {}

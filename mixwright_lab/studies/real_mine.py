@@ -130,7 +130,7 @@ class World:
         options: dict[str, Any] = {"keep": KEEP}
         options |= {"targets": ["checked"]} if miner == INFLUENCE else {"end": "easy" if arm == EASY else "hard"}
         train, test = (
-            self._write(f"{name}-{miner}.jsonl", part) for name, part in (("train", self.rows), ("test", self.test))
+            self._write(f"{name}-{arm}.jsonl", part) for name, part in (("train", self.rows), ("test", self.test))
         )
         config = RunConfig(
             CorpusConfig(str(train), eval=str(test), graders={"calls": "exact", "checked": "exact"}),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
+from mixwright_lab.conditions import device
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.everyday import SKILLS
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
@@ -75,22 +76,31 @@ def do_job(job: SkillJob) -> None:
     found = measure_learner(load_learner(model), corpus, config, seed=SEED).completions
     score = sum(row["score"] for row in found) / len(found)
     row = {"skill": job.skill, "rate": job.rate, "shuffled": job.shuffled, "steps": STEPS, "score": score}
+    row["device"] = device()
     row["examples"] = [[one["prompt"], one["answer"], one["completion"]] for one in found[:5]]
     append_row(PLACE / "quick.jsonl" if job.quick else ROWS_FILE, row)
 
 
-def measure(quick: bool) -> Result:
-    """Every candidate before, at each rate, and at the last one with answers of other rows."""
-    skills = tuple(SKILLS)[:1] if quick else tuple(SKILLS)
+def jobs_left(quick: bool) -> list[SkillJob]:
+    """Every candidate before, at each rate, and at the last one with answers of other rows, where there is no row yet."""
     settings = [(0.0, False), *((rate, False) for rate in RATES), (RATES[-1], True)]
-    jobs = [SkillJob(skill, rate, shuffled, quick) for rate, shuffled in settings for skill in skills]
+    known = set() if quick else {(row["skill"], row["rate"], row["shuffled"]) for row in read_rows(ROWS_FILE)}
+    return [
+        SkillJob(skill, rate, shuffled, quick)
+        for rate, shuffled in settings
+        for skill in tuple(SKILLS)[: 1 if quick else None]
+        if (skill, rate, shuffled) not in known
+    ]
+
+
+def measure(quick: bool) -> Result:
+    """The trainings that are left."""
     path = PLACE / "quick.jsonl" if quick else ROWS_FILE
     if quick:
         path.unlink(missing_ok=True)
-    known = {(row["skill"], row["rate"], row["shuffled"]) for row in read_rows(path)}
-    run_in_processes(do_job, [job for job in jobs if (job.skill, job.rate, job.shuffled) not in known], say="skill")
+    run_in_processes(do_job, jobs_left(quick), say="skill")
     rows = read_rows(path)
-    by_skill = {skill: _gain(rows, skill) for skill in skills}
+    by_skill = {skill: _gain(rows, skill) for skill in dict.fromkeys(row["skill"] for row in rows)}
     best = max(by_skill, key=lambda skill: by_skill[skill])
     gain = Interval(by_skill[best], by_skill[best], by_skill[best], ITEMS)
     goal = Goal(f"gain of {best}, tuning seed alone", gain, f">= {LEAST_GAIN:g}", gain.value >= LEAST_GAIN)
