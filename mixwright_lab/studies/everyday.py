@@ -199,6 +199,12 @@ def _middle(rng: random.Random, count: int) -> list[Pair]:
     return list(rows.items())
 
 
+def middle_numbers(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
+    """2,100 training and 300 test questions for the middle one of three numbers, all different."""
+    pairs = _middle(rng, 2400)
+    return pairs[:2100], pairs[2100:]
+
+
 SKILLS: Mapping[str, Callable[[random.Random, int], list[Pair]]] = {
     "roman_numerals": _roman,
     "two_digit_sums": _two_digit_sums,

@@ -1,7 +1,7 @@
 """Study of the gate on branches of `real_sft`: it sees 100 items of each of four tasks, and 300 others say what is true.
 
-The tasks are sums, products, science questions with options and word problems; the last two are public and stand in no
-training row. A branch is truly damaged where the interval of its mean change over the further items lies below -5 points,
+The tasks are sums, and past tenses, plurals and companies of products; the last three are public and stand in no training
+row. A branch is truly damaged where the interval of its mean change over the further items lies below -5 points,
 and truly harmless where it lies above; a branch whose interval holds -5 is not scored. The gate is asked of the four tasks
 as one group with a margin of 5 points, as `--protect` and `--margin 5` do.
 

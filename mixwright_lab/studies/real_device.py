@@ -3,8 +3,8 @@
 Each job is that of its study, at the same settings and in float32, and appends to the rows of its study with the name of the
 device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
-(the arms of the primary question), `harmless` and `others`; `skills`; `mine`. A job that fails is reported and left. Nothing
-is timed here: processes share the device.
+(the arms of the primary question), `harmless` and `others`; `skills`, the candidates, and `skill`, the study of one; `mine`.
+A job that fails is reported and left. Nothing is timed here: processes share the device.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--waves ...] [--workers 14] [--quick]
 """
@@ -23,7 +23,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from dataclasses import dataclass
 from typing import Any
 
-from mixwright_lab.studies import real_grpo, real_mine, real_sft, real_skills
+from mixwright_lab.studies import real_grpo, real_mine, real_sft, real_skill_sft, real_skills
 from mixwright_lab.studies.jobs import read_rows
 from mixwright_lab.studies.real_models import HARMLESS
 
@@ -70,6 +70,13 @@ def sft_tasks(arms: Collection[str], quick: bool) -> list[Task]:
     ]
 
 
+def skill_sft_tasks(quick: bool) -> list[Task]:
+    """Trainings on the new skill that have no row."""
+    return [
+        Task(f"skill sft {job.seed} {job.name}", real_skill_sft.do_job, (job,)) for job in real_skill_sft.jobs_left(quick)
+    ]
+
+
 def skill_tasks(quick: bool) -> list[Task]:
     """Every candidate for a new skill."""
     return [
@@ -98,6 +105,7 @@ WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "harmless": lambda quick: sft_tasks(HARMLESS, quick),
     "others": lambda quick: sft_tasks(set(real_sft.every_arm()) - FIRST, quick),
     "skills": skill_tasks,
+    "skill": skill_sft_tasks,
     "mine": mine_tasks,
 }
 """Name -> what is left of it; a flag says that the small version is meant."""

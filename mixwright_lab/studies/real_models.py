@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from mixwright.errors import InputError
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies import public_sets
-from mixwright_lab.studies.everyday import HALF_KNOWN, shuffled, tool_calls
+from mixwright_lab.studies.everyday import HALF_KNOWN, Pair, middle_numbers, shuffled, tool_calls
 from mixwright_lab.studies.jobs import write_rows
 
 if TYPE_CHECKING:
@@ -30,6 +30,21 @@ if TYPE_CHECKING:
 
 MODEL = "smollm2"
 TRAINING = Training(steps=40, learning_rate=6e-4)
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """What is taught, and how long."""
+
+    make: Callable[[random.Random], tuple[list[Pair], list[Pair]]]
+    """Training and test questions with their answers."""
+    training: Training
+
+
+TOOL_CALLS = NewTask(tool_calls, TRAINING)
+"""A form: the model has none of it right before, and nearly all after a few steps."""
+MIDDLE_NUMBER = NewTask(middle_numbers, replace(TRAINING, steps=80))
+"""A skill: naming one of the three numbers without it is right in a third of the items."""
 EARLY_STEPS, SCALES = (5, 10, 20), (0.25, 0.5, 0.75)
 NEW_ROWS, OLD_ROWS, NEW_ITEMS, OLD_ITEMS = 2000, 60, 200, 100
 REHEARSED_SHARE = 0.25
@@ -102,10 +117,10 @@ class PublicPlace:
         return public_sets.check_public_files(self.folder)
 
 
-def settings() -> dict[str, Any]:
+def settings(task: NewTask = TOOL_CALLS) -> dict[str, Any]:
     """What has to be the same for rows to stand in one table."""
     return {
-        "training": asdict(TRAINING),
+        "training": asdict(task.training),
         "rows": [NEW_ROWS, OLD_ROWS],
         "items": [NEW_ITEMS, OLD_ITEMS],
         "room": [SHORT_ROOM, ROOM],
@@ -125,6 +140,7 @@ class RealModels:
         items: test items of the new task, and of each other one.
         truth: further items are measured, that no gate sees.
         quick: two steps, and six items of a task.
+        task: what is taught.
     """
 
     def __init__(
@@ -136,10 +152,11 @@ class RealModels:
         items: tuple[int, int] = (NEW_ITEMS, OLD_ITEMS),
         truth: bool = False,
         quick: bool = False,
+        task: NewTask = TOOL_CALLS,
     ) -> None:
         self.folder, self.seed, self.public, self.truth, self.quick = folder, seed, public, truth, quick
-        self.items = (6, 6) if quick else items
-        self.training = replace(TRAINING, steps=2) if quick else TRAINING
+        self.items, self.task = (6, 6) if quick else items, task
+        self.training = replace(task.training, steps=2) if quick else task.training
         self._frozen_answers: list[list[Any]] = []
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -148,7 +165,7 @@ class RealModels:
         """Rows by what they are: `new`, `old`, `chat` to train on, `test`, and `truth`."""
         rng = random.Random(self.seed)
         new_items, old_items = self.items
-        calls, held_out = tool_calls(rng)
+        calls, held_out = self.task.make(rng)
         test = [{"task": "new", "prompt": prompt, "answer": answer} for prompt, answer in held_out[:new_items]]
         old, truth = [], []
         for task, make in HALF_KNOWN.items():

@@ -140,30 +140,36 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
     if len(whole) < 2:
         return {"seeds with the first arms": len(whole)}
     of_all = [arm for arm in every_arm() if all(arm in arms for arms in whole.values())]
-    readings = {task: (task,) for task in (NEW, *HALF_KNOWN, *UNREHEARSED)} | GROUPS
     found: dict[str, Any] = {}
     for name in of_all:
         rows = [(arms[PLAN], arms[name]) for arms in whole.values()]
         found[name] = {
-            reading: _rounded([mean_success(row, tasks) for _, row in rows]) for reading, tasks in readings.items()
+            reading: rounded([mean_success(row, tasks) for _, row in rows]) for reading, tasks in readings().items()
         }
-        found[name]["rehearsed, no task above its start"] = _rounded([_capped(arms, name) for arms in whole.values()])
+        found[name]["rehearsed, no task above its start"] = rounded([_capped(arms, name) for arms in whole.values()])
         for reading, tasks in ({NEW: (NEW,)} | GROUPS).items():
             less = [mean_success(plan, tasks) - mean_success(row, tasks) for plan, row in rows]
-            found[name][f"{reading}, plan less this"] = _rounded(less)
+            found[name][f"{reading}, plan less this"] = rounded(less)
     for name, curve in CURVES.items():
         if not set(curve) <= set(of_all):
             continue
         found[name] = {
-            "rehearsed, plan less this at equal success": _rounded(
-                [
-                    _kept(arms["plan"])
-                    - kept_at([(success(arms[arm], NEW), _kept(arms[arm])) for arm in curve], success(arms["plan"], NEW))
-                    for arms in whole.values()
-                ]
+            "rehearsed, plan less this at equal success": rounded(
+                [difference_at_equal_success(arms, curve) for arms in whole.values()]
             )
         }
     return found
+
+
+def readings() -> dict[str, tuple[str, ...]]:
+    """What a mean is taken of -> its tasks: each task, and each group of them."""
+    return {task: (task,) for task in (NEW, *HALF_KNOWN, *UNREHEARSED)} | GROUPS
+
+
+def difference_at_equal_success(arms: Mapping[str, Mapping[str, Any]], curve: Sequence[str]) -> float:
+    """Points of the rehearsed tasks that the plan has more than a curve at the plan's success on the new task."""
+    points = [(success(arms[arm], NEW), _kept(arms[arm])) for arm in curve]
+    return _kept(arms[PLAN]) - kept_at(points, success(arms[PLAN], NEW))
 
 
 def _kept(row: Mapping[str, Any]) -> float:
@@ -205,7 +211,8 @@ def goals_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Goa
     ]
 
 
-def _rounded(values: Sequence[float]) -> dict[str, float]:
+def rounded(values: Sequence[float]) -> dict[str, float]:
+    """Mean with its interval over seeds, to two digits."""
     found = interval(values)
     return {"value": round(found.value, 2), "low": round(found.low, 2), "high": round(found.high, 2)}
 

@@ -3,7 +3,8 @@
 Each candidate is trained alone as `real_sft` trains its new rows (2,000 rows, LoRA, 16 rows a step), at two rates, and read
 on items that stand in no training row: greedy, the right answer stated. Wanted are 20 points more than before. A baseline
 that knows the form and not the skill is trained, too: the same rows with the answers of other rows. This is tuning: seed 3
-alone, and no claim rests on it. Finished rows are kept in `real_skills.rows.jsonl`.
+alone, and no claim rests on it; two candidates are asked in several wordings, so that a test item's number can stand in a
+training row in another one. Finished rows are kept in `real_skills.rows.jsonl`.
 
     python -m mixwright_lab.studies.real_skills [--quick]
 """
