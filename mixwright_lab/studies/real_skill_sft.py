@@ -9,7 +9,9 @@ with LoRA. Arms: `frozen`, `narrow` with its scaled and early forms, `uniform`, 
 Expectations, written before the first seed that counts: the new task gains at least 20 points over a third, which naming
 one of the numbers gives; `plan` keeps at least half of what `narrow` loses of the four tasks, the interval of their
 difference has no 0, and the new task is at most five points lower at its interval's lower end. If `narrow` loses under five
-points there is nothing to keep, and that is the result.
+points there is nothing to keep, and that is the result. In `real_sft` a quarter of the model's own answers kept 9.9 points
+[5.7, 14.1] more of the four tasks than the plan's quarter of true rows, one of many readings; here it is a goal that it
+keeps more, the interval without 0, at no more than five points of the new task at its interval's end.
 
 Finished rows are kept, all answers with them, in `real_skill_sft.rows.jsonl`, and a run that was stopped goes on; on an
 accelerator `real_device` makes rows. Weights are Q4_1, dequantised.
@@ -43,6 +45,7 @@ from mixwright_lab.studies.real_models import (
 )
 from mixwright_lab.studies.real_sft import (
     CURVES,
+    MOST_NEW_LOSS,
     NEW,
     QUICK,
     SFTJob,
@@ -115,6 +118,17 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
     return found
 
 
+def own_goals(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Goal]:
+    """Own answers against the plan's true rows: more kept, and as much learnt."""
+    pairs = [(arms[OWN], arms[PLAN]) for arms in by_seed.values() if {OWN, PLAN} <= set(arms)]
+    kept = interval([mean_success(own, tuple(HALF_KNOWN)) - mean_success(plan, tuple(HALF_KNOWN)) for own, plan in pairs])
+    new = interval([success(own, NEW) - success(plan, NEW) for own, plan in pairs])
+    return [
+        Goal("own answers less plan on the rehearsed tasks, points", kept, "low > 0", kept.low > 0),
+        Goal("own answers less plan on the new task, points", new, f"low >= {-MOST_NEW_LOSS:g}", new.low >= -MOST_NEW_LOSS),
+    ]
+
+
 def gain_goal(rows: Sequence[Mapping[str, Any]]) -> Goal:
     """What the new rows taught, over naming one of the three numbers."""
     gain = interval([success(row, NEW) - GUESSED for row in rows])
@@ -131,7 +145,7 @@ def measure(quick: bool) -> Result:
     by_seed = rows_by_seed(rows)
     print(table(by_seed), file=sys.stderr, flush=True)
     narrow = [arms[NARROW] for arms in by_seed.values() if NARROW in arms]
-    goals = goals_of(by_seed) + ([gain_goal(narrow)] if len(narrow) > 1 else [])
+    goals = goals_of(by_seed) + ([gain_goal(narrow), *own_goals(by_seed)] if len(narrow) > 1 else [])
     short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
     unit = "points that SFT on the new skill alone loses of the four tasks"
     about = settings(MIDDLE_NUMBER) | {"answers": ROWS_FILE.name, "public files": PublicPlace.from_environment().digests()}
