@@ -38,6 +38,15 @@ class RowLosses:
 
     def __call__(self, model: Any, rows: np.ndarray) -> Tensor:
         """Shape (rows,), with gradients."""
+        nats, is_target = self._nats(model, rows)
+        return nats.sum(1) / is_target.sum(1)
+
+    def largest(self, model: Any, rows: np.ndarray) -> Tensor:
+        """Nats of each row's least likely target token, shape (rows,)."""
+        return self._nats(model, rows)[0].amax(1)
+
+    def _nats(self, model: Any, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Nats of each target token, 0 elsewhere, and where the targets are, both of shape (rows, tokens)."""
         for row in map(int, rows):
             if row not in self._encoded:
                 self._encoded[row] = warmup_tokens(self._learner, self._corpus[row])
@@ -48,4 +57,4 @@ class RowLosses:
         targets = pad_sequence(labels, True, -100)[:, 1:].to(device)
         logits = model(input_ids=ids, use_cache=False).logits[:, :-1].float()
         nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets, ignore_index=-100, reduction="none")
-        return nats.sum(1) / (targets != -100).sum(1)
+        return nats, targets != -100

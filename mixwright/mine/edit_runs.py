@@ -6,23 +6,20 @@ has its share of the tokens. What is said of them: their ranking and its reliabi
 
 from __future__ import annotations
 
-import copy
-import importlib.util
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from mixwright.estimates.replicates import format_ranking
-from mixwright.learner.batches import without_warnings
 from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure.bursts import read_losses, train_on
 from mixwright.measure.row_losses import RowLosses
 from mixwright.mine.halving import Halved, rank_candidates
+from mixwright.mine.proxies import copy_with_adapter
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -78,7 +75,7 @@ class RewriteTrials:
 
     def __call__(self, candidate: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probability per token of every question and every protected row, after training on a candidate."""
-        model = self._copy(seed)
+        model = copy_with_adapter(self.learner.model, self.sizes.rank, seed)
         train_on(model, self.losses, self.batches(candidate, seed), self.sizes.learning_rate)
         return self.probabilities(model)
 
@@ -113,18 +110,6 @@ class RewriteTrials:
                 tokens_taken += self.lengths[step_rows[-1]]
             batches.append(np.array(step_rows))
         return batches
-
-    def _copy(self, seed: int) -> Any:
-        model: Any = copy.deepcopy(self.learner.model).eval()  # no dropout: runs differ by their rows and seeds alone
-        if not self.sizes.rank or hasattr(model, "peft_config") or importlib.util.find_spec("peft") is None:
-            return model
-        from peft import LoraConfig, get_peft_model
-
-        rank = self.sizes.rank
-        with torch.random.fork_rng(devices=[]), without_warnings():
-            torch.manual_seed(seed)
-            settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
-            return get_peft_model(model, settings).eval()
 
 
 def describe_edits(halved: Halved, names: Sequence[str], trial: RewriteTrials) -> list[str]:

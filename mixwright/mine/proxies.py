@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,28 @@ def make_copy_trainer(
         return model
 
     return train
+
+
+def copy_with_adapter(model: Any, rank: int, seed: int) -> Any:
+    """A copy to be trained: with a new LoRA adapter on all linear layers, or all weights where there can be none.
+
+    Args:
+        model: left as it is.
+        rank: of the adapter; 0 for none, as where the model has one already or PEFT is not installed.
+        seed: of the adapter's first weights.
+    """
+    copied: Any = copy.deepcopy(model).eval()  # no dropout: trainings differ by their rows and seeds alone
+    if not rank or hasattr(copied, "peft_config") or importlib.util.find_spec("peft") is None:
+        return copied
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    from mixwright.learner.batches import without_warnings
+
+    with torch.random.fork_rng(devices=[]), without_warnings():
+        torch.manual_seed(seed)
+        settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+        return get_peft_model(copied, settings).eval()
 
 
 def grade_greedy_answers(

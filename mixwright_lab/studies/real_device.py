@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixwright_lab.studies import real_grpo, real_mine, real_sft, real_skill_sft, real_skills
-from mixwright_lab.studies.jobs import read_rows
 from mixwright_lab.studies.real_models import HARMLESS
 
 BYTES_PER_WORKER = 8 * 2**30
@@ -86,16 +85,8 @@ def skill_tasks(quick: bool) -> list[Task]:
 
 
 def mine_tasks(quick: bool) -> list[Task]:
-    """Every arm of both worlds."""
-    rows = [] if quick else read_rows(real_mine.ROWS_FILE)
-    known = {(row["world"], row["seed"], row["arm"]) for row in rows if row["settings"] == real_mine.settings()}
-    return [
-        Task(f"mine {world} {seed} {arm}", real_mine.do_job, (real_mine.MineJob(world, seed, arm, quick),))
-        for seed in (real_mine.QUICK if quick else real_mine.SEEDS)
-        for world in (real_mine.WRONG, real_mine.CLEAN)
-        for arm in real_mine.ARMS
-        if (arm != real_mine.RIGHT or world == real_mine.WRONG) and (world, seed, arm) not in known
-    ]
+    """Arms that have no row."""
+    return [Task(f"mine {job.world} {job.seed} {job.arm}", real_mine.do_job, (job,)) for job in real_mine.jobs_left(quick)]
 
 
 FIRST = frozenset(real_sft.FIRST_ARMS)

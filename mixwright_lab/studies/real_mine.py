@@ -10,6 +10,11 @@ rows alone, all rows, the right rows alone (nobody knows them), and not training
 Goal, written before the first seed that counts: in the first world `influence` gains at least 5 points of tool calls over
 as many random rows, interval without 0. What each miner loses to all rows in the second world is reported, and no goal.
 
+Both miners fell short, and lost where nothing was wrong. `trusted`, which leaves out rows that a model of the checked rows
+finds unlikely, was written after that and is tried on later seeds, beside all, random and checked rows. Its goals, written
+before them: 5 points over random rows in the first world, interval without 0; in the second at most 5 points under all
+rows, at the interval's end. It is reported against the checked rows alone, and no goal.
+
 Settings were chosen on seed 3. Two processes of one thread run at once; each finished row is kept in `real_mine.rows.jsonl`,
 and a run that was stopped goes on. Weights are Q4_1, dequantised.
 
@@ -35,13 +40,13 @@ from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes, 
 from mixwright_lab.studies.real_models import MODEL, TRAINING
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
-SEEDS, QUICK = (307, 331, 353, 379, 401), (3,)
+SEEDS, LATER_SEEDS, QUICK = (307, 331, 353, 379, 401), (521, 547, 569, 593, 617), (3,)
 ROWS_FILE = RESULTS / "real_mine.rows.jsonl"
 PLACE = Path("runs") / "real_mine"
 WRONG, CLEAN = "a third wrong", "none wrong"
 FROZEN, ALL, RANDOM, CHECKED, RIGHT = "frozen", "all rows", "random rows", "checked rows alone", "right rows alone"
-INFLUENCE, EASY, HARD = "influence", "pruning, easy end", "pruning, hard end"
-ARMS = (FROZEN, ALL, RANDOM, CHECKED, RIGHT, INFLUENCE, EASY, HARD)
+INFLUENCE, EASY, HARD, TRUSTED = "influence", "pruning, easy end", "pruning, hard end", "trusted"
+ARMS, LATER_ARMS = (FROZEN, ALL, RANDOM, CHECKED, RIGHT, INFLUENCE, EASY, HARD), (ALL, RANDOM, CHECKED, TRUSTED)
 ROWS, CHECKED_ROWS, ITEMS, ROOM = 1500, 96, 200, 40
 KEEP, WRONG_SHARE, WRONG_WITHIN = 0.5, 1 / 3, 0.75
 """Share of the rows that is kept; wrong rows of all, and of the rows of a tool that is called wrongly."""
@@ -127,8 +132,10 @@ class World:
         from mixwright.config import CorpusConfig, MineConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 
         miner = arm.partition(",")[0]
-        options: dict[str, Any] = {"keep": KEEP}
-        options |= {"targets": ["checked"]} if miner == INFLUENCE else {"end": "easy" if arm == EASY else "hard"}
+        options: dict[str, Any] = {} if miner == TRUSTED else {"keep": KEEP}
+        options |= {"end": "easy" if arm == EASY else "hard"} if arm in (EASY, HARD) else {"targets": ["checked"]}
+        if self.quick and miner == TRUSTED:
+            options |= {"steps": 2, "error": 0.3}
         train, test = (
             self._write(f"{name}-{arm}.jsonl", part) for name, part in (("train", self.rows), ("test", self.test))
         )
@@ -205,20 +212,27 @@ def differences(rows: Sequence[Mapping[str, Any]], world: str, arm: str, than: s
 
 
 def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
-    """What was expected."""
-    found = differences(rows, WRONG, INFLUENCE, RANDOM)
-    name = "a third wrong: influence less random rows, points"
-    if len(found) < 2:
-        return [Goal(name, Interval(0.0, -100.0, 100.0, len(found)), f">= {LEAST_GAIN:g}, low > 0", False)]
-    gain = interval(found)
-    return [Goal(name, gain, f">= {LEAST_GAIN:g}, low > 0", gain.value >= LEAST_GAIN and gain.low > 0)]
+    """What was expected of each miner; nothing is reached on fewer than two seeds."""
+    goals = []
+    for arm in (INFLUENCE, TRUSTED):
+        gain = _difference(rows, WRONG, arm, RANDOM)
+        reached = gain.value >= LEAST_GAIN and gain.low > 0
+        goals.append(Goal(f"{WRONG}: {arm} less {RANDOM}, points", gain, f">= {LEAST_GAIN:g}, low > 0", reached))
+    lost = _difference(rows, CLEAN, TRUSTED, ALL)
+    goals.append(Goal(f"{CLEAN}: {TRUSTED} less {ALL}, points", lost, f"low >= {-LEAST_GAIN:g}", lost.low >= -LEAST_GAIN))
+    return goals
+
+
+def _difference(rows: Sequence[Mapping[str, Any]], world: str, arm: str, than: str) -> Interval:
+    found = differences(rows, world, arm, than)
+    return interval(found) if len(found) > 1 else Interval(0.0, -100.0, 100.0, len(found))
 
 
 def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Each arm less random rows and less all rows, in both worlds."""
     found: dict[str, Any] = {}
     for world in (WRONG, CLEAN):
-        for arm in ARMS:
+        for arm in (*ARMS, TRUSTED):
             for than in (RANDOM, ALL, CHECKED):
                 values = differences(rows, world, arm, than)
                 if arm != than and len(values) > 1:
@@ -227,24 +241,36 @@ def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def jobs_left(quick: bool) -> list[MineJob]:
+    """What has no row yet, a seed and a world after the other; the small version has every arm of the first world."""
+    wanted = ((QUICK, (*ARMS, TRUSTED)),) if quick else ((SEEDS, ARMS), (LATER_SEEDS, LATER_ARMS))
+    rows = [] if quick else read_rows(ROWS_FILE)
+    known = {(row["world"], row["seed"], row["arm"]) for row in rows if row["settings"] == settings()}
+    return [
+        MineJob(world, seed, arm, quick)
+        for seeds, arms in wanted
+        for seed in seeds
+        for world in ((WRONG,) if quick else (WRONG, CLEAN))
+        for arm in arms
+        if (arm != RIGHT or world == WRONG) and (world, seed, arm) not in known
+    ]
+
+
 def measure(quick: bool) -> Result:
-    """The arms that are left, a world and a seed after the other."""
+    """The arms that are left."""
     path = PLACE / "quick.jsonl" if quick else ROWS_FILE
     if quick:
         path.unlink(missing_ok=True)
-    known = {(row["world"], row["seed"], row["arm"]) for row in read_rows(path) if row["settings"] == settings()}
-    for seed in QUICK if quick else SEEDS:
-        for world in (WRONG,) if quick else (WRONG, CLEAN):
-            arms = [arm for arm in ARMS if arm != RIGHT or world == WRONG]
-            jobs = [MineJob(world, seed, arm, quick) for arm in arms if (world, seed, arm) not in known]
-            run_in_processes(do_job, jobs, say=f"{world}, seed {seed}")
+    run_in_processes(do_job, jobs_left(quick), say="arm")
     rows = [row for row in read_rows(path) if row["settings"] == settings()]
     for row in rows:
         print(row["world"], row["seed"], row["arm"], f"{success(row):.1f}", row["remarks"], file=sys.stderr)
     goals = goals_of(rows)
     short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
     unit = "points of tool calls that influence gains over random rows, a third of the rows wrong"
-    return Result(goals[0].found, unit, QUICK if quick else SEEDS, short, figures_of(rows), settings(), goals=goals)
+    return Result(
+        goals[0].found, unit, QUICK if quick else (*SEEDS, *LATER_SEEDS), short, figures_of(rows), settings(), goals=goals
+    )
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from mixwright_lab.studies import real_grpo, real_sft
-from mixwright_lab.studies.everyday import HALF_KNOWN
-from mixwright_lab.studies.jobs import rows_by_seed
 from mixwright_lab.studies.real_models import (
     CHAT,
     EARLY,
@@ -44,6 +42,7 @@ SFT_ARMS = {
     UNIFORM: "all rows as they come, 10 % old",
     CHAT: "a quarter of unrelated chat rows",
     PLAN: "the plan as it was, 27 % old",
+    OWN: "a quarter of the model's own answers",
 }
 GRPO_ARMS = {
     real_grpo.FROZEN: "before",
@@ -54,7 +53,6 @@ GRPO_ARMS = {
 }
 """Arm -> what the tables call it."""
 OTHER_ARMS = {
-    OWN: "a quarter of the model's own answers",
     SELF_MADE: "a quarter of prompts and answers that the model made",
     EQUAL: "equal shares, 80 % old",
     **{arm: f"new rows alone, adapter x {scale:g}" for arm, scale in SCALED.items()},
@@ -80,15 +78,16 @@ def points(shown: Shown | None, sign: str = "") -> str:
     return f"{shown['value']:{sign}.1f} [{shown['low']:.1f}, {shown['high']:.1f}]"
 
 
-def sft_table() -> str:
-    """Markdown: an arm per line."""
+def sft_table(arms: Mapping[str, str]) -> str:
+    """Markdown: an arm per line, of those that all seeds have."""
     found = figures("real_sft")
     lines = [
         "| trained on | new task | four old tasks | old tasks, plan less this row | three tasks without rows |",
         "|---|---|---|---|---|",
     ]
-    for arm, name in SFT_ARMS.items():
-        shown = found[arm]
+    for arm, name in arms.items():
+        if (shown := found.get(arm)) is None:
+            continue
         less = None if arm == PLAN else shown["rehearsed, plan less this"]
         lines.append(
             f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(less, '+')} "
@@ -115,30 +114,15 @@ def grpo_table() -> str:
     return "\n".join(lines)
 
 
-def others_table() -> str:
-    """Markdown: a line per arm that not all seeds have, with the new task and the mean of the old ones of each."""
-    by_seed = rows_by_seed(real_sft.kept_rows())
-    lines = ["| arm | " + " | ".join(f"seed {seed}" for seed in real_sft.GATE_SEEDS) + " |", "|---|---|---|"]
-    for arm, name in OTHER_ARMS.items():
-        rows = [by_seed.get(seed, {}).get(arm) for seed in real_sft.GATE_SEEDS]
-        cells = [
-            f"{real_sft.success(row, real_sft.NEW):.0f}, {real_sft.mean_success(row, tuple(HALF_KNOWN)):.0f}" if row else ""
-            for row in rows
-        ]
-        if any(rows):
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def written(page: str) -> str:
-    """A page with the tables of now; those of one seed or two stand on docs/real.md alone.
+    """A page with the tables of now; the other arms stand on docs/real.md alone.
 
     Raises:
         InputError: markers that are not there once each.
     """
-    page = replace_between(page, *MARKS["sft"], sft_table())
+    page = replace_between(page, *MARKS["sft"], sft_table(SFT_ARMS))
     page = replace_between(page, *MARKS["grpo"], grpo_table())
-    return replace_between(page, *MARKS["others"], others_table()) if MARKS["others"][0] in page else page
+    return replace_between(page, *MARKS["others"], sft_table(OTHER_ARMS)) if MARKS["others"][0] in page else page
 
 
 def draw() -> None:
@@ -152,17 +136,17 @@ def draw() -> None:
     figure = Figure(figsize=(6.8, 8.2), dpi=130, layout="constrained")  # readable on a telephone
     above, below = figure.subplots(2, 1)
     found = figures("real_sft")
-    colours = {PLAN: OURS, UNIFORM: NULL, NARROW: NULL}
+    colours = {PLAN: OURS, OWN: OURS, UNIFORM: NULL, NARROW: NULL}
     for arm, name in SFT_ARMS.items():
         new, kept = found[arm][real_sft.NEW], found[arm]["rehearsed"]
         errors = [[[one["value"] - one["low"]], [one["high"] - one["value"]]] for one in (new, kept)]
         above.errorbar(
             new["value"], kept["value"], xerr=errors[0], yerr=errors[1], fmt="o", color=colours.get(arm, OTHER), capsize=2
         )
-        place = {FROZEN: (4, 40), NARROW: (22, 3), UNIFORM: (36, 17), CHAT: (4, 27), PLAN: (32, 44)}[arm]
+        place = {FROZEN: (4, 40), NARROW: (22, 3), UNIFORM: (36, 17), CHAT: (4, 27), PLAN: (22, 10), OWN: (2, 50)}[arm]
         line = {"arrowstyle": "-", "color": OTHER, "linewidth": 0.6}
         above.annotate(name, (new["value"], kept["value"]), place, fontsize=11, arrowprops=line)
-    above.set(xlim=(-5, 105), ylim=(-3, 50), xlabel="new task, % right", ylabel="four old tasks, % right")
+    above.set(xlim=(-5, 105), ylim=(-3, 54), xlabel="new task, % right", ylabel="four old tasks, % right")
     above.set_title("SFT: what was learnt, and what was kept")
     found = figures("real_grpo")
     for place, arm in enumerate([*GRPO_ARMS][2:]):
