@@ -61,6 +61,8 @@ EARLY = {f"{NARROW}, {step} steps": step for step in EARLY_STEPS}
 RATES = {"half the rate": 0.5, "a fifth of the rate": 0.2}
 PENALISED, UNIFORM, EQUAL, PLAN = "penalty", "uniform", "equal shares", "plan"
 OWN, SELF_MADE, CHAT = "own", "self-made", "chat"
+KINDS = {"one old task": 1, "two old tasks": 2, "four old tasks": 4}
+"""A quarter of 60 true rows of so many old tasks -> their number: as many different rows, of fewer or more kinds."""
 HARMLESS = {
     "new rows, a hundredth of the rate": 0.01,
     "new rows, a thirtieth of the rate": 1 / 30,
@@ -74,7 +76,7 @@ TRUTH_TASKS, TRUTH_ITEMS = ("sums", *public_sets.QUESTIONS), 300
 ARMS_OF_JOB: Mapping[str, tuple[str, ...]] = {
     FROZEN: (FROZEN, PROMPTED),
     NARROW: (NARROW, *SCALED, *EARLY),
-    **{arm: (arm,) for arm in (PLAN, UNIFORM, OWN, CHAT, EQUAL, *RATES, SELF_MADE, PENALISED)},
+    **{arm: (arm,) for arm in (PLAN, UNIFORM, OWN, CHAT, EQUAL, *RATES, SELF_MADE, PENALISED, *KINDS)},
 }
 """Job -> models that it measures, which share one training."""
 TOOLS_TEXT = (
@@ -273,12 +275,24 @@ class RealModels:
         if "alone" in arm:
             only = self._own_answers() if arm.startswith(OWN) else self.rows["chat"]
             return _drawn(only, count, rng), {"different old rows": len(only)}
+        if arm in KINDS:
+            old = self._rows_of_kinds(KINDS[arm], rng)
+            kinds = sorted({row["task"] for row in old})
+            rows = _drawn(self.rows["new"], count - (rehearsed := round(REHEARSED_SHARE * count)), rng)
+            return rows + _drawn(old, rehearsed, rng), {"different old rows": len(old), "kinds": kinds}
         make = {OWN: self._own_answers, SELF_MADE: self._self_made, CHAT: lambda: self.rows["chat"]}.get(arm)
         if make is None:  # new rows only; one order for all of these arms
             return _drawn(self.rows["new"], count, random.Random(self.seed)), {}
         old, rehearsed = make(), round(REHEARSED_SHARE * count)
         rows = _drawn(self.rows["new"], count - rehearsed, rng) + _drawn(old, rehearsed, rng)
         return rows, {"different old rows": len(old)}
+
+    def _rows_of_kinds(self, count: int, rng: random.Random) -> list[dict[str, Any]]:
+        """As many old rows as one task has, in equal parts of so many tasks."""
+        tasks = rng.sample(list(HALF_KNOWN), count)
+        return [
+            row for task in tasks for row in [one for one in self.rows["old"] if one["task"] == task][: OLD_ROWS // count]
+        ]
 
     def _plan(self) -> tuple[Path, dict[str, Any]]:
         """What the planner of the product makes of all rows and of what the model can do."""

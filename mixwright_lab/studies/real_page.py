@@ -18,6 +18,7 @@ from mixwright_lab.studies.real_models import (
     EARLY,
     EQUAL,
     FROZEN,
+    KINDS,
     NARROW,
     OWN,
     PENALISED,
@@ -55,6 +56,7 @@ GRPO_ARMS = {
 OTHER_ARMS = {
     SELF_MADE: "a quarter of prompts and answers that the model made",
     EQUAL: "equal shares, 80 % old",
+    **{arm: f"a quarter of 60 true rows of {arm}" for arm in KINDS},
     **{arm: f"new rows alone, adapter x {scale:g}" for arm, scale in SCALED.items()},
     **{arm: f"new rows alone, stopped after {step} steps" for arm, step in EARLY.items()},
     **{arm: f"new rows alone, {arm}" for arm in RATES},

@@ -10,7 +10,9 @@ rows alone, or in the one thing that the name of the arm says. Arms:
   rate, a penalty on the divergence from the start: the rivals that rehearse nothing;
 - `uniform` (all rows as they come: 10.7 % are old), `equal shares` (a fifth each), `plan` (`mixwright plan`, which is a
   quarter of true rows here), `own` (a quarter of the model's own answers to the same prompts), `self-made` (a quarter of
-  prompts and answers that the model made), `chat` (a quarter of unrelated public chat rows: the null of rehearsal).
+  prompts and answers that the model made), `chat` (a quarter of unrelated public chat rows: the null of rehearsal);
+- a quarter of 60 true rows of one, two or four old tasks (drawn by the seed): variety at the same amount, read on the tasks
+  that nobody rehearsed. No goal; added after the rows of the other arms were seen.
 
 Expectations, written before the first seed that counts: `plan` keeps at least half of what `narrow` loses of the four tasks,
 the interval of their difference has no 0, and the new task is at most five points lower at its interval's lower end. If
