@@ -76,11 +76,18 @@ def test_wrong_labels_are_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"targets": []}, "none"), ({"targets": ["checked", "rest"]}, "not all"), ({"targets": ["other"]}, "other")],
+    [({"targets": ["checked", "rest"]}, "not all"), ({"targets": ["other"]}, "other")],
 )
 def test_targets_that_leave_nothing_to_do_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         mined(labelled(), tmp_path, object(), **options)
+
+
+def test_without_a_trusted_task_all_rows_are_kept(tmp_path: Path) -> None:
+    corpus = labelled()
+    found = mined(corpus, tmp_path, None, targets=[])
+    assert [row.id for row in found.rows] == [row.id for row in corpus]
+    assert "No rows are trusted" in found.notes[0]
 
 
 def test_too_few_trusted_rows_are_refused_with_the_error_that_they_allow(tmp_path: Path) -> None:

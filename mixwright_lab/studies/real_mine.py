@@ -241,11 +241,15 @@ def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def kept_rows() -> list[dict[str, Any]]:
+    """Finished rows of these settings."""
+    return [row for row in read_rows(ROWS_FILE) if row["settings"] == settings()]
+
+
 def jobs_left(quick: bool) -> list[MineJob]:
     """What has no row yet, a seed and a world after the other; the small version has every arm of the first world."""
     wanted = ((QUICK, (*ARMS, TRUSTED)),) if quick else ((SEEDS, ARMS), (LATER_SEEDS, LATER_ARMS))
-    rows = [] if quick else read_rows(ROWS_FILE)
-    known = {(row["world"], row["seed"], row["arm"]) for row in rows if row["settings"] == settings()}
+    known = set() if quick else {(row["world"], row["seed"], row["arm"]) for row in kept_rows()}
     return [
         MineJob(world, seed, arm, quick)
         for seeds, arms in wanted
@@ -262,7 +266,7 @@ def measure(quick: bool) -> Result:
     if quick:
         path.unlink(missing_ok=True)
     run_in_processes(do_job, jobs_left(quick), say="arm")
-    rows = [row for row in read_rows(path) if row["settings"] == settings()]
+    rows = read_rows(path) if quick else kept_rows()
     for row in rows:
         print(row["world"], row["seed"], row["arm"], f"{success(row):.1f}", row["remarks"], file=sys.stderr)
     goals = goals_of(rows)

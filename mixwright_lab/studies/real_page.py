@@ -8,11 +8,11 @@ Every figure is greedy success in points, with the 95 % interval over seeds that
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mixwright_lab.studies import real_grpo, real_sft
+from mixwright_lab.studies import real_grpo, real_mine, real_sft
 from mixwright_lab.studies.real_models import (
     CHAT,
     EARLY,
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 PAGES, PICTURE = (ROOT / "README.md", ROOT / "docs" / "real.md"), ROOT / "docs" / "real.png"
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
-    for name in ("sft", "grpo", "others")
+    for name in ("sft", "grpo", "others", "skill", "gate", "mine", "trusted")
 }
 SFT_ARMS = {
     FROZEN: "before",
@@ -62,6 +62,26 @@ OTHER_ARMS = {
     **{arm: f"new rows alone, {arm}" for arm in RATES},
     PENALISED: "new rows alone, a penalty on leaving the start",
 }
+SKILL_ARMS = {
+    FROZEN: "before",
+    NARROW: "rows of the new task alone",
+    **{arm: f"the same, adapter x {scale:g}" for arm, scale in SCALED.items()},
+    **{arm: f"the same, stopped after {step} steps" for arm, step in EARLY.items()},
+    UNIFORM: "all rows as they come, 10 % old",
+    PLAN: "the plan as it was, 27 % old",
+    OWN: "a quarter of the model's own answers",
+}
+MINE_ARMS = {
+    real_mine.FROZEN: "nothing",
+    real_mine.ALL: "all 1,596 rows",
+    real_mine.RANDOM: "half of them at random",
+    real_mine.CHECKED: "the 96 checked rows alone",
+    real_mine.RIGHT: "the right rows alone, which nobody knows",
+    real_mine.INFLUENCE: "half by `influence`",
+    real_mine.EASY: "the easy half, by `pruning`",
+    real_mine.HARD: "the hard half, by `pruning`",
+    real_mine.TRUSTED: "what `trusted` keeps",
+}
 OURS, NULL, OTHER = "#1f5fa8", "#b3541e", "#6b7280"
 Shown = Mapping[str, float]
 
@@ -80,9 +100,9 @@ def points(shown: Shown | None, sign: str = "") -> str:
     return f"{shown['value']:{sign}.1f} [{shown['low']:.1f}, {shown['high']:.1f}]"
 
 
-def sft_table(arms: Mapping[str, str]) -> str:
+def sft_table(study: str, arms: Mapping[str, str]) -> str:
     """Markdown: an arm per line, of those that all seeds have."""
-    found = figures("real_sft")
+    found = figures(study)
     lines = [
         "| trained on | new task | four old tasks | old tasks, plan less this row | three tasks without rows |",
         "|---|---|---|---|---|",
@@ -116,15 +136,57 @@ def grpo_table() -> str:
     return "\n".join(lines)
 
 
+def gate_table() -> str:
+    """Markdown: what is true of a model, and how often the gate said what of such models."""
+    counts = figures("real_branches")
+    lines = ["| by the further items | models | passed | damaged | cannot tell |", "|---|---|---|---|---|"]
+    names = {"damaged": "lost more than 5 points", "harmless": "lost less", "not scored": "the interval holds 5 points"}
+    for truth, name in names.items():
+        said = [counts[f"{truth}, {gate}"] for gate in ("passed", "damaged", "cannot tell")]
+        lines.append(f"| {name} | {sum(said)} | {' | '.join(map(str, said))} |")
+    return "\n".join(lines)
+
+
+def mine_table(seeds: Sequence[int], arms: Sequence[str]) -> str:
+    """Markdown: an arm per line, tool calls in both worlds, and how much more than random rows."""
+    rows = [row for row in real_mine.kept_rows() if row["seed"] in seeds]
+    lines = [
+        "| trained on | a third wrong | less random rows | none wrong | less random rows |",
+        "|---|---|---|---|---|",
+    ]
+    for arm in arms:
+        cells = []
+        for world in (real_mine.WRONG, real_mine.CLEAN):
+            own = [real_mine.success(row) for row in rows if (row["world"], row["arm"]) == (world, arm)]
+            less = real_mine.differences(rows, world, arm, real_mine.RANDOM)
+            cells.append(points(real_sft.rounded(own) if len(own) > 1 else None))
+            cells.append(points(real_sft.rounded(less) if len(less) > 1 and arm != real_mine.RANDOM else None, "+"))
+        lines.append(f"| {MINE_ARMS[arm]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "sft": lambda: sft_table("real_sft", SFT_ARMS),
+    "others": lambda: sft_table("real_sft", OTHER_ARMS),
+    "skill": lambda: sft_table("real_skill_sft", SKILL_ARMS),
+    "grpo": grpo_table,
+    "gate": gate_table,
+    "mine": lambda: mine_table(real_mine.SEEDS, real_mine.ARMS),
+    "trusted": lambda: mine_table(real_mine.LATER_SEEDS, real_mine.LATER_ARMS),
+}
+"""Name of the marks -> what stands between them."""
+
+
 def written(page: str) -> str:
-    """A page with the tables of now; the other arms stand on docs/real.md alone.
+    """A page with the tables of now, wherever it has marks for one.
 
     Raises:
-        InputError: markers that are not there once each.
+        InputError: a page without any marks, or marks that are not there once each.
     """
-    page = replace_between(page, *MARKS["sft"], sft_table(SFT_ARMS))
-    page = replace_between(page, *MARKS["grpo"], grpo_table())
-    return replace_between(page, *MARKS["others"], sft_table(OTHER_ARMS)) if MARKS["others"][0] in page else page
+    present = [name for name, (begin, _) in MARKS.items() if begin in page]
+    for name in present or TABLES:
+        page = replace_between(page, *MARKS[name], TABLES[name]())
+    return page
 
 
 def draw() -> None:

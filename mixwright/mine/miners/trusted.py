@@ -59,15 +59,23 @@ class Trusted(Miner):
         check_range("mine.options.trusted", vars(self), error=(1e-6, 0.5), rank=(0, 1024), **limits)
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
-        """Kept rows. Raises InputError without a model or a target, for an unknown target, or with too few trusted rows."""
-        if learner is None:
-            raise InputError("a model for short trainings", "none", "Give one.")
+        """Kept rows, all of them where no task is named.
+
+        Raises InputError without a model, for targets that are unknown or all tasks, and with too few trusted rows.
+        """
         rows = train_rows(corpus, scan)
         by_task = rows.by_task()
-        if not self.targets or not set(self.targets) <= set(by_task) or set(self.targets) >= set(by_task):
+        if not self.targets:
+            note = "No rows are trusted: name their tasks in mine.options.trusted.targets. All rows are kept."
+            return MiningResult(
+                "trusted", tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids), notes=(note,)
+            )
+        if learner is None:
+            raise InputError("a model for short trainings", "none", "Give one.")
+        if not set(self.targets) <= set(by_task) or set(self.targets) >= set(by_task):
             known = join_some(sorted(by_task))
             remedy = f"Name tasks in mine.options.trusted.targets, and leave others to choose from: {known}."
-            raise InputError("trusted rows: one or more tasks, but not all", join_some(self.targets) or "none", remedy)
+            raise InputError("trusted rows: one or more tasks, but not all", join_some(self.targets), remedy)
         is_trusted = np.isin(rows.tasks, list(self.targets))
         trusted, others = np.flatnonzero(is_trusted), np.flatnonzero(~is_trusted)
         needed = int(np.ceil(1 / self.error)) - 1  # with fewer no p-value can be as small
