@@ -14,6 +14,8 @@ Both miners fell short, and lost where nothing was wrong. `trusted`, which leave
 finds unlikely, was written after that and is tried on later seeds, beside all, random and checked rows. Its goals, written
 before them: 5 points over random rows in the first world, interval without 0; in the second at most 5 points under all
 rows, at the interval's end. It is reported against the checked rows alone, and no goal.
+On seed 3 it left out 99.6 % of the wrong rows and 6.6 % of the right ones at an error of .1, and 83 % and 1.3 % at .05; .1
+became its default.
 
 Settings were chosen on seed 3. Two processes of one thread run at once; each finished row is kept in `real_mine.rows.jsonl`,
 and a run that was stopped goes on. Weights are Q4_1, dequantised.

@@ -48,7 +48,7 @@ class Trusted(Miner):
     NEEDS_MODEL = True
 
     targets: Sequence[str] = ()
-    error: float = 0.05
+    error: float = 0.1
     steps: int = 40
     batch: int = 16
     learning_rate: float = 5e-4
