@@ -3,8 +3,8 @@
 Each job is that of its study, at the same settings and in float32, and appends to the rows of its study with the name of the
 device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
-(the arms of the primary question), `harmless` and `others`; `skills`, the candidates, and `skill`, the study of one; `mine`.
-A job that fails is reported and left. Nothing is timed here: processes share the device.
+(the arms of the primary question), `harmless` and `others`; `skills`, the candidates, and `skill`, the study of one; `mine`;
+`faults`. A job that fails is reported and left. Nothing is timed here: processes share the device.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--waves ...] [--workers 14] [--quick]
 """
@@ -23,7 +23,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from dataclasses import dataclass
 from typing import Any
 
-from mixwright_lab.studies import real_grpo, real_mine, real_sft, real_skill_sft, real_skills
+from mixwright_lab.studies import fault_costs, real_grpo, real_mine, real_sft, real_skill_sft, real_skills
 from mixwright_lab.studies.real_models import HARMLESS
 
 BYTES_PER_WORKER = 8 * 2**30
@@ -89,6 +89,13 @@ def mine_tasks(quick: bool) -> list[Task]:
     return [Task(f"mine {job.world} {job.seed} {job.arm}", real_mine.do_job, (job,)) for job in real_mine.jobs_left(quick)]
 
 
+def fault_tasks(quick: bool) -> list[Task]:
+    """Every arm of every world."""
+    return [
+        Task(f"faults {job.world} {job.seed} {job.arm}", fault_costs.do_job, (job,)) for job in fault_costs.jobs_left(quick)
+    ]
+
+
 FIRST = frozenset(real_sft.FIRST_ARMS)
 WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "grpo": grpo_tasks,
@@ -98,6 +105,7 @@ WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "skills": skill_tasks,
     "skill": skill_sft_tasks,
     "mine": mine_tasks,
+    "faults": fault_tasks,
 }
 """Name -> what is left of it; a flag says that the small version is meant."""
 
