@@ -4,7 +4,7 @@ Each job is that of its study, at the same settings and in float32, and appends 
 device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
 (the arms of the primary question), `harmless` and `others`; `skills`, the candidates, and `skill`, the study of one; `mine`;
-`faults`. A job that fails is reported and left. Nothing is timed here: processes share the device.
+`traces`, `cues` and `holes`, of the study of faults. A job that fails is reported and left. Nothing is timed here: processes share the device.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--waves ...] [--workers 14] [--quick]
 """
@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mixwright_lab.studies import fault_costs, real_grpo, real_mine, real_sft, real_skill_sft, real_skills
@@ -89,11 +90,10 @@ def mine_tasks(quick: bool) -> list[Task]:
     return [Task(f"mine {job.world} {job.seed} {job.arm}", real_mine.do_job, (job,)) for job in real_mine.jobs_left(quick)]
 
 
-def fault_tasks(quick: bool) -> list[Task]:
-    """Every arm of every world."""
-    return [
-        Task(f"faults {job.world} {job.seed} {job.arm}", fault_costs.do_job, (job,)) for job in fault_costs.jobs_left(quick)
-    ]
+def fault_tasks(world: str, quick: bool) -> list[Task]:
+    """Arms of one fault that have no row."""
+    jobs = [job for job in fault_costs.jobs_left(quick) if job.world == world]
+    return [Task(f"{job.world} {job.seed} {job.arm}", fault_costs.do_job, (job,)) for job in jobs]
 
 
 FIRST = frozenset(real_sft.FIRST_ARMS)
@@ -105,7 +105,7 @@ WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "skills": skill_tasks,
     "skill": skill_sft_tasks,
     "mine": mine_tasks,
-    "faults": fault_tasks,
+    **{world: partial(fault_tasks, world) for world in fault_costs.WORLDS},
 }
 """Name -> what is left of it; a flag says that the small version is meant."""
 
