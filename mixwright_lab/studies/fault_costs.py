@@ -20,7 +20,8 @@ Expectations, written before the first seed that counts; each is to be reached b
 - `cues`, items whose word conflicts with the answer: minimal pairs are at least 10 points above random rows.
 - `holes`, items of the missing tool: topped-up rows are at least 20 points above random rows.
 
-All arms of a world have the same number of steps. Settings were chosen on seed 3. Two processes of one thread run at once;
+All arms of a world have the same number of steps. Settings were chosen on seed 3, where capitals without a cue were not
+learnt in 40 steps and to 77 % in 80, and with the cue all items that conflict with it were wrong. Two processes of one thread run at once;
 each finished row is kept in `fault_costs.rows.jsonl`, and a run that was stopped goes on. Weights are Q4_1, dequantised.
 
     python -m mixwright_lab.studies.fault_costs [--quick]
@@ -81,7 +82,11 @@ from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 SEEDS, QUICK = (503, 541, 577, 607, 641), (3,)
 ROWS_FILE = RESULTS / "fault_costs.rows.jsonl"
 PLACE = Path("runs") / "fault_costs"
-HOW: Mapping[str, Training] = {TRACES: replace(TRAINING, learning_rate=1.5e-3), CUES: TRAINING, HOLES: TRAINING}
+HOW: Mapping[str, Training] = {
+    TRACES: replace(TRAINING, learning_rate=1.5e-3),
+    CUES: replace(TRAINING, steps=80, learning_rate=1.5e-3),
+    HOLES: TRAINING,
+}
 GRADERS = {TRACES: "final_answer", CUES: "includes", HOLES: "exact"}
 ROOM = {TRACES: 56, CUES: 16, HOLES: 40}
 """World -> tokens of an answer."""

@@ -274,6 +274,7 @@ def _cues(seed: int, arm: str) -> Made:
         for place, one in enumerate(asked)
         for agrees, cell in [(True, AGREES) if place % 2 else (False, CONFLICTS)]
     ]
+    random.Random(f"{seed} items").shuffle(items)
     if arm == FROZEN:
         return Made([], items, {})
     if arm == NO_CUE:

@@ -4,7 +4,8 @@ Each job is that of its study, at the same settings and in float32, and appends 
 device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
 (the arms of the primary question), `harmless` and `others`; `skills`, the candidates, and `skill`, the study of one; `mine`;
-`traces`, `cues` and `holes`, of the study of faults. A job that fails is reported and left. Nothing is timed here: processes share the device.
+`traces`, `cues` and `holes`, of the study of faults. A job that fails is reported and left. Nothing is timed here: processes
+share the device.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--waves ...] [--workers 14] [--quick]
 """
