@@ -21,8 +21,9 @@ Expectations, written before the first seed that counts; each is to be reached b
 - `holes`, items of the missing tool: topped-up rows are at least 20 points above random rows.
 
 All arms of a world have the same number of steps. Settings were chosen on seed 3, where capitals without a cue were not
-learnt in 40 steps and to 77 % in 80, and with the cue all items that conflict with it were wrong. Two processes of one thread run at once;
-each finished row is kept in `fault_costs.rows.jsonl`, and a run that was stopped goes on. Weights are Q4_1, dequantised.
+learnt in 40 steps and to 77 % in 80, and with the cue all items that conflict with it were wrong. Two processes
+of one thread run at once; each finished row is kept in `fault_costs.rows.jsonl`, and a run that was stopped goes on. Weights
+are Q4_1, dequantised.
 
     python -m mixwright_lab.studies.fault_costs [--quick]
 """
