@@ -25,7 +25,7 @@ learnt in 40 steps and to 77 % in 80, and with the cue all items that conflict w
 of one thread run at once; each finished row is kept in `fault_costs.rows.jsonl`, and a run that was stopped goes on. Weights
 are Q4_1, dequantised.
 
-    python -m mixwright_lab.studies.fault_costs [--quick]
+    python -m mixwright_lab.studies.fault_costs [--quick] [--report]
 """
 
 from __future__ import annotations
@@ -261,11 +261,11 @@ def _rounded(values: Sequence[float]) -> list[float]:
     return [round(value, 2) for value in (one.value, one.low, one.high)]
 
 
-def measure(quick: bool) -> Result:
+def measure(quick: bool, begin: bool = True) -> Result:
     """The arms that are left."""
     if quick:
         rows_file(quick).unlink(missing_ok=True)
-    run_in_processes(do_job, jobs_left(quick), say="arm")
+    run_in_processes(do_job, jobs_left(quick) if begin else [], say="arm")
     rows = kept_rows(quick)
     for row in rows:
         shares = ", ".join(f"{cell} {success(row, cell):.1f}" for cell in CELLS[row["world"]])
@@ -278,4 +278,4 @@ def measure(quick: bool) -> Result:
 
 
 if __name__ == "__main__":
-    run("fault_costs", __doc__, measure)
+    run("fault_costs", __doc__, measure, kept=True)

@@ -20,7 +20,7 @@ became its default.
 Settings were chosen on seed 3. Two processes of one thread run at once; each finished row is kept in `real_mine.rows.jsonl`,
 and a run that was stopped goes on. Weights are Q4_1, dequantised.
 
-    python -m mixwright_lab.studies.real_mine [--quick]
+    python -m mixwright_lab.studies.real_mine [--quick] [--report]
 """
 
 from __future__ import annotations
@@ -262,12 +262,12 @@ def jobs_left(quick: bool) -> list[MineJob]:
     ]
 
 
-def measure(quick: bool) -> Result:
+def measure(quick: bool, begin: bool = True) -> Result:
     """The arms that are left."""
     path = PLACE / "quick.jsonl" if quick else ROWS_FILE
     if quick:
         path.unlink(missing_ok=True)
-    run_in_processes(do_job, jobs_left(quick), say="arm")
+    run_in_processes(do_job, jobs_left(quick) if begin else [], say="arm")
     rows = read_rows(path) if quick else kept_rows()
     for row in rows:
         print(row["world"], row["seed"], row["arm"], f"{success(row):.1f}", row["remarks"], file=sys.stderr)
@@ -280,4 +280,4 @@ def measure(quick: bool) -> Result:
 
 
 if __name__ == "__main__":
-    run("real_mine", __doc__, measure)
+    run("real_mine", __doc__, measure, kept=True)

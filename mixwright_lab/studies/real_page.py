@@ -104,8 +104,9 @@ def sft_table(study: str, arms: Mapping[str, str]) -> str:
     """Markdown: an arm per line, of those that all seeds have."""
     found = figures(study)
     lines = [
-        "| trained on | new task | four old tasks | old tasks, plan less this row | three tasks without rows |",
-        "|---|---|---|---|---|",
+        "| trained on | new task | four old tasks | old tasks, plan less this row | kept of each old task's start, % "
+        "| three tasks without rows |",
+        "|---|---|---|---|---|---|",
     ]
     for arm, name in arms.items():
         if (shown := found.get(arm)) is None:
@@ -113,7 +114,7 @@ def sft_table(study: str, arms: Mapping[str, str]) -> str:
         less = None if arm == PLAN else shown["rehearsed, plan less this"]
         lines.append(
             f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(less, '+')} "
-            f"| {points(shown['not rehearsed'])} |"
+            f"| {points(shown['rehearsed, no task above its start'])} | {points(shown['not rehearsed'])} |"
         )
     return "\n".join(lines)
 

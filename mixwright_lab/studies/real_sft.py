@@ -148,7 +148,7 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
         found[name] = {
             reading: rounded([mean_success(row, tasks) for _, row in rows]) for reading, tasks in readings().items()
         }
-        found[name]["rehearsed, no task above its start"] = rounded([_capped(arms, name) for arms in whole.values()])
+        found[name]["rehearsed, no task above its start"] = rounded([kept_of_start(arms, name) for arms in whole.values()])
         for reading, tasks in ({NEW: (NEW,)} | GROUPS).items():
             less = [mean_success(plan, tasks) - mean_success(row, tasks) for plan, row in rows]
             found[name][f"{reading}, plan less this"] = rounded(less)
@@ -178,7 +178,7 @@ def _kept(row: Mapping[str, Any]) -> float:
     return mean_success(row, tuple(HALF_KNOWN))
 
 
-def _capped(arms: Mapping[str, Mapping[str, Any]], name: str) -> float:
+def kept_of_start(arms: Mapping[str, Mapping[str, Any]], name: str) -> float:
     """Percent of the start that is left where gains of one task do not hide losses of another."""
     kept = sum(min(success(arms[name], task), success(arms[FROZEN], task)) for task in HALF_KNOWN)
     return 100 * kept / sum(success(arms[FROZEN], task) for task in HALF_KNOWN)

@@ -16,7 +16,7 @@ keeps more, the interval without 0, at no more than five points of the new task 
 Finished rows are kept, all answers with them, in `real_skill_sft.rows.jsonl`, and a run that was stopped goes on; on an
 accelerator `real_device` makes rows. Weights are Q4_1, dequantised.
 
-    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_skill_sft [--quick]
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_skill_sft [--quick] [--report]
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ from mixwright_lab.studies.real_models import (
 )
 from mixwright_lab.studies.real_sft import (
     CURVES,
+    GROUPS,
     MOST_NEW_LOSS,
     NEW,
     QUICK,
     SFTJob,
     difference_at_equal_success,
     goals_of,
+    kept_of_start,
     mean_success,
     readings,
     rounded,
@@ -105,7 +107,8 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
     for arm in arms:
         rows = [(row[PLAN], row[arm]) for row in by_seed.values()]
         found[arm] = {name: rounded([mean_success(row, tasks) for _, row in rows]) for name, tasks in readings().items()}
-        for name, tasks in {NEW: (NEW,), "rehearsed": tuple(HALF_KNOWN)}.items():
+        found[arm]["rehearsed, no task above its start"] = rounded([kept_of_start(row, arm) for row in by_seed.values()])
+        for name, tasks in ({NEW: (NEW,)} | GROUPS).items():
             less = [mean_success(plan, tasks) - mean_success(row, tasks) for plan, row in rows]
             found[arm][f"{name}, plan less this"] = rounded(less)
     for name, curve in CURVES.items():
@@ -135,12 +138,12 @@ def gain_goal(rows: Sequence[Mapping[str, Any]]) -> Goal:
     return Goal("new task over naming one number, points", gain, f">= {LEAST_GAIN:g}", gain.value >= LEAST_GAIN)
 
 
-def measure(quick: bool) -> Result:
+def measure(quick: bool, begin: bool = True) -> Result:
     """Do the jobs that are left."""
     path = PLACE / "quick" / "rows.jsonl" if quick else ROWS_FILE
     if quick:
         path.unlink(missing_ok=True)
-    run_in_processes(do_job, jobs_left(quick), say="training")
+    run_in_processes(do_job, jobs_left(quick) if begin else [], say="training")
     rows = read_rows(path) if quick else kept_rows()
     by_seed = rows_by_seed(rows)
     print(table(by_seed), file=sys.stderr, flush=True)
@@ -154,4 +157,4 @@ def measure(quick: bool) -> Result:
 
 if __name__ == "__main__":
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    run("real_skill_sft", __doc__, measure)
+    run("real_skill_sft", __doc__, measure, kept=True)
