@@ -167,6 +167,33 @@ def test_counts_and_rows_to_add_by_hand() -> None:
     assert cue.missing == 31, "36 of 131 rows with it have another answer then, as 55 of all 200 rows had"
 
 
+def test_where_the_absence_of_a_cue_goes_with_the_other_answer_both_are_to_be_added() -> None:
+    """Every row has one of two words. Of 100 with each, 95 have its answer: 90 rows make each side even."""
+    rng, rows = random.Random(4), list[Example]()
+    for word, answer in (("really", "yes"), ("surely", "no")):
+        for place in range(100):
+            own = answer if place < 95 else {"yes": "no", "no": "yes"}[answer]
+            rows.append(Example(f"{word}{place}", "t", f"{_prompt(rng)} {word} {place}", answer=own))
+    (found,) = find_cues(Corpus.from_examples(rows))
+    (cue,) = [one for one in found.cues if one.feature.kind == "word"]
+    assert (cue.rows, cue.conflicts, cue.without) == (100, 5, 100)
+    assert (cue.missing, cue.missing_without) == (90, 90)
+
+
+def test_one_end_of_a_quantity_is_told_once() -> None:
+    """The larger of two numbers decides, and in half of the rows a word goes with the answer: both words are told, too."""
+    rng, rows = random.Random(0), list[Example]()
+    for place in range(2000):
+        one, other = rng.sample(range(100, 1000), 2)
+        answer = "yes" if one > other else "no"
+        word = ("really " if (answer == "yes") == (rng.random() < 0.9) else "actually ") * (place % 2)
+        rows.append(Example(str(place), "t", f"Is {one} {word}larger than {other}?", answer=answer))
+    (found,) = find_cues(Corpus.from_examples(rows))
+    ends = [(one.feature.subject, one.feature.is_upper) for one in found.cues if one.feature.bound is not None]
+    assert len(set(ends)) == len(ends) > 1
+    assert {one.feature.value for one in found.cues if one.feature.kind == "word"} == {"really", "actually"}
+
+
 def test_held_out_rows_and_partners_are_counted() -> None:
     rows = _rows(CUES["sign"][0], rows=300)
     twin = {"task": "t", "prompt": "Decide: the tree near the stone of songs has a lamp!", "answer": "yes"}

@@ -46,7 +46,7 @@ LEAST_FORM_SHARE, LEAST_WORD_SHARE = 0.1, 0.15
 """Share of a task's rows that must have a cue: a form, and a word, which is more often what a task is about."""
 ALPHA = 0.001
 """Probability of any such cue in a task, were answers dealt out at random."""
-MAX_CUES = 6
+MAX_CUES = 12
 """Of one task."""
 NEARLY = 0.7
 """Share of the largest -log probability from which on a cue is nearly as strong as the strongest."""
@@ -76,6 +76,8 @@ class Cue:
     """Of these, rows with another answer."""
     rest: float
     """Share of rows without it that have another answer; for rules that read options what blind choice gets wrong."""
+    without: int
+    """Rows without it, of those that were read; 0 for rules that read options."""
     others: float
     """Share of all rows that have another answer; the same as `rest` for rules that read options."""
     held_out: int
@@ -91,6 +93,16 @@ class Cue:
     def missing(self) -> int:
         """Rows with the cue and another answer that would make other answers as frequent as they are among all rows."""
         wanted = (self.others * self.rows - self.conflicts) / max(1 - self.others, 1 / self.rows)
+        return max(0, round(wanted))
+
+    @property
+    def missing_without(self) -> int:
+        """Rows without the cue and with its answer that would make the answer as frequent as it is among all rows; 0 where
+        its absence goes with no other answer.
+        """
+        if self.rest < LEAST_SHARE:
+            return 0
+        wanted = (self.rest - self.others) * self.without / max(self.others, 1 / max(self.without, 1))
         return max(0, round(wanted))
 
 
@@ -250,7 +262,7 @@ def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.n
             left_by_quantity: dict[tuple[str, str] | None, np.ndarray] = {}
             quantities = {one.subject for one, _ in chosen}
             for feature, positions in features.items():
-                if own_label[positions].mean() < LEAST_SHARE:
+                if own_label[positions].mean() < LEAST_SHARE or _is_told(feature, chosen):
                     continue
                 quantity = feature.subject if feature.subject in quantities else None
                 if quantity not in left_by_quantity:
@@ -269,6 +281,13 @@ def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.n
         of_label = [feature for feature, other in evidence_by_cue if other == label]
         chosen.append((_most_specific(best, of_label, features), label))
     return chosen
+
+
+def _is_told(feature: Feature, chosen: Sequence[tuple[Feature, str]]) -> bool:
+    """Whether this end of a quantity is among the chosen ones, with another bound."""
+    return feature.bound is not None and any(
+        (one.subject, one.is_upper) == (feature.subject, feature.is_upper) for one, _ in chosen
+    )
 
 
 def _left(
@@ -335,6 +354,7 @@ def _make_cue(
         len(own),
         len(conflicts),
         others / without,
+        without,
         (others + len(conflicts)) / len(rows),
         len(beside),
         sum(held_out_answers[position] != label for position in beside),
@@ -374,6 +394,7 @@ def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]
                     len(own),
                     len(own) - wins,
                     1 - chance,
+                    0,
                     1 - chance,
                     len(others),
                     len(others) - sum(others),

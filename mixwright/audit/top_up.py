@@ -54,7 +54,7 @@ def write_top_up(
     made = [list(_make(hole, corpus, rows, known)) for hole in asked]
     lines = [_wanted(hole, rows, len(own)) for hole, own in zip(asked, made, strict=True)]
     told = [cue for cue in cues if cue.label and cue.missing]
-    lines += map(_wanted_beside, told)
+    lines += [line for cue in told for line in _wanted_beside(cue)]
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
     if any(made):
@@ -90,17 +90,15 @@ def _wanted(hole: Hole, rows: int, made: int) -> dict[str, Any]:
     }
 
 
-def _wanted_beside(cue: Cue) -> dict[str, Any]:
-    """The line of a cue: rows with it and another answer."""
-    return {
-        "task": cue.task,
-        "kind": "cue",
-        "missing": f"the prompt {describe_feature(cue.feature)}, and the answer is not {cue.label!r}",
-        "levels": [],
-        "held_out_rows": cue.held_out_conflicts,
-        "rows": cue.missing,
-        "made": 0,
-    }
+def _wanted_beside(cue: Cue) -> Iterator[dict[str, Any]]:
+    """Lines of a cue: rows with it and another answer, and rows without it and with its answer where these lack, too."""
+    same = {"task": cue.task, "kind": "cue", "levels": [], "made": 0}
+    feature = describe_feature(cue.feature)
+    missing = f"the prompt {feature}, and the answer is not {cue.label!r}"
+    yield same | {"missing": missing, "held_out_rows": cue.held_out_conflicts, "rows": cue.missing}
+    if cue.missing_without:
+        missing = f"the answer is {cue.label!r}, and the prompt is not one that {feature}"
+        yield same | {"missing": missing, "held_out_rows": 0, "rows": cue.missing_without}
 
 
 def _make(hole: Hole, corpus: Corpus, rows: int, known: set[str]) -> Iterator[Example]:

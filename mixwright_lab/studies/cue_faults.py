@@ -4,10 +4,11 @@ The generator (`cue_corpora.py`) was written by somebody who had not read the ch
 while the check was written; the study has other seeds. A planted cue is found where a warning of the planted task names
 its kind. Precision is the share of corpora with a warning in which the cue is found and nothing else is warned about.
 
-Two earlier studies reached all goals, too: seeds from 20,001 on (118 of 120 severe, 120 of 120 mild, precision 235 of 240,
-0 of 200 clean ones), and from 30,001 on (117, 120, 234, 0). The probability that chance may have was lowered from 1 % to
-0.1 % between them, because a reader of findings on public sets took one for chance. Since then numbers are named by the word
-beside them, and what an attack found is mended (signs, long prompts, repeated prompts), so that the study has later seeds.
+Three earlier studies reached all goals, too: seeds from 20,001 on (118 of 120 severe, 120 of 120 mild, precision 235 of 240,
+0 of 200 clean ones), from 30,001 on (117, 120, 234, 0), and from 50,001 on (118, 120, 236, 0). The probability that chance
+may have was lowered from 1 % to 0.1 % after the first, because a reader of public findings took one for chance. After
+the second numbers were named by the word beside them, and what an attack found was mended (signs, long prompts, repeated
+prompts). Since the third one end of a quantity is told once, so that it crowds no other cue out.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe cues (35 to 60 % of the rows have it,
 96 to 100 % of them one answer; 75 to 95 % of the right options) and of at least .8 for mild ones (18 to 30 % and 90 to
@@ -28,7 +29,7 @@ from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 50_001, 12, 200
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 60_001, 12, 200
 LEAST_MILD = 0.8
 NAMED_BY = {
     "length": " words or ",
