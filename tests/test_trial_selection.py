@@ -65,6 +65,9 @@ def test_the_simple_rule_has_to_be_beaten_where_there_is_one(simple: float, advi
     assert found.advice == advice
     assert "against 7 rows alone" in found.sentence
     assert ("not shown to beat that simple rule" in found.sentence) == (advice == "not recommended")
+    assert found.simple_rule_does == (advice == "not recommended")
+    no_better = advised(compared({"frozen": 0.2, "all": 0.8, "random_like": 0.4, "simple_rule": simple, "mined": 0.8}))
+    assert not no_better.simple_rule_does  # than all rows
 
 
 def test_as_good_as_all_rows_is_said_only_within_the_margin() -> None:

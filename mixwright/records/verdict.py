@@ -174,6 +174,8 @@ class Selection:
     """What the answer cost, in words."""
     beats_random: bool
     """Whether the interval against as many random rows lies above 0."""
+    simple_rule_does: bool = False
+    """Whether they beat random rows and all rows, but not the simple rule with the same knowledge."""
 
 
 @dataclass(frozen=True, slots=True)

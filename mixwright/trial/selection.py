@@ -50,6 +50,10 @@ def advise(
         "not recommended": f"Not recommended: {name} ({rows_described})",
     }.get(advice, f"Cannot tell whether {name} ({rows_described}) is worth it")
     gain_over_random = None if against_random is None else against_random.change.estimate
+    simple_rule_does = advice == "not recommended" and all(
+        (contrast := contrast_by_reference.get(arm)) is not None and (contrast.uncorrected_word == "improves") is improves
+        for arm, improves in ((RANDOM_ARM, True), (builtin_arm("untrained"), True), ("all", True), (SIMPLE_RULE_ARM, False))
+    )
     return Selection(
         name=name,
         advice=advice,
@@ -60,6 +64,7 @@ def advise(
         trained_on=dict(costs),
         price=price,
         beats_random=gain_over_random is not None and gain_over_random.low > 0,
+        simple_rule_does=simple_rule_does,
     )
 
 

@@ -58,6 +58,10 @@ class Trusted(Miner):
         limits = {name: SHORT_TRAINING_LIMITS[name] for name in ("steps", "batch", "learning_rate")}
         check_range("mine.options.trusted", vars(self), error=(1e-6, 0.5), rank=(0, 1024), **limits)
 
+    def count_trainings(self) -> int:
+        """Two, where a task is trusted."""
+        return 2 if self.targets else 0
+
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows, all of them where no task is named.
 
@@ -88,13 +92,15 @@ class Trusted(Miner):
         reasons = {at: f"p {p:.2g} among the trusted rows" for at, p in p_by_row.items()}
         mined = tuple(MinedRow(rows.ids[at], 1.0, reasons.get(at, "a trusted row")) for at in kept)
         left_out = len(rows.ids) - len(kept)
-        least_likely = [rows.ids[at] for at, p in sorted(p_by_row.items(), key=lambda pair: pair[1])[:5] if p <= self.error]
+        least_likely = [at for at, p in sorted(p_by_row.items(), key=lambda pair: pair[1])[:5] if p <= self.error]
         notes = [
             f"{left_out:,} of {len(others):,} rows are left out; {self.error * len(others):,.0f} would be by chance, if all "
             f"were like the {len(trusted):,} trusted ones."
         ]
         if least_likely:
-            notes.append(f"Read some of them before you believe it: {', '.join(least_likely)}.")
+            examples = [corpus[int(rows.corpus_indices[at])] for at in least_likely]
+            places = ", ".join(example.source or example.id for example in examples)
+            notes.append(f"Read some of them before you believe it: {places}.")
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a trusted row") for at in trusted.tolist())
         described = f"the {len(rule)} training rows of {join_some(self.targets)} alone"
         return MiningResult("trusted", mined, notes=tuple(notes), simple_rule_rows=rule, simple_rule_description=described)

@@ -103,6 +103,11 @@ def _find_step_for_mined_rows(run: RunFolder, command_again: str, selection: Sel
         return "Train on these rows", str(run.path / "mine" / f"{selection.name}.parquet")
     if selection.advice == "cannot tell":
         return ADVICE_NONE_RIGHT, command_again
+    if selection.simple_rule_does:
+        step_text = (
+            "These rows did better than all rows, and no better than those of the simple rule. Train on that rule's rows"
+        )
+        return step_text, str(run.path / "mine" / f"{selection.name}.simple_rule.parquet")
     words = shlex.split(command_again)
     if words[1:2] == ["mine"]:
         command = with_option(command_again, "--miner", "MINER")
