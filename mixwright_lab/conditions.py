@@ -28,7 +28,7 @@ def conditions() -> dict[str, Any]:
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain", "--", ".", ":!mixwright_lab/studies/results", ":!mixwright_lab/results")
     return {
-        "commit": commit or os.environ.get("MIXWRIGHT_COMMIT", "unknown"),
+        "commit": os.environ.get("MIXWRIGHT_COMMIT") or commit or "unknown",  # a copy's checkout may name another one
         "tree": "unknown" if changes is None else "as committed" if not changes else "changed since the commit",
         "versions": versions(),
         "machine": {

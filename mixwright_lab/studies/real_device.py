@@ -5,7 +5,8 @@ device; the studies' own commands then finish what is left and write the results
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
 (the arms of the primary question), `harmless` and `others`; `skills`, the candidates, and `skill`, the study of one; `mine`;
 `traces`, `cues` and `holes`, of the study of faults. A job that fails is reported and left. Nothing is timed here: processes
-share the device.
+share the device, at the same time where NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`). MIXWRIGHT_COMMIT names the commit
+where the tree is a copy.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--waves ...] [--workers 14] [--quick]
 """
