@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,15 @@ from mixwright.errors import InputError, check_range, join_some
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.proxies import SHORT_TRAINING_LIMITS, copy_with_adapter
 from mixwright.records import MinedRow, MiningResult
+from mixwright.run.progress import report_share
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.scan.table import Scan
+
+TRAINED_ROW_COST = 3.0
+"""What a row that is trained on costs, in rows that are read."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -114,18 +118,32 @@ class Trusted(Miner):
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
         """Of the other rows, shape (others,); rows are places in the corpus."""
-        from mixwright.measure.bursts import read_losses, train_on
+        from mixwright.measure.bursts import Losses, read_losses, train_on
         from mixwright.measure.row_losses import RowLosses
 
         losses, order = RowLosses(learner, corpus), rng.permutation(trusted)
         halves = (order[::2], order[1::2])
         right_scores, scores = [], []
+        work = len(trusted) + 2 * len(others) + 2 * TRAINED_ROW_COST * self.steps * self.batch
+        done = 0.0
+
+        def report(measure: Losses, row_cost: float) -> Losses:
+            def measure_and_report(model: Any, rows: NDArray[np.int64]) -> Any:
+                nonlocal done
+                done += row_cost * len(rows)
+                report_share(done / work)
+                return measure(model, rows)
+
+            return measure_and_report
+
         for own, other_half in (halves, halves[::-1]):
             model = copy_with_adapter(learner.model, self.rank, int(rng.integers(2**31)))
             draws = np.concatenate([rng.permutation(own) for _ in range(-(-self.steps * self.batch // len(own)))])
             batches = list(draws[: self.steps * self.batch].reshape(self.steps, self.batch))
-            train_on(model, losses, batches, self.learning_rate)
-            right, pool = (read_losses(model, losses.largest, part, self.batch) for part in (other_half, others))
+            train_on(model, report(losses, TRAINED_ROW_COST), batches, self.learning_rate)
+            right, pool = (
+                read_losses(model, report(losses.largest, 1.0), part, self.batch) for part in (other_half, others)
+            )
             right_scores.append(right)
             scores.append(pool)
         return cross_conformal(right_scores, scores)
