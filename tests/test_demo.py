@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
@@ -19,6 +20,7 @@ from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.files import ITEMS_PER_TASK, LEAKED_ITEMS, PROMPTS, REPEATED_ROWS, TRAIN_ROWS, write_files
 from mixwright_lab.demo.steps import PROTECTED, UNPROTECTED_TASK
 from mixwright_lab.demo.tables import NEW_TASK, OLD_TASKS, QUESTIONS_BY_TASK, questions, requests
+from mixwright_lab.demo.training import Training, fine_tune
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -104,3 +106,23 @@ def test_the_study_counts_exit_codes_apart_and_the_least_success() -> None:
     figures = figures_of(found)
     assert figures[NEW_TASK]["planned - mixed"]["value"] == pytest.approx((0.3 + 0.4 + 0.1) / 3, abs=1e-4)
     assert figures["protected group"]["planned - before"]["value"] == 0
+
+
+def test_the_penalty_pulls_on_the_weights(tmp_path: Path) -> None:
+    """Trained on the same rows, a penalised model stays nearer to its start: the penalty has a gradient."""
+    from mixwright.config import ModelConfig
+    from mixwright.learner.tiny import build_tiny
+
+    rows = [{"task": "t", "prompt": f"{number} = ", "completion": str(number % 10)} for number in range(64)]
+    learner = build_tiny([row["prompt"] for row in rows], ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
+    learner.save(tmp_path / "start")
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    moved = {}
+    for weight in (0.0, 1e-9, 100.0):
+        out = tmp_path / str(weight)
+        how = Training(steps=25, batch=8, rank=4, learning_rate=1e-2)
+        fine_tune(str(tmp_path / "start"), tmp_path / "rows.jsonl", out, how, seed=0, penalty=weight)
+        tensors = load_file(out / "adapter_model.safetensors")
+        moved[weight] = sum(float(value.norm()) for name, value in tensors.items() if "lora_B" in name)
+    assert moved[1e-9] == pytest.approx(moved[0.0], rel=1e-3)
+    assert moved[100.0] < 0.8 * moved[0.0]

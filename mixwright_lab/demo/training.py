@@ -108,12 +108,12 @@ def penalised_trainer(weight: float) -> Any:
         """Stays near the starting model on the rows that it trains on, prompts included."""
 
         def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
-            """TRL's loss and the penalty."""
-            loss, outputs = super().compute_loss(model, inputs, return_outputs=True, num_items_in_batch=num_items_in_batch)
+            """TRL's loss and the penalty, from a pass of its own: the outputs that TRL returns may carry no gradient."""
             given = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+            loss, outputs = super().compute_loss(model, inputs, return_outputs=True, num_items_in_batch=num_items_in_batch)
             with torch.no_grad(), model.disable_adapter():
                 before = log_softmax(model(**given).logits.float(), dim=-1)
-            now = log_softmax(outputs.logits.float(), dim=-1)
+            now = log_softmax(model(**given).logits.float(), dim=-1)
             per_token = kl_div(before, now, log_target=True, reduction="none").sum(dim=-1)
             read = inputs["attention_mask"].bool()
             loss = loss + weight * per_token[read].mean()

@@ -57,7 +57,7 @@ OTHER_ARMS = {
     SELF_MADE: "a quarter of prompts and answers that the model made",
     EQUAL: "equal shares, 80 % old",
     **{arm: f"a quarter of 60 true rows of {arm}" for arm in KINDS},
-    **{arm: f"new rows alone, adapter x {scale:g}" for arm, scale in SCALED.items()},
+    **{arm: f"new rows alone, the adapter's change x {scale:g}" for arm, scale in SCALED.items()},
     **{arm: f"new rows alone, stopped after {step} steps" for arm, step in EARLY.items()},
     **{arm: f"new rows alone, {arm}" for arm in RATES},
     PENALISED: "new rows alone, a penalty on leaving the start",
@@ -65,7 +65,7 @@ OTHER_ARMS = {
 SKILL_ARMS = {
     FROZEN: "before",
     NARROW: "rows of the new task alone",
-    **{arm: f"the same, adapter x {scale:g}" for arm, scale in SCALED.items()},
+    **{arm: f"the same, the adapter's change x {scale:g}" for arm, scale in SCALED.items()},
     **{arm: f"the same, stopped after {step} steps" for arm, step in EARLY.items()},
     UNIFORM: "all rows as they come, 10 % old",
     PLAN: "the plan as it was, 27 % old",
@@ -104,17 +104,19 @@ def sft_table(study: str, arms: Mapping[str, str]) -> str:
     """Markdown: an arm per line, of those that all seeds have."""
     found = figures(study)
     lines = [
-        "| trained on | new task | four old tasks | old tasks, plan less this row | kept of each old task's start, % "
+        "| trained on | new task | four old tasks | old tasks, plan minus this row | share of the start left, % "
         "| three tasks without rows |",
         "|---|---|---|---|---|---|",
     ]
     for arm, name in arms.items():
         if (shown := found.get(arm)) is None:
             continue
+        left = shown["rehearsed, no task above its start"]
+        left = left | {"high": min(left["high"], 100.0)}
         less = None if arm == PLAN else shown["rehearsed, plan less this"]
         lines.append(
             f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(less, '+')} "
-            f"| {points(shown['rehearsed, no task above its start'])} | {points(shown['not rehearsed'])} |"
+            f"| {points(left)} | {points(shown['not rehearsed'])} |"
         )
     return "\n".join(lines)
 
@@ -123,7 +125,7 @@ def grpo_table() -> str:
     """Markdown: an arm per line."""
     found = figures("real_grpo")
     lines = [
-        "| GRPO on | seeds | all six tasks | all six, less all rows alike on these seeds | rare task | completions |",
+        "| GRPO on | seeds | all six tasks | all six, minus all rows alike on these seeds | rare task | completions |",
         "|---|---|---|---|---|---|",
     ]
     for arm, name in GRPO_ARMS.items():
@@ -140,8 +142,8 @@ def grpo_table() -> str:
 def gate_table() -> str:
     """Markdown: what is true of a model, and how often the gate said what of such models."""
     counts = figures("real_branches")
-    lines = ["| by the further items | models | passed | damaged | cannot tell |", "|---|---|---|---|---|"]
-    names = {"damaged": "lost more than 5 points", "harmless": "lost less", "not scored": "the interval holds 5 points"}
+    lines = ["| by items that the gate did not see | models | passed | damaged | cannot tell |", "|---|---|---|---|---|"]
+    names = {"damaged": "lost more than 5 points", "harmless": "a loss above 5 points is excluded", "not scored": "neither"}
     for truth, name in names.items():
         said = [counts[f"{truth}, {gate}"] for gate in ("passed", "damaged", "cannot tell")]
         lines.append(f"| {name} | {sum(said)} | {' | '.join(map(str, said))} |")
@@ -152,7 +154,7 @@ def mine_table(seeds: Sequence[int], arms: Sequence[str]) -> str:
     """Markdown: an arm per line, tool calls in both worlds, and how much more than random rows."""
     rows = [row for row in real_mine.kept_rows() if row["seed"] in seeds]
     lines = [
-        "| trained on | a third wrong | less random rows | none wrong | less random rows |",
+        "| trained on | a third wrong | minus random rows | none wrong | minus random rows |",
         "|---|---|---|---|---|",
     ]
     for arm in arms:

@@ -35,8 +35,8 @@ from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
 
 ENOUGH_SHARE = 0.1
-"""Of the user's own rows, of known tasks: a quarter kept more beside one new task of two and cost both 3 to 4 points, and
-nothing under 10.7 % was measured."""
+"""Of the user's own rows, of known tasks: a quarter ended higher on these beside one new task of two, and 4 points lower on
+that one; nothing under 10.7 % was measured."""
 SUCCESS_NAMES = ("greedy", "pass@1")
 """Names of success, the declared decoding's first."""
 
@@ -200,13 +200,11 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
         or any(known_task.rehearsal_rows or known_task.own_share < least for known_task in tasks)
     ):
         return ""
-    text = (
-        f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already. A quarter of the "
-    )
+    text = f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already. A quarter of "
     text += (
-        "draws in place of a tenth kept more in one of two studies, and cost 3 to 4 points of the new task. For the quarter "
+        "the draws in place of a tenth ended higher on old tasks in one of two studies, and 4 points lower on the new task "
     )
-    text += "name tasks to keep (keep)."
+    text += "there. For the quarter name tasks to keep (keep)."
     return text
 
 
@@ -224,10 +222,10 @@ def _summarise_plan(
     text += f"; your rows alone would give these tasks {share_before:.0%}."
     not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items() if task not in shares]
     if not_rehearsed:
+        text += f" Not rehearsed, because there are no rows of it: {', '.join(not_rehearsed)}. The model's own answers to "
         text += (
-            f" Not rehearsed, because there are no rows of it: {', '.join(not_rehearsed)}. The model's own answers to other "
+            "other requests (--rehearse) may keep such tasks: in two studies of SmolLM2 they fell less than with true rows."
         )
-        text += "requests (--rehearse) kept such tasks better than true rows did, in two studies of SmolLM2."
     return text
 
 
