@@ -41,9 +41,9 @@ SFT_ARMS = {
     FROZEN: "before",
     NARROW: "rows of the new task alone",
     UNIFORM: "all rows as they come, 10 % old",
-    CHAT: "a quarter of unrelated chat rows",
+    CHAT: "new rows and a quarter of unrelated chat rows",
     PLAN: "the plan as it was, 27 % old",
-    OWN: "a quarter of the model's own answers",
+    OWN: "new rows and a quarter of own answers",
 }
 GRPO_ARMS = {
     real_grpo.FROZEN: "before",
@@ -54,9 +54,9 @@ GRPO_ARMS = {
 }
 """Arm -> what the tables call it."""
 OTHER_ARMS = {
-    SELF_MADE: "a quarter of prompts and answers that the model made",
+    SELF_MADE: "new rows and a quarter of prompts and answers that the model made",
     EQUAL: "equal shares, 80 % old",
-    **{arm: f"a quarter of 60 true rows of {arm}" for arm in KINDS},
+    **{arm: f"new rows and a quarter of 60 true rows of {arm}" for arm in KINDS},
     **{arm: f"new rows alone, the adapter's change x {scale:g}" for arm, scale in SCALED.items()},
     **{arm: f"new rows alone, stopped after {step} steps" for arm, step in EARLY.items()},
     **{arm: f"new rows alone, {arm}" for arm in RATES},
@@ -69,7 +69,7 @@ SKILL_ARMS = {
     **{arm: f"the same, stopped after {step} steps" for arm, step in EARLY.items()},
     UNIFORM: "all rows as they come, 10 % old",
     PLAN: "the plan as it was, 27 % old",
-    OWN: "a quarter of the model's own answers",
+    OWN: "new rows and a quarter of own answers",
 }
 MINE_ARMS = {
     real_mine.FROZEN: "nothing",
@@ -100,11 +100,16 @@ def points(shown: Shown | None, sign: str = "") -> str:
     return f"{shown['value']:{sign}.1f} [{shown['low']:.1f}, {shown['high']:.1f}]"
 
 
+def opposite(shown: Shown) -> Shown:
+    """A difference the other way round."""
+    return {"value": -shown["value"], "low": -shown["high"], "high": -shown["low"]}
+
+
 def sft_table(study: str, arms: Mapping[str, str]) -> str:
     """Markdown: an arm per line, of those that all seeds have."""
     found = figures(study)
     lines = [
-        "| trained on | new task | four old tasks | old tasks, plan minus this row | share of the start left, % "
+        "| trained on | new task | four old tasks | old tasks, this row minus the plan | share of the start left, % "
         "| three tasks without rows |",
         "|---|---|---|---|---|---|",
     ]
@@ -113,9 +118,9 @@ def sft_table(study: str, arms: Mapping[str, str]) -> str:
             continue
         left = shown["rehearsed, no task above its start"]
         left = left | {"high": min(left["high"], 100.0)}
-        less = None if arm == PLAN else shown["rehearsed, plan less this"]
+        more = None if arm == PLAN else opposite(shown["rehearsed, plan less this"])
         lines.append(
-            f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(less, '+')} "
+            f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(more, '+')} "
             f"| {points(left)} | {points(shown['not rehearsed'])} |"
         )
     return "\n".join(lines)
@@ -154,10 +159,12 @@ def mine_table(seeds: Sequence[int], arms: Sequence[str]) -> str:
     """Markdown: an arm per line, tool calls in both worlds, and how much more than random rows."""
     rows = [row for row in real_mine.kept_rows() if row["seed"] in seeds]
     lines = [
-        "| trained on | a third wrong | minus random rows | none wrong | minus random rows |",
+        "| trained on | a third wrong | there, minus random rows | none wrong | there, minus random rows |",
         "|---|---|---|---|---|",
     ]
     for arm in arms:
+        if len([row for row in rows if row["arm"] == arm]) < 2:
+            continue
         cells = []
         for world in (real_mine.WRONG, real_mine.CLEAN):
             own = [real_mine.success(row) for row in rows if (row["world"], row["arm"]) == (world, arm)]
