@@ -90,7 +90,10 @@ def test_without_a_trusted_task_all_rows_are_kept(tmp_path: Path) -> None:
     assert "No rows are trusted" in found.notes[0]
 
 
-def test_too_few_trusted_rows_are_refused_with_the_error_that_they_allow(tmp_path: Path) -> None:
-    """With 15 rows the smallest p-value is 1/16."""
-    with pytest.raises(InputError, match=r"0\.062"):
-        mined(labelled(trusted=15), tmp_path, object(), error=0.05)
+@pytest.mark.parametrize(("trusted", "error", "words"), [(15, 0.05, r"error to 0\.062"), (1, 0.5, r"Trust more rows\.")])
+def test_too_few_trusted_rows_are_refused_with_the_error_that_they_allow(
+    tmp_path: Path, trusted: int, error: float, words: str
+) -> None:
+    """With 15 rows the smallest p-value is 1/16; with one there are no halves."""
+    with pytest.raises(InputError, match=words):
+        mined(labelled(trusted=trusted), tmp_path, object(), error=error)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.scan.table import Scan
 
+MIN_TRUSTED_ROWS = 8
+"""Below which half of them teach nothing."""
 TRAINED_ROW_COST = 3.0
 """What a row that is trained on costs, in rows that are read."""
 
@@ -86,9 +88,12 @@ class Trusted(Miner):
             raise InputError("trusted rows: one or more tasks, but not all", join_some(self.targets), remedy)
         is_trusted = np.isin(rows.tasks, list(self.targets))
         trusted, others = np.flatnonzero(is_trusted), np.flatnonzero(~is_trusted)
-        needed = int(np.ceil(1 / self.error)) - 1  # with fewer no p-value can be as small
+        needed = max(int(np.ceil(1 / self.error)) - 1, MIN_TRUSTED_ROWS)  # with fewer no p-value can be as small
         if len(trusted) < needed:
-            remedy = f"Trust more rows, or raise mine.options.trusted.error to {1 / (len(trusted) + 1):.2g} or more."
+            remedy = "Trust more rows"
+            if len(trusted) >= MIN_TRUSTED_ROWS:
+                remedy += f", or raise mine.options.trusted.error to {1 / (len(trusted) + 1):.2g} or more"
+            remedy += "."
             raise InputError(f"{needed} trusted rows for an error of {self.error:g}", str(len(trusted)), remedy)
         p_values = self._p_values(corpus, learner, rows.corpus_indices[trusted], rows.corpus_indices[others], rng)
         p_by_row = dict(zip(others.tolist(), p_values.tolist(), strict=True))
