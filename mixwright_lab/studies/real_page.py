@@ -117,7 +117,6 @@ def sft_table(study: str, arms: Mapping[str, str]) -> str:
         if (shown := found.get(arm)) is None:
             continue
         left = shown["rehearsed, no task above its start"]
-        left = left | {"high": min(left["high"], 100.0)}
         more = None if arm == PLAN else opposite(shown["rehearsed, plan less this"])
         lines.append(
             f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(more, '+')} "

@@ -52,10 +52,10 @@ from mixwright_lab.studies.real_sft import (
     SFTJob,
     difference_at_equal_success,
     goals_of,
-    kept_of_start,
     mean_success,
     readings,
     rounded,
+    share_left,
     success,
     table,
 )
@@ -107,7 +107,7 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
     for arm in arms:
         rows = [(row[PLAN], row[arm]) for row in by_seed.values()]
         found[arm] = {name: rounded([mean_success(row, tasks) for _, row in rows]) for name, tasks in readings().items()}
-        found[arm]["rehearsed, no task above its start"] = rounded([kept_of_start(row, arm) for row in by_seed.values()])
+        found[arm]["rehearsed, no task above its start"] = share_left(by_seed.values(), arm)
         for name, tasks in ({NEW: (NEW,)} | GROUPS).items():
             less = [mean_success(plan, tasks) - mean_success(row, tasks) for plan, row in rows]
             found[arm][f"{name}, plan less this"] = rounded(less)
