@@ -40,9 +40,9 @@ MARKS = {
 SFT_ARMS = {
     FROZEN: "before",
     NARROW: "rows of the new task alone",
-    UNIFORM: "all rows as they come, 10 % old",
+    UNIFORM: "all rows as they come, 10 % old rows",
     CHAT: "new rows and a quarter of unrelated chat rows",
-    PLAN: "the plan as it was, 27 % old",
+    PLAN: "the plan as it was, 27 % true old rows",
     OWN: "new rows and a quarter of own answers",
 }
 GRPO_ARMS = {
@@ -67,8 +67,8 @@ SKILL_ARMS = {
     NARROW: "rows of the new task alone",
     **{arm: f"the same, the adapter's change x {scale:g}" for arm, scale in SCALED.items()},
     **{arm: f"the same, stopped after {step} steps" for arm, step in EARLY.items()},
-    UNIFORM: "all rows as they come, 10 % old",
-    PLAN: "the plan as it was, 27 % old",
+    UNIFORM: "all rows as they come, 10 % old rows",
+    PLAN: "the plan as it was, 27 % true old rows",
     OWN: "new rows and a quarter of own answers",
 }
 MINE_ARMS = {
@@ -216,7 +216,7 @@ def draw() -> None:
         above.errorbar(
             new["value"], kept["value"], xerr=errors[0], yerr=errors[1], fmt="o", color=colours.get(arm, OTHER), capsize=2
         )
-        place = {FROZEN: (4, 40), NARROW: (22, 3), UNIFORM: (36, 17), CHAT: (4, 27), PLAN: (22, 10), OWN: (2, 50)}[arm]
+        place = {FROZEN: (4, 40), NARROW: (22, 3), UNIFORM: (14, 16), CHAT: (2, 22), PLAN: (8, 10), OWN: (2, 50)}[arm]
         line = {"arrowstyle": "-", "color": OTHER, "linewidth": 0.6}
         above.annotate(name, (new["value"], kept["value"]), place, fontsize=11, arrowprops=line)
     above.set(xlim=(-5, 105), ylim=(-3, 54), xlabel="new task, % right", ylabel="four old tasks, % right")
@@ -233,7 +233,7 @@ def draw() -> None:
     below.axvline(0, color="black", linewidth=0.8)
     below.set_xlabel("points more than with all rows alike")
     below.set_title("GRPO: against all rows alike")
-    below.legend(loc="lower right", frameon=False)
+    below.legend(loc="upper right", frameon=False)
     for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(PICTURE)
