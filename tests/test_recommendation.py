@@ -399,3 +399,11 @@ def test_a_run_that_only_measured_has_no_recommendation(tmp_path: Path) -> None:
     run.measurements("after").unlink()
     assert recommend_run(run) == (None, None)
     assert "headline" not in [name for name, *_ in sections(run)]
+
+
+def test_where_the_simple_rule_does_as_well_its_rows_are_named(tmp_path: Path) -> None:
+    """Mined rows that beat all rows, and not the rows of the rule, send the reader to these."""
+    for does, words in ((True, "best.simple_rule.parquet"), (False, "MINER")):
+        seen = trial(selection=dataclasses.replace(REFUSED, simple_rule_does=does))
+        (step,) = list_next_steps(RunFolder(tmp_path), recommend(seen), seen)
+        assert step.text.endswith(words)

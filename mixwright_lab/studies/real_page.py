@@ -8,7 +8,7 @@ Every figure is greedy success in points, with the 95 % interval over seeds that
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 PAGES, PICTURE = (ROOT / "README.md", ROOT / "docs" / "real.md"), ROOT / "docs" / "real.png"
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
-    for name in ("sft", "grpo", "others", "skill", "gate", "mine", "trusted")
+    for name in ("sft", "grpo", "others", "skill", "gate", "mine")
 }
 SFT_ARMS = {
     FROZEN: "before",
@@ -80,7 +80,6 @@ MINE_ARMS = {
     real_mine.INFLUENCE: "half by `influence`",
     real_mine.EASY: "the easy half, by `pruning`",
     real_mine.HARD: "the hard half, by `pruning`",
-    real_mine.TRUSTED: "what `trusted` keeps",
 }
 OURS, NULL, OTHER = "#1f5fa8", "#b3541e", "#6b7280"
 Shown = Mapping[str, float]
@@ -154,23 +153,21 @@ def gate_table() -> str:
     return "\n".join(lines)
 
 
-def mine_table(seeds: Sequence[int], arms: Sequence[str]) -> str:
+def mine_table() -> str:
     """Markdown: an arm per line, tool calls in both worlds, and how much more than random rows."""
-    rows = [row for row in real_mine.kept_rows() if row["seed"] in seeds]
+    rows = [row for row in real_mine.kept_rows() if row["seed"] in real_mine.SEEDS]
     lines = [
         "| trained on | a third wrong | there, minus random rows | none wrong | there, minus random rows |",
         "|---|---|---|---|---|",
     ]
-    for arm in arms:
-        if len([row for row in rows if row["arm"] == arm]) < 2:
-            continue
+    for arm, name in MINE_ARMS.items():
         cells = []
         for world in (real_mine.WRONG, real_mine.CLEAN):
             own = [real_mine.success(row) for row in rows if (row["world"], row["arm"]) == (world, arm)]
             less = real_mine.differences(rows, world, arm, real_mine.RANDOM)
             cells.append(points(real_sft.rounded(own) if len(own) > 1 else None))
             cells.append(points(real_sft.rounded(less) if len(less) > 1 and arm != real_mine.RANDOM else None, "+"))
-        lines.append(f"| {MINE_ARMS[arm]} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -180,8 +177,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "skill": lambda: sft_table("real_skill_sft", SKILL_ARMS),
     "grpo": grpo_table,
     "gate": gate_table,
-    "mine": lambda: mine_table(real_mine.SEEDS, real_mine.ARMS),
-    "trusted": lambda: mine_table(real_mine.LATER_SEEDS, real_mine.LATER_ARMS),
+    "mine": mine_table,
 }
 """Name of the marks -> what stands between them."""
 
