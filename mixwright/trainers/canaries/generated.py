@@ -33,8 +33,8 @@ MIN_STEPS_BETWEEN = 5
 PASSES_AT_START = 2
 """Before the first step: what drift is measured on is sampled, and the items are answered (or read) for the first time."""
 BUDGET_SHARE = 0.025
-"""Share of the work of training, counted in rows, that passes are planned to cost where nobody says otherwise. Rows differ in
-length: passes planned at 3 % took up to 3.3 % of the CPU time of SmolLM2's SFT with LoRA, and they may take 3 %."""
+"""Share of the work of training, counted in rows, that passes are planned to cost where nobody says otherwise. Rows
+differ in length: passes planned at 3 % took up to 3.3 % of the CPU time of SmolLM2's SFT with LoRA. They may take 3 %."""
 ROLLOUT_COST_CANARIES = 1.25
 """What a completion that GRPO generates and trains on costs, in canaries (generated and read). From 1.3 (0.2M parameters,
 128 tokens) to 2.1 (15M parameters, 16 tokens) were measured on a CPU; the longer the completions, the less. On an
