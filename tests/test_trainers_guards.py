@@ -90,12 +90,12 @@ def test_a_canary_pass_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture)
 @pytest.mark.parametrize(
     ("objective", "rows", "micro_steps", "processes", "passes", "every", "steps", "within"),
     [
-        # 64 / (0.03 x 64 x 1.25) = 26.7 steps apart; 200 steps pay 7.5 passes, 2 of them at the start: 5 in 200 steps
-        ("grpo", 64, 1, 1, 1.25, 27, 200, 40),
-        ("grpo", 8, 4, 1, 1.25, 54, 200, 200),  # 64 / (0.03 x 32 x 1.25) = 53.3; 3.75 passes: 1 later
-        ("grpo", 8, 4, 8, 1.25, 54, 200, 200),  # each process runs all canaries, and trains on its own rows only
-        ("sft", 32, 1, 1, 3.0, 23, 210, 30),  # 64 / (0.03 x 32 x 3) = 22.2; 9.45 passes: 7 later
-        ("dpo", 16, 1, 1, 3.0, 23, 210, 30),  # a pair is two rows
+        # 64 / (0.025 x 64 x 1.25) = 32 steps apart; 200 steps pay 6.25 passes, 2 of them at the start: 4 in 200 steps
+        ("grpo", 64, 1, 1, 1.25, 32, 200, 50),
+        ("grpo", 8, 4, 1, 1.25, 64, 200, 200),  # 64 / (0.025 x 32 x 1.25) = 64; 3.1 passes: 1 later
+        ("grpo", 8, 4, 8, 1.25, 64, 200, 200),  # each process runs all canaries, and trains on its own rows only
+        ("sft", 32, 1, 1, 3.0, 27, 210, 42),  # 64 / (0.025 x 32 x 3) = 26.7; 7.9 passes: 5 later
+        ("dpo", 16, 1, 1, 3.0, 27, 210, 42),  # a pair is two rows
         ("grpo", 512, 1, 1, 1.25, 5, 1000, 5),
     ],
 )
@@ -109,7 +109,7 @@ def test_steps_between_passes_by_hand(
     trainer = SimpleNamespace(args=args)
     assert schedule_passes(trainer, run, None, 64, passes) == every
     assert schedule_passes(trainer, run, 7, 64, passes) == 7
-    because = f"64 items, and a process trains on {rows * micro_steps} a step: they may cost 3% of the work"
+    because = f"64 items, and a process trains on {rows * micro_steps} a step: they may cost 2.5% of the work"
     assert notes == ([(0, f"canaries every {every} steps", because)] if every > 5 else [])
     args.max_steps = steps
     assert schedule_passes(trainer, run, None, 64, passes) == within
@@ -121,15 +121,15 @@ def test_steps_between_passes_by_hand(
 
 
 def test_a_pass_in_which_an_accelerator_writes_counts_as_a_step() -> None:
-    """Three of a hundred steps are affordable, of which the start takes two; items that cost more than a step count all."""
+    """Two and a half of a hundred steps are affordable, two of them at the start; items that cost more than a step count all."""
     args = SimpleNamespace(per_device_train_batch_size=128, gradient_accumulation_steps=1, max_steps=-1)
     run: Any = SimpleNamespace(objective="grpo", batches=0, note=lambda *said: None)
     trainer = SimpleNamespace(args=args)
-    assert schedule_passes(trainer, run, None, 32, 1.25) == 7
-    assert schedule_passes(trainer, run, None, 32, 1.25, takes_a_step=True) == 34
-    assert schedule_passes(trainer, run, None, 320, 1.25, takes_a_step=True) == 67
+    assert schedule_passes(trainer, run, None, 32, 1.25) == 8
+    assert schedule_passes(trainer, run, None, 32, 1.25, takes_a_step=True) == 40
+    assert schedule_passes(trainer, run, None, 320, 1.25, takes_a_step=True) == 80
     args.max_steps = 200
-    assert schedule_passes(trainer, run, None, 32, 1.25, takes_a_step=True) == 50
+    assert schedule_passes(trainer, run, None, 32, 1.25, takes_a_step=True) == 67
 
 
 def test_alarms_leave_the_draws_alone(tmp_path: Path) -> None:
