@@ -121,7 +121,7 @@ def test_steps_between_passes_by_hand(
 
 
 def test_a_pass_in_which_an_accelerator_writes_counts_as_a_step() -> None:
-    """Two and a half of a hundred steps are affordable, two of them at the start; items that cost more than a step count all."""
+    """Passes may take 2.5 of 100 steps, two of them at the start; items that cost more than a step count all."""
     args = SimpleNamespace(per_device_train_batch_size=128, gradient_accumulation_steps=1, max_steps=-1)
     run: Any = SimpleNamespace(objective="grpo", batches=0, note=lambda *said: None)
     trainer = SimpleNamespace(args=args)
