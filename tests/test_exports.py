@@ -15,7 +15,7 @@ import yaml
 from cli_call import Call, sums, write
 
 from mixwright.cli import export as exporting
-from mixwright.cli.export import EXPORT_MARKER_FILE, TextHandling, build_mix, write_mix
+from mixwright.cli.export import MIX_FILE, TextHandling, build_mix, write_mix
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
@@ -352,7 +352,7 @@ def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
     export("trl", tmp_path / "ours")
     export("verl", tmp_path / "ours")
-    assert {path.name for path in (tmp_path / "ours").iterdir()} == {EXPORT_MARKER_FILE, "train.parquet", "verl.yaml"}
+    assert {path.name for path in (tmp_path / "ours").iterdir()} == {MIX_FILE, "train.parquet", "verl.yaml"}
     with pytest.raises(InputError, match="axolotl"):
         export("axolotol", tmp_path / "ours")
     assert (tmp_path / "ours" / "verl.yaml").exists(), "a wrong name removes nothing"

@@ -227,11 +227,11 @@ def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> No
     run, clock = RunFolder(tmp_path), Clock()
     first = Deadline(10, run, clock=clock)
     clock.now = 200.0
-    first.pace = 33.0
+    first.seed_seconds = 33.0
     first.save()
     clock.now = 5000.0
     again = Deadline(10, run, clock=clock)
-    assert (again.seconds_spent, again.seconds_left, again.pace) == (200.0, 400.0, 33.0)
+    assert (again.seconds_spent, again.seconds_left, again.seed_seconds) == (200.0, 400.0, 33.0)
     (tmp_path / SPENT_FILE).write_text("{")
     assert Deadline(10, run, clock=clock).seconds_spent == 0, "a file that was cut"
     again.finish()

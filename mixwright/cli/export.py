@@ -28,8 +28,8 @@ SIMULATED_DRAWS = 100_000
 """Draws that tell the shares of levels, and rows that an export orders at most."""
 GUARDS = ("gates", "controllers", "monitors")
 """What of a stage acts on what a run shows."""
-EXPORT_MARKER_FILE = "mix.json"
-"""File by which a folder is known to hold an export, which a newer one may replace."""
+MIX_FILE = "mix.json"
+"""Summary of an export: its format, shares and notes. A folder that holds one may be replaced by a newer export."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
     Raises:
         InputError: an unknown format, rows that it does not take, or a folder with something else in it.
     """
-    name, marker = resolve_format(name), folder / EXPORT_MARKER_FILE
+    name, marker = resolve_format(name), folder / MIX_FILE
     if folder.exists() and not marker.exists() and (not folder.is_dir() or any(folder.iterdir())):
         remedy = "Name another one: --export-to."
         raise InputError("a new folder, or one with an earlier export", "other files", remedy, file=folder)
@@ -143,7 +143,7 @@ def build_mix(
         stage, gates=(), controllers=(), monitors=(), options=options
     )  # these hold rows back to watch them
     engine = Engine(replace(plan, stages=(unguarded_stage,)), pool, seed=seed)
-    drawn_rows = np.asarray(engine.draw(max(SIMULATED_DRAWS, 1)), dtype=np.int64)
+    drawn_rows = np.asarray(engine.draw(SIMULATED_DRAWS), dtype=np.int64)
     shares = _cell_shares(unguarded_stage, pool, engine.wanted_shares(), drawn_rows)
     rng, mix_parts = np.random.default_rng(seed), []
     for number in np.flatnonzero(shares):

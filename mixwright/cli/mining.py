@@ -30,7 +30,7 @@ from mixwright.run.manifest import write_manifest
 from mixwright.run.opening import open_with_workers
 from mixwright.trial.selection import format_selection
 
-EXPORT_MARKER_FILE = "mined.json"
+MINED_FILE = "mined.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
 
@@ -68,7 +68,7 @@ def mine_folder(
     make_miner(miner, options_of(settings.mine, miner, keep))
     if export is not None:
         resolve_format(export)
-    elif export_to is not None and export_to.exists() and not (export_to / EXPORT_MARKER_FILE).is_file():
+    elif export_to is not None and export_to.exists() and not (export_to / MINED_FILE).is_file():
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
     if with_trial and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
@@ -95,7 +95,7 @@ def mine_folder(
         text_handling = read_text_handling(settings.model, settings.train.max_new_tokens)
         for line in export_rows(path, Corpus.load(run.corpus), export_to, text_handling.form):
             output.out(line)
-        write_json(export_to / EXPORT_MARKER_FILE, summary)
+        write_json(export_to / MINED_FILE, summary)
     if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
         output.out("Keep all rows: there is no choice to try.")
     elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones

@@ -37,11 +37,11 @@ MAX_COUNT, MAX_NATS = 10**9, 1e6
 """Tokens of a completion, and nats of a token, above which a server is not believed."""
 TRIED_PROMPTS = 4
 """Prompts on which it is seen whether samples differ and seeds are heeded."""
-LOGPROBS, SEEDS, PLAIN = "log-probabilities", "seeds", "decoding without penalties or cut-offs of its own"
+LOGPROBS, SEEDS, UNALTERED = "log-probabilities", "seeds", "decoding without penalties or cut-offs of its own"
 SAME_GREEDY = "greedy answers that stay the same"
-PLAIN_DECODING = {"top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+UNALTERED_FIELDS = {"top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
 """Fields that everybody takes, at values that change nothing."""
-PLAIN_EXTRAS = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "repetition_penalty": 1.0}
+UNALTERED_EXTRA_FIELDS = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "repetition_penalty": 1.0}
 """The same for what servers add by default, under llama.cpp's and vLLM's names: llama-cpp-python punishes repetitions."""
 
 
@@ -168,7 +168,7 @@ class ServedModel:
 
     def _ask_with_fewer_fields(self, prompt: Text) -> Reply:
         """An answer, without the fewest fields that keep the server from giving one. Raises RefusedRequest where none do."""
-        known = [name for name in (PLAIN, LOGPROBS, SEEDS) if name not in self.lacking]
+        known = [name for name in (UNALTERED, LOGPROBS, SEEDS) if name not in self.lacking]
         lacking, last = self.lacking, RefusedRequest("")
         for count in range(len(known) + 1):
             for left_out in itertools.combinations(known, count):
@@ -199,14 +199,14 @@ class ServedModel:
         import openai
 
         asking = self.asking
-        fields: dict[str, Any] = {"model": asking.model, "temperature": asking.temperature, **PLAIN_DECODING}
+        fields: dict[str, Any] = {"model": asking.model, "temperature": asking.temperature, **UNALTERED_FIELDS}
         fields[self._length_field if asking.chat else "max_tokens"] = asking.max_tokens
         if LOGPROBS not in self.lacking:
             fields |= {"logprobs": True, "top_logprobs": 1} if asking.chat else {"logprobs": 1}
         if SEEDS not in self.lacking:
             fields["seed"] = seed
-        if PLAIN not in self.lacking:
-            fields["extra_body"] = PLAIN_EXTRAS
+        if UNALTERED not in self.lacking:
+            fields["extra_body"] = UNALTERED_EXTRA_FIELDS
         try:
             if asking.chat:
                 answer: Any = self._client.chat.completions.create(messages=to_messages(prompt, asking.system), **fields)

@@ -99,7 +99,7 @@ class GateCallback(TrainerCallback):
         """Score of each item before training."""
         self.looks: list[dict[str, Any]] = []
         """What stands in gate.json of each look."""
-        self._watch: RepeatedLooks | None = None
+        self._repeated_looks: RepeatedLooks | None = None
         self._best_step: int | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -112,15 +112,15 @@ class GateCallback(TrainerCallback):
         file = Path(args.output_dir) / FILE_NAME
         self.looks, began = [], perf_counter()
         if state.global_step:
-            self.before, done, self.max_new_tokens = self._read(file, state.global_step)
+            self.before, earlier_looks, self.max_new_tokens = self._read(file, state.global_step)
         else:
-            self.before, done = self._scores(kwargs, chooses=True), []
+            self.before, earlier_looks = self._scores(kwargs, may_choose_graders=True), []
         seconds = perf_counter() - began
-        planned = len(done) + max(1, math.ceil((steps - state.global_step) / self.every))
-        self._watch = RepeatedLooks([item.task for item in self.items], planned)
-        for line in done:
-            result = self._watch.look(np.asarray(line["scores"]) - np.asarray(self.before))
-            self._note(line["step"], line["scores"], result)
+        planned = len(earlier_looks) + max(1, math.ceil((steps - state.global_step) / self.every))
+        self._repeated_looks = RepeatedLooks([item.task for item in self.items], planned)
+        for line in earlier_looks:
+            result = self._repeated_looks.look(np.asarray(line["scores"]) - np.asarray(self.before))
+            self._record_look(line["step"], line["scores"], result)
         if not state.global_step and state.is_world_process_zero:
             self._write(file)
             message = "gate: %d items, right before training: %.0f%%; %d looks of about %.0f s, one every %d steps: %.1f min"
@@ -132,9 +132,11 @@ class GateCallback(TrainerCallback):
         is_last = state.global_step >= state.max_steps
         if state.global_step % self.every and not is_last:
             return control
-        assert self._watch is not None
+        assert self._repeated_looks is not None
         scores = self._scores(kwargs)
-        outcome = self._note(state.global_step, scores, self._watch.look(np.asarray(scores) - np.asarray(self.before)))
+        outcome = self._record_look(
+            state.global_step, scores, self._repeated_looks.look(np.asarray(scores) - np.asarray(self.before))
+        )
         if state.is_world_process_zero:
             self._write(Path(args.output_dir) / FILE_NAME)
             line = self.looks[-1]
@@ -157,21 +159,21 @@ class GateCallback(TrainerCallback):
             if state.is_world_process_zero:
                 self._write(Path(args.output_dir) / FILE_NAME)
 
-    def _scores(self, given: Any, *, chooses: bool = False) -> list[float]:
+    def _scores(self, arguments: Any, *, may_choose_graders: bool = False) -> list[float]:
         """Scores of greedy answers to all items, the same in all processes; graders may be chosen by these answers."""
         scores: list[Any] = [None]
-        if given.get("processing_class") is None:
+        if arguments.get("processing_class") is None:
             raise InputError("a tokenizer of the trainer, beside GateCallback", "none", "Give it a processing_class.")
         if PartialState().is_main_process:
-            model = getattr(given["model"], "module", given["model"])
-            learner = Learner(model, given["processing_class"], "the model in training")
+            model = getattr(arguments["model"], "module", arguments["model"])
+            learner = Learner(model, arguments["processing_class"], "the model in training")
             if self.max_new_tokens is None:
                 config = MeasureConfig(items=len(self.items), samples=0)
                 room, _, _ = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)
                 self.max_new_tokens = room.tokens
             prompts = [item.prompt for item in self.items]
             answers = learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=0)
-            if chooses:
+            if may_choose_graders:
                 self._choose_graders([(answer.text, not answer.finished) for (answer,) in answers])
             scores = [
                 [
@@ -194,7 +196,7 @@ class GateCallback(TrainerCallback):
                 self.corpus = self.corpus.with_graders({task: chosen.grader})
                 _log.warning("gate: %s: grader %s", task, chosen.reason)
 
-    def _note(self, step: int, scores: Sequence[float], result: LookResult) -> LookOutcome:
+    def _record_look(self, step: int, scores: Sequence[float], result: LookResult) -> LookOutcome:
         lost = result.loss_is_shown and result.change <= -self.margin
         outcome: LookOutcome = "lost" if lost else "passed" if result.lower > -self.margin else "cannot tell"
         if outcome == "passed":

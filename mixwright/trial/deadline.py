@@ -32,8 +32,8 @@ class Spent:
 
     seconds: float
     """In all calls."""
-    pace: float = 0.0
-    """That one seed of all arms took last, when as many ran as there are workers; 0 where none was timed."""
+    seed_seconds: float = 0.0
+    """What one seed of all arms took last, when as many ran as there are workers; 0 where none was timed."""
 
 
 class Deadline:
@@ -52,7 +52,7 @@ class Deadline:
         """
         self.seconds, self._clock, self._file = 60 * minutes, clock, run.path / SPENT_FILE
         earlier = self._known()
-        self._began, self.pace = (clock() if began is None else began) - earlier.seconds, earlier.pace
+        self._began, self.seed_seconds = (clock() if began is None else began) - earlier.seconds, earlier.seed_seconds
 
     def _known(self) -> Spent:
         try:
@@ -73,7 +73,7 @@ class Deadline:
     def save(self) -> None:
         """Keep what was spent, so that the next call of the same command goes on with the rest."""
         if self.seconds:
-            write_json(self._file, Spent(self.seconds_spent, self.pace))
+            write_json(self._file, Spent(self.seconds_spent, self.seed_seconds))
 
     def finish(self) -> None:
         """Forget what was spent: the run is finished."""
@@ -103,7 +103,7 @@ def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int
 
 def estimate_seconds(deadline: Deadline, branches: int, *, arms: int, workers: int) -> float:
     """Seconds until so many branches are trained, by the time that a seed of so many arms took."""
-    return deadline.pace * workers * math.ceil(branches / workers) / arms
+    return deadline.seed_seconds * workers * math.ceil(branches / workers) / arms
 
 
 def train_within(
@@ -124,7 +124,8 @@ def train_within(
     """
     _check_time_for_a_seed(with_seeds(trial, 1), arms, deadline)
     planned, finished = trial.config.trial.seeds, 0
-    workers, trained_arms = trial.config.trial.workers or count_cores(), max(len(arms) - 1, 1)
+    workers = trial.config.trial.workers or count_cores()
+    trained_arms = max(len(arms) - 1, 1)  # one of them is the starting model, which is not trained
     while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=trained_arms, workers=workers):
         extended = with_seeds(trial, finished + seeds)
         jobs, began = extended.arm_jobs(arms), deadline.seconds_spent
@@ -132,7 +133,7 @@ def train_within(
         extended.train(jobs, f"trial, seeds {finished + 1} to {finished + seeds} of about {max(planned, finished + seeds)}")
         finished += seeds
         if missing_jobs == seeds * len(arms) and seeds == min(workers, planned):  # else some workers had nothing to do
-            deadline.pace = (deadline.seconds_spent - began) / seeds
+            deadline.seed_seconds = (deadline.seconds_spent - began) / seeds
         deadline.save()
     if finished == planned:
         return with_seeds(trial, finished), []
