@@ -216,7 +216,7 @@ def test_the_fifth_seed_may_end_late_and_no_sixth(limited: Any) -> None:
 def test_what_is_begun_ends_within_a_quarter_of_the_budget(
     pace: float, wanted: int, done: int, arms: int, workers: int
 ) -> None:
-    deadline = SimpleNamespace(pace=pace, seconds_left=600.0, seconds=600.0)
+    deadline = SimpleNamespace(seed_seconds=pace, seconds_left=600.0, seconds=600.0)
     seeds = seeds_that_fit(deadline, finished=done, planned=wanted, arms=arms, workers=workers)  # type: ignore[arg-type]
     assert 0 <= seeds <= workers
     if done and seeds:
