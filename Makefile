@@ -6,7 +6,7 @@
 #   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about half an hour)
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
-#   make docs     the site of guides, reference and evidence, in build/site
+#   make docs     the site of guides, reference and evidence, in build/site, and every command of README and guides on a tiny model
 #   make slow     the tests that take minutes
 #   make readers  exports, read by the released code of the trainers that they are for (1.4 GB of disk for each of three)
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
@@ -73,8 +73,9 @@ gpu: $(READY)-dev
 oldest: $(OLDEST)/.ready
 	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
 
-docs: $(READY)-docs
+docs: $(READY)-docs $(READY)-dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m slow -k tiny tests/test_docs_run.py
 
 slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow

@@ -1,4 +1,4 @@
-"""Reliability of a ranking of candidates from a few runs of each, and how many runs a reliable one takes. Pure.
+"""Reliability of a ranking of candidates from a few runs of each, how many runs one takes, and its sentences. Pure.
 
 A candidate is anything that is tried by training: a data set, a rewrite, an arm. Its measured mean is its true worth plus
 the noise of its runs. Reliability is the share of the variance of these means that is true worth (intraclass correlation);

@@ -1,4 +1,4 @@
-"""Check for training rows that repeat each other, exactly or nearly, or contradict each other.
+"""Check for rows that repeat or contradict each other, exactly or nearly, and for preference pairs with equal sides.
 
 Source: own; the null is how often prompts agree by chance, given how often their slots repeat.
 Unit: rows of a task that repeat an earlier row or nearly another, or whose prompt stands with several answers;
