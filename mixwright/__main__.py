@@ -149,6 +149,13 @@ def audit(
             metavar="COLUMN", help="Column whose values may stand in for the rule, for the check cues. Repeatable."
         ),
     ] = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that the writer of the completions saw and the model will not, for the check unseen. Repeatable.",
+        ),
+    ] = None,
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
     as_json: Json = False,
@@ -158,12 +165,13 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    if not any((out, fix, balance, top_up, skills, cue)):
+    if not any((out, fix, balance, top_up, skills, cue, context)):
         observations = api.audit(config, checks=checks)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
-        observations = audit_files(config, checks, Files(out, fix, balance, top_up), skills, cue or ())
+        files = Files(out, fix, balance, top_up)
+        observations = audit_files(config, checks, files, skills, cue or (), context or ())
     if as_json:
         output.out_json({"observations": observations})
     else:

@@ -199,5 +199,5 @@ def test_the_readme_runs_on_a_tiny_model(call: Call, tiny: str) -> None:
     logs["ROLLOUTS"] = write_lines("rollouts.jsonl", steps_of_a_run)
     with serving(lambda body: "7") as before, serving(lambda body: "7") as after:
         hosts = {"http://HOST/v1": before.url, "http://HOST2/v1": after.url}
-        words = {"BEFORE": tiny, "AFTER": tiny, "LOG_BEFORE": logs["LOG_BEFORE"], **logs, **hosts}
+        words = {"BEFORE": tiny, "AFTER": tiny, "TASK": "capitals", "LOG_BEFORE": logs["LOG_BEFORE"], **logs, **hosts}
         assert Reader(call, tiny, small=True, words=words, names=names_of_readme(tiny)).follow(ROOT / "README.md")

@@ -22,7 +22,7 @@ from mixwright.audit.cue_features import (
     prompts_with,
     read_features,
 )
-from mixwright.audit.rows import Reader, draw_sample, positions_by_code
+from mixwright.audit.rows import Reader, draw_sample, rows_by_task
 from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
@@ -132,7 +132,7 @@ def find_cues(corpus: Corpus, columns: Sequence[str] = ()) -> list[CuesOfTask]:
     """
     _check_columns(corpus, columns)
     reader, found, left = Reader(corpus), [], ROWS_READ_TOGETHER
-    train, held_out = _rows_by_task(corpus, "train"), _rows_by_task(corpus, "eval")
+    train, held_out = rows_by_task(corpus, "train"), rows_by_task(corpus, "eval")
     for task in sorted(train, key=lambda name: (-len(train[name]), name)):
         sample = draw_sample(train[task], min(ROWS_READ, left))
         if len(train[task]) < MIN_ROWS or len(sample) < MIN_ROWS:
@@ -157,18 +157,6 @@ def _check_columns(corpus: Corpus, columns: Sequence[str]) -> None:
     if left:
         got = f"none called {join_some(sorted(left)) or repr('')}"
         raise InputError("columns of the rows (--cue)", got, "Name columns beside those that Mixwright reads itself.")
-
-
-def _rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
-    """Task -> numbers of its rows of a split, ascending."""
-    tasks = corpus.table["task"].combine_chunks().dictionary_encode()
-    splits = corpus.table["split"].combine_chunks().dictionary_encode()
-    names = splits.dictionary.to_pylist()
-    if split not in names:
-        return {}
-    numbers = np.flatnonzero(splits.indices.to_numpy() == names.index(split))
-    by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
-    return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
 
 
 def _read_answer(row: Example) -> str:

@@ -178,6 +178,18 @@ def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
 
 
+def rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
+    """Task -> numbers of its rows of a split, ascending."""
+    tasks = corpus.table["task"].combine_chunks().dictionary_encode()
+    splits = corpus.table["split"].combine_chunks().dictionary_encode()
+    names = splits.dictionary.to_pylist()
+    if split not in names:
+        return {}
+    numbers = np.flatnonzero(splits.indices.to_numpy() == names.index(split))
+    by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
+    return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
+
+
 def note_unlisted(count: int) -> str:
     """What a message adds when not all of `count` pairs are listed."""
     return f" Listed are the first {max_pairs_listed():,} pairs." if count > max_pairs_listed() else ""

@@ -47,6 +47,7 @@ def audit_files(
     files: Files,
     skills: str | None = None,
     cue_columns: Sequence[str] = (),
+    context_columns: Sequence[str] = (),
 ) -> list[Observation]:
     """Audit, and write what was asked for; says what was written.
 
@@ -56,12 +57,14 @@ def audit_files(
         files: what to write.
         skills: `package.module:function` that names a row's skills.
         cue_columns: columns whose values may stand in for the rule.
+        context_columns: columns that whoever wrote the completions saw and the model will not.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a place that holds something else.
     """
     _check_files(config, files)
-    corpus, options = read_corpus(config), {"cues": {"columns": tuple(cue_columns)}}
+    corpus = read_corpus(config)
+    options = {"cues": {"columns": tuple(cue_columns)}, "unseen": {"columns": tuple(context_columns)}}
     options |= {} if skills is None else {"coverage": {"skills": skills}}
     cleaned = clean(corpus, checks, options) if files.fix is not None else None
     if cleaned is None:

@@ -42,12 +42,12 @@ SFT_ARMS = {
     NARROW: "rows of the new task alone",
     UNIFORM: "all rows as they come, 10 % old rows",
     CHAT: "new rows and a quarter of unrelated chat rows",
-    PLAN: "the plan as it was, 27 % true old rows",
+    PLAN: "the plan as it was: true old rows, 27 %",
     OWN: "new rows and a quarter of own answers",
 }
 GRPO_ARMS = {
     real_grpo.FROZEN: "before",
-    real_grpo.UNIFORM: "all rows alike",
+    real_grpo.UNIFORM: "all rows as they come",
     real_grpo.LOW: "the same at a fifth of the rate",
     real_grpo.FILTER: "dynamic sampling, as DAPO has it",
     real_grpo.PLAN: "Mixwright's plan",
@@ -68,7 +68,7 @@ SKILL_ARMS = {
     **{arm: f"the same, the adapter's change x {scale:g}" for arm, scale in SCALED.items()},
     **{arm: f"the same, stopped after {step} steps" for arm, step in EARLY.items()},
     UNIFORM: "all rows as they come, 10 % old rows",
-    PLAN: "the plan as it was, 27 % true old rows",
+    PLAN: "the plan as it was: true old rows, 27 %",
     OWN: "new rows and a quarter of own answers",
 }
 MINE_ARMS = {
@@ -128,7 +128,7 @@ def grpo_table() -> str:
     """Markdown: an arm per line."""
     found = figures("real_grpo")
     lines = [
-        "| GRPO on | seeds | all six tasks | all six, minus all rows alike on these seeds | rare task | completions |",
+        "| GRPO on | seeds | all six tasks | all six, minus all rows as they come on these seeds | rare task | completions |",
         "|---|---|---|---|---|---|",
     ]
     for arm, name in GRPO_ARMS.items():
@@ -195,7 +195,7 @@ def written(page: str) -> str:
 
 
 def draw() -> None:
-    """Above: what SFT taught and what it left. Below: each arm of GRPO less all rows alike."""
+    """Above: what SFT taught and what it left. Below: each arm of GRPO less all rows as they come."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -227,8 +227,8 @@ def draw() -> None:
     names = [f"{name}\n({found[arm]['seeds']} seeds)" for arm, name in [*GRPO_ARMS.items()][2:]]
     below.set_yticks([0, -1, -2], names)
     below.axvline(0, color="black", linewidth=0.8)
-    below.set_xlabel("points more than with all rows alike")
-    below.set_title("GRPO: against all rows alike")
+    below.set_xlabel("points more than with all rows as they come")
+    below.set_title("GRPO: against all rows as they come")
     below.legend(loc="upper right", frameon=False)
     for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,63 @@
+"""Check of completions that rest on a column which the model will not see: retrieved texts, notes, a teacher's hints.
+
+Source: Kim et al. 2026 (arXiv 2603.24472): a teacher that knows more writes what the student cannot; the test is our own.
+Unit: rows whose completion has words or numbers of the column that the prompt lacks, beyond chance.
+Cost: at most 2,000 rows of a task, and of a task that is told 100,000, are read; nothing where no column is a context.
+Blind spot: what the model knows by itself, or could work out from the prompt, counts as unseen; paraphrases.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mixwright.audit.rows import max_pairs_listed, note_unlisted
+from mixwright.audit.unseen import CHANCE_OF_A_ROW, UnseenColumn, find_unseen
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
+from mixwright.records import Observation
+
+MAX_PIECES_SHOWN = 3
+REMEDY = (
+    "Put the column into the prompt, or leave these rows out (--out FOLDER lists them); leave them in where the model knows "
+    "this by itself."
+)
+NULL = "the columns of other rows"
+
+
+class Unseen(Check):
+    """Looks at training rows with a column that is called like a context.
+
+    Args:
+        columns: that are contexts, too, whatever their name.
+    """
+
+    def __init__(self, columns: Sequence[str] = ()) -> None:
+        self.columns = tuple(columns)
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """A warning for each task and column whose rows rest on it, and one info on the columns that no row rests on."""
+        found = find_unseen(corpus, self.columns)
+        observations = [_observe(one) for one in found if one.is_beyond_chance]
+        if sound := [one for one in found if not one.is_beyond_chance]:
+            names = ", ".join(sorted({repr(one.column) for one in sound}))
+            text = f"Completions say no more of {names} than chance, beyond what the prompts say, in {len(sound)} of "
+            text += f"{len(found)} tasks and columns."
+            observations.append(Observation("unseen", None, "info", len(sound), len(found), text, "", NULL))
+        return observations
+
+
+def _observe(one: UnseenColumn) -> Observation:
+    count, read = len(one.resting), f" of {one.total:,} that were read" if one.read < one.total else ""
+    common = Counter(row.pieces[0] for row in one.resting)
+    shown = ", ".join(repr(piece) for piece, _ in common.most_common(MAX_PIECES_SHOWN))
+    text = (
+        f"In {count:,} of {one.read:,} rows{read} ({count / one.read:.0%}; by chance {CHANCE_OF_A_ROW:.1%}) the completion "
+        f"says what stands in the column {one.column!r} and not in the prompt, such as {shown}. A model that does not see "
+        f"the column learns to make such things up.{note_unlisted(count)}"
+    )
+    evidence = tuple(
+        {"id": row.id, "source": row.source, "column": one.column, "only there": ", ".join(row.pieces)}
+        for row in one.resting[: max_pairs_listed()]
+    )
+    return Observation("unseen", one.task, "warning", count, one.read, text, REMEDY, NULL, evidence)

@@ -1,0 +1,222 @@
+"""Completions that rest on a column which the model will not see: words and numbers that stand there and not in the prompt.
+
+A row's score is the sum, over the pieces of its completion that its prompt lacks and a context has, of the logarithm of how
+rare the piece is among the contexts. Its own context is compared with those of other rows of its task. The limit is a score
+that one in `CHANCE_OF_A_ROW` pairs of a completion and another row's context reaches, so that as many rows reach it by
+chance where completions and contexts have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mixwright.audit.rows import Reader, draw_sample, rows_by_task
+from mixwright.audit.text import to_visible
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError, join_some
+from mixwright.estimates.intervals import binomial_tail
+from mixwright.records import Example, plain
+
+CONTEXT_WORDS = frozenset(
+    {"article", "background", "context", "doc", "document", "evidence", "excerpt", "hint", "knowledge", "memory", "note"}
+    | {"passage", "privileged", "reference", "retrieval", "retrieved", "snippet", "source_text", "teacher"}
+)
+
+"""Words of a column's name by which it is taken for what whoever wrote the completions has seen."""
+MIN_ROWS = 20
+"""Rows of a task with such a column, below which nothing is said."""
+MIN_WORDS = 4
+"""Words that a column has in half of its rows, at least: shorter ones are labels."""
+ROWS_SAMPLED, ROWS_READ = 2000, 100_000
+"""Rows of a task whose contexts are compared with each other; rows in all that are read to list those that rest on them."""
+CHANCE_OF_A_ROW = 0.002
+"""Share of pairs of a completion and another row's context whose score reaches the limit."""
+OTHERS_AS_NEAR = 0.01
+"""Share of other contexts that may score as high for a row's completion as its own does."""
+CHANCE_OF_A_TASK = 0.001
+"""Probability that so many rows reach the limit by chance, for all tasks and columns together."""
+LEAST_SHARE = 0.05
+"""Share of a task's rows that rest on a column, from which on it is told."""
+ANSWER_SHARE = 0.6
+"""Where completions hold this share of a column's pieces in half of the rows, the column is the answer, and no context."""
+_PIECE = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]{4,}")
+
+
+@dataclass(frozen=True)
+class RestingRow:
+    """A row whose completion says what stands in its column alone."""
+
+    id: str
+    """Of the row."""
+    source: str
+    """File and line."""
+    pieces: tuple[str, ...]
+    """What stands in the column and not in the prompt, rarest first."""
+
+
+@dataclass(frozen=True)
+class UnseenColumn:
+    """What the completions of a task take from a column."""
+
+    task: str
+    """Its name."""
+    column: str
+    """Name of the column."""
+    resting: tuple[RestingRow, ...]
+    """Rows whose completion rests on it."""
+    read: int
+    """Rows with the column that were read."""
+    total: int
+    """Rows of the task."""
+    is_beyond_chance: bool
+    """Whether so many would not rest on it by chance."""
+
+
+def find_unseen(corpus: Corpus, columns: Sequence[str] = ()) -> list[UnseenColumn]:
+    """Columns of training rows that look like a context, of each task, and the rows whose completions rest on them.
+
+    Args:
+        corpus: its training rows are read.
+        columns: that are contexts, too, whatever their name.
+
+    Raises:
+        InputError: no row has a column of this name.
+    """
+    reader, samples = Reader(corpus), []
+    numbers_by_task = rows_by_task(corpus, "train")
+    for task, numbers in sorted(numbers_by_task.items()):
+        rows = list(reader.examples(draw_sample(numbers, ROWS_SAMPLED)).values()) if len(numbers) >= MIN_ROWS else []
+        samples += [(task, name, kept) for name, kept in _read_contexts(rows, columns)]
+    if unknown := set(columns) - {name for _, name, _ in samples}:
+        got = f"none called {join_some(sorted(unknown))} in {MIN_ROWS} rows of a task with completions"
+        raise InputError("columns of the rows (--context)", got, "Name columns that hold texts.")
+    found, left = [], ROWS_READ
+    for task, name, sampled in samples:
+        compared = _Comparison(sampled)
+        numbers, beyond, listed = numbers_by_task[task], compared.is_beyond_chance(len(samples)), sampled
+        if len(numbers) > ROWS_SAMPLED and beyond:
+            read = reader.examples(draw_sample(numbers, left)).values()
+            listed = [kept for row in read if (kept := _ContextRow.read(row, name)) is not None]
+            left = max(ROWS_SAMPLED, left - len(listed))
+        resting = tuple(one for row in listed if (one := compared.find_resting(row)) is not None)
+        found.append(UnseenColumn(task, name, resting, len(listed), len(numbers), beyond))
+    return found
+
+
+@dataclass(frozen=True)
+class _ContextRow:
+    """What of a row is compared."""
+
+    id: str
+    source: str
+    unseen: frozenset[str]
+    """Pieces of the completion that the prompt lacks."""
+    context: frozenset[str]
+    """Pieces of the column."""
+    answer_share: float
+    """Share of the column's pieces that the completion has."""
+    words: int
+    """Words of the column."""
+
+    @staticmethod
+    def read(row: Example, column: str) -> _ContextRow | None:
+        """Of one row; None where it has no completion, or nothing in the column."""
+        text, completion = flatten(row.extra.get(column)), plain(row.target) or plain(row.chosen) or row.answer or ""
+        context, said = pieces(text), pieces(completion)
+        if not context or not said:
+            return None
+        share = len(context & said) / len(context)
+        return _ContextRow(row.id, row.source, said - pieces(plain(row.prompt) or ""), context, share, len(text.split()))
+
+
+def _read_contexts(rows: Sequence[Example], columns: Sequence[str]) -> Iterator[tuple[str, list[_ContextRow]]]:
+    """Columns that are contexts, with the rows that have them."""
+    names = Counter(name for row in rows for name in row.extra)
+    for name in sorted(names):
+        if names[name] < MIN_ROWS or not (name in columns or is_context_name(name)):
+            continue
+        kept = [one for row in rows if (one := _ContextRow.read(row, name)) is not None]
+        if len(kept) < MIN_ROWS:
+            continue
+        words, shares = (float(np.median([getattr(one, of) for one in kept])) for of in ("words", "answer_share"))
+        if name in columns or (words >= MIN_WORDS and shares < ANSWER_SHARE):
+            yield name, kept
+
+
+class _Comparison:
+    """Completions of a sample beside all contexts of it."""
+
+    def __init__(self, rows: Sequence[_ContextRow]) -> None:
+        self.rows, self.places = rows, defaultdict[str, list[int]](list)
+        for place, row in enumerate(rows):
+            for piece in row.context:
+                self.places[piece].append(place)
+        self.weights = {piece: math.log(len(rows) / len(found)) for piece, found in self.places.items()}
+        scores = np.stack([self._scores(row) for row in rows])
+        own = np.diag(scores).copy()
+        np.fill_diagonal(scores, -1.0)
+        others = np.sort(scores[scores >= 0])
+        allowed = int(CHANCE_OF_A_ROW * len(others))
+        self.limit = float(others[-1 - allowed]) if len(others) else 0.0
+        """Score that has to be exceeded."""
+        as_near = (scores >= own[:, None]).sum(axis=1)
+        self.resting = int(((own > self.limit) & (as_near <= OTHERS_AS_NEAR * len(rows))).sum())
+        """Rows of the sample that rest on their context."""
+
+    def _scores(self, row: _ContextRow) -> np.ndarray:
+        """Of a row's completion against each context of the sample."""
+        scores = np.zeros(len(self.rows))
+        for piece in row.unseen:
+            if piece in self.places:
+                scores[self.places[piece]] += self.weights[piece]
+        return scores
+
+    def find_resting(self, row: _ContextRow) -> RestingRow | None:
+        """What a row's completion takes from its own context alone; None where it is not more than chance."""
+        found = sorted(row.unseen & row.context, key=lambda piece: (-self._weigh(piece), piece))
+        score = sum(map(self._weigh, found))
+        if score <= self.limit:
+            return None
+        near = int((self._scores(row) >= score).sum()) - 1  # its own context is one of those of a sample
+        if near > OTHERS_AS_NEAR * len(self.rows):
+            return None
+        return RestingRow(row.id, row.source, tuple(found))
+
+    def _weigh(self, piece: str) -> float:
+        return self.weights.get(piece, math.log(len(self.rows)))
+
+    def is_beyond_chance(self, comparisons: int) -> bool:
+        """Whether more rows of the sample rest on their context than chance explains, and enough to be told."""
+        count = len(self.rows)
+        p = binomial_tail(self.resting, count, max(CHANCE_OF_A_ROW, 1 / (count * (count - 1))))
+        return self.resting >= LEAST_SHARE * count and p * comparisons < CHANCE_OF_A_TASK
+
+
+def is_context_name(name: str) -> bool:
+    """Whether a column is called like something that its writer has read: `contexts`, `retrieved_docs`, `teacher_notes`."""
+    words = [word.removesuffix("s") for word in re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())]
+    return not CONTEXT_WORDS.isdisjoint([*words, name.lower()])
+
+
+def pieces(text: str) -> frozenset[str]:
+    """Numbers, and words of four letters or more without case."""
+    found = _PIECE.findall(to_visible(text).lower())
+    return frozenset(piece.replace(",", "") if piece[0].isdigit() else piece for piece in found)
+
+
+def flatten(value: Any) -> str:
+    """All texts of a value: of a list, or of the values of an object, one after the other."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return "\n".join(filter(None, map(flatten, value.values())))
+    if isinstance(value, Iterable):
+        return "\n".join(filter(None, map(flatten, value)))
+    return "" if value is None or isinstance(value, bool) else str(value)
