@@ -67,14 +67,30 @@ def test_rows_that_say_what_stands_in_their_context_alone_are_listed() -> None:
     [
         made(),
         made(resting=120, prompt=lambda asked, context: f"{context}\n{asked}"),
-        [{**row, "context": "All bridges carry roads over rivers, says the manual of 1999."} for row in made(resting=60)],
+        [{**row, "context": f"Part {n % 25} of the manual of 1999 on bridges."} for n, row in enumerate(made(resting=60))],
         made(resting=3),
     ],
-    ids=["nothing is taken", "the prompt has it", "all rows have one text", "too few rows"],
+    ids=["nothing is taken", "the prompt has it", "rows share texts", "too few rows"],
 )
 def test_rows_that_do_not_rest_on_it_are_an_info(rows: list[dict[str, Any]]) -> None:
     (seen,) = observed(rows)
     assert seen.severity == "info"
+
+
+def test_a_text_that_all_rows_have_is_not_judged() -> None:
+    rows = [{**row, "context": "All bridges carry roads over rivers, says the manual of 1999."} for row in made(resting=60)]
+    assert observed(rows) == []
+
+
+def test_several_rows_may_rest_on_one_text() -> None:
+    """Ten questions on each of 30 pages: a text is no less a source because other rows have it, too."""
+    pages = [row["context"] for row in made(30)]
+    rows = [
+        {"task": "t", "prompt": f"Question {n} of ten", "completion": f"in {1000 + 7 * (n // 10)}", "context": pages[n // 10]}
+        for n in range(300)
+    ]
+    (seen,) = observed(rows)
+    assert (seen.severity, seen.count) == ("warning", 300)
 
 
 def test_contexts_of_other_rows_are_no_source() -> None:
@@ -87,7 +103,7 @@ def test_contexts_of_other_rows_are_no_source() -> None:
 def test_names_say_what_a_context_is() -> None:
     for name in ("context", "contexts", "retrieved_docs", "teacherNotes", "Hint", "source_text", "supporting_passages"):
         assert is_context_name(name), name
-    for name in ("source", "url", "date", "notebook", "model", "documentation_url", "category"):
+    for name in ("origin", "url", "date", "notebook", "model", "documentation_url", "category"):
         assert not is_context_name(name), name
     assert observed(made(resting=30, column="seen_by_writer")) == []
     (seen,) = observed(made(resting=30, column="seen_by_writer"), "seen_by_writer")

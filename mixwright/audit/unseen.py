@@ -25,13 +25,14 @@ from mixwright.estimates.intervals import binomial_tail
 from mixwright.records import Example, plain
 
 CONTEXT_WORDS = frozenset(
-    {"article", "background", "context", "doc", "document", "evidence", "excerpt", "hint", "knowledge", "memory", "note"}
-    | {"passage", "privileged", "reference", "retrieval", "retrieved", "snippet", "source_text", "teacher"}
+    {"article", "background", "context", "conversation", "ctx", "doc", "document", "evidence", "excerpt", "hint", "history"}
+    | {"knowledge", "memory", "note", "passage", "previous", "privileged", "reference", "retrieval", "retrieved", "search"}
+    | {"snippet", "source", "teacher"}
 )
 
 """Words of a column's name by which it is taken for what whoever wrote the completions has seen."""
 MIN_ROWS = 20
-"""Rows of a task with such a column, below which nothing is said."""
+"""Different contexts of a task's rows, below which nothing is said."""
 MIN_WORDS = 4
 """Words that a column has in half of its rows, at least: shorter ones are labels."""
 ROWS_SAMPLED, ROWS_READ = 2000, 100_000
@@ -89,14 +90,15 @@ def find_unseen(corpus: Corpus, columns: Sequence[str] = ()) -> list[UnseenColum
     Raises:
         InputError: no row has a column of this name.
     """
-    reader, samples = Reader(corpus), []
+    reader, samples, known = Reader(corpus), [], set[str]()
     numbers_by_task = rows_by_task(corpus, "train")
     for task, numbers in sorted(numbers_by_task.items()):
         rows = list(reader.examples(draw_sample(numbers, ROWS_SAMPLED)).values()) if len(numbers) >= MIN_ROWS else []
         samples += [(task, name, kept) for name, kept in _read_contexts(rows, columns)]
-    if unknown := set(columns) - {name for _, name, _ in samples}:
-        got = f"none called {join_some(sorted(unknown))} in {MIN_ROWS} rows of a task with completions"
-        raise InputError("columns of the rows (--context)", got, "Name columns that hold texts.")
+        known |= {name for row in rows for name in row.extra}
+    if unknown := set(columns) - known:
+        got = f"none called {join_some(sorted(unknown))} in tasks of {MIN_ROWS} rows or more"
+        raise InputError("columns of the rows (--context)", got, "Name columns beside those that Mixwright reads itself.")
     found, left = [], ROWS_READ
     for task, name, sampled in samples:
         compared = _Comparison(sampled)
@@ -143,7 +145,7 @@ def _read_contexts(rows: Sequence[Example], columns: Sequence[str]) -> Iterator[
         if names[name] < MIN_ROWS or not (name in columns or is_context_name(name)):
             continue
         kept = [one for row in rows if (one := _ContextRow.read(row, name)) is not None]
-        if len(kept) < MIN_ROWS:
+        if len({one.context for one in kept}) < MIN_ROWS:
             continue
         words, shares = (float(np.median([getattr(one, of) for one in kept])) for of in ("words", "answer_share"))
         if name in columns or (words >= MIN_WORDS and shares < ANSWER_SHARE):
@@ -151,31 +153,40 @@ def _read_contexts(rows: Sequence[Example], columns: Sequence[str]) -> Iterator[
 
 
 class _Comparison:
-    """Completions of a sample beside all contexts of it."""
+    """Completions of a sample beside all different contexts of it."""
 
     def __init__(self, rows: Sequence[_ContextRow]) -> None:
-        self.rows, self.places = rows, defaultdict[str, list[int]](list)
-        for place, row in enumerate(rows):
-            for piece in row.context:
-                self.places[piece].append(place)
-        self.weights = {piece: math.log(len(rows) / len(found)) for piece, found in self.places.items()}
+        self.rows = rows
+        self.places = {context: place for place, context in enumerate(dict.fromkeys(row.context for row in rows))}
+        found: dict[str, list[int]] = defaultdict(list)
+        for context, place in self.places.items():
+            for piece in context:
+                found[piece].append(place)
+        self.found_in = {piece: np.array(places) for piece, places in found.items()}
+        self.weights = {piece: math.log(len(self.places) / len(places)) for piece, places in found.items()}
+        own = np.array([self.places[row.context] for row in rows])
         scores = np.stack([self._scores(row) for row in rows])
-        own = np.diag(scores).copy()
-        np.fill_diagonal(scores, -1.0)
+        own_scores = scores[np.arange(len(rows)), own]
+        scores[np.arange(len(rows)), own] = -1.0
         others = np.sort(scores[scores >= 0])
         allowed = int(CHANCE_OF_A_ROW * len(others))
-        self.limit = float(others[-1 - allowed]) if len(others) else 0.0
+        self.limit = float(others[-1 - allowed]) if len(others) else math.inf
         """Score that has to be exceeded."""
-        as_near = (scores >= own[:, None]).sum(axis=1)
-        self.resting = int(((own > self.limit) & (as_near <= OTHERS_AS_NEAR * len(rows))).sum())
+        as_near = (scores >= own_scores[:, None]).sum(axis=1)
+        self.resting = int(((own_scores > self.limit) & (as_near <= self.most_as_near)).sum())
         """Rows of the sample that rest on their context."""
+
+    @property
+    def most_as_near(self) -> float:
+        """Other contexts that may score as high as a row's own."""
+        return OTHERS_AS_NEAR * len(self.places)
 
     def _scores(self, row: _ContextRow) -> np.ndarray:
         """Of a row's completion against each context of the sample."""
-        scores = np.zeros(len(self.rows))
+        scores = np.zeros(len(self.places))
         for piece in row.unseen:
-            if piece in self.places:
-                scores[self.places[piece]] += self.weights[piece]
+            if piece in self.found_in:
+                scores[self.found_in[piece]] += self.weights[piece]
         return scores
 
     def find_resting(self, row: _ContextRow) -> RestingRow | None:
@@ -184,18 +195,20 @@ class _Comparison:
         score = sum(map(self._weigh, found))
         if score <= self.limit:
             return None
-        near = int((self._scores(row) >= score).sum()) - 1  # its own context is one of those of a sample
-        if near > OTHERS_AS_NEAR * len(self.rows):
+        scores = self._scores(row)
+        if row.context in self.places:
+            scores[self.places[row.context]] = -1.0
+        if (scores >= score).sum() > self.most_as_near:
             return None
         return RestingRow(row.id, row.source, tuple(found))
 
     def _weigh(self, piece: str) -> float:
-        return self.weights.get(piece, math.log(len(self.rows)))
+        return self.weights.get(piece, math.log(len(self.places)))
 
     def is_beyond_chance(self, comparisons: int) -> bool:
         """Whether more rows of the sample rest on their context than chance explains, and enough to be told."""
-        count = len(self.rows)
-        p = binomial_tail(self.resting, count, max(CHANCE_OF_A_ROW, 1 / (count * (count - 1))))
+        count, others = len(self.rows), len(self.places) - 1
+        p = binomial_tail(self.resting, count, max(CHANCE_OF_A_ROW, 1 / (count * others)))
         return self.resting >= LEAST_SHARE * count and p * comparisons < CHANCE_OF_A_TASK
 
 
