@@ -38,7 +38,7 @@ from mixwright_lab.studies.everyday import HALF_KNOWN, SKILLS, Pair
 from mixwright_lab.studies.jobs import append_row, read_rows, rows_by_seed, write_rows
 from mixwright_lab.studies.public_sets import QUESTIONS, read_questions
 from mixwright_lab.studies.real_models import MODEL, PublicPlace
-from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
+from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
 
 SEEDS, QUICK = (211, 229, 241, 257, 271), (5,)
 ROWS_FILE = RESULTS / "real_grpo.rows.jsonl"
@@ -298,6 +298,10 @@ def kept_rows() -> list[dict[str, Any]]:
     return [row for row in read_rows(ROWS_FILE) if row["settings"] == settings()]
 
 
+DIGITS = 3
+"""Of figures, some of which are shares."""
+
+
 def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
     """Success of each arm, and less `frozen` and `uniform`, over the seeds that have both; groups that taught, and costs."""
     groups = {"in reach": REACHED, "rare": (RARE,), "out of reach": BEYOND, "all": TASKS}
@@ -307,22 +311,22 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
         if len(own) < 2:
             continue
         found[arm] = {"seeds": len(own)} | {
-            f"greedy, {name}": _rounded([success(row, tasks) for row in own]) for name, tasks in groups.items()
+            f"greedy, {name}": rounded([success(row, tasks) for row in own], DIGITS) for name, tasks in groups.items()
         }
         for than in (FROZEN, UNIFORM):
             pairs = [(arms[arm], arms[than]) for arms in by_seed.values() if {arm, than} <= set(arms)]
             if arm in (than, FROZEN) or len(pairs) < 2:
                 continue
             found[arm] |= {
-                f"{reading}, {name}, less {than}": _rounded(
-                    [success(one, tasks, place) - success(other, tasks, place) for one, other in pairs]
+                f"{reading}, {name}, less {than}": rounded(
+                    [success(one, tasks, place) - success(other, tasks, place) for one, other in pairs], DIGITS
                 )
                 for name, tasks in groups.items()
                 for place, reading in ((2, "greedy"), (3, "sampled"), (4, "gold probability"))
             }
         if arm != FROZEN:
             taught = [1 - sum(step["frac_reward_zero_std"] for step in row["steps"]) / len(row["steps"]) for row in own]
-            found[arm]["groups that taught, share"] = _rounded(taught)
+            found[arm]["groups that taught, share"] = rounded(taught, DIGITS)
             found[arm]["completions"] = [row["completions"] for row in own]
             found[arm]["tokens"] = [row["steps"][-1]["num_tokens"] for row in own]
     return found
@@ -336,11 +340,6 @@ def goals_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Goa
         return [Goal(name, Interval(0.0, -100.0, 100.0, len(pairs)), "low > 0", False)]
     gain = interval([success(arms[UNIFORM], REACHED) - success(arms[FROZEN], REACHED) for arms in pairs])
     return [Goal(name, gain, "low > 0", gain.low > 0)]
-
-
-def _rounded(values: Sequence[float]) -> dict[str, float]:
-    found = interval(values)
-    return {"value": round(found.value, 3), "low": round(found.low, 3), "high": round(found.high, 3)}
 
 
 def measure(quick: bool, begin: bool = True) -> Result:

@@ -28,7 +28,7 @@ from mixwright_lab.studies.real_models import (
     SELF_MADE,
     UNIFORM,
 )
-from mixwright_lab.studies.report import RESULTS
+from mixwright_lab.studies.report import RESULTS, rounded
 from mixwright_lab.text_page import replace_between
 
 ROOT = Path(__file__).parents[2]
@@ -165,8 +165,8 @@ def mine_table() -> str:
         for world in (real_mine.WRONG, real_mine.CLEAN):
             own = [real_mine.success(row) for row in rows if (row["world"], row["arm"]) == (world, arm)]
             less = real_mine.differences(rows, world, arm, real_mine.RANDOM)
-            cells.append(points(real_sft.rounded(own) if len(own) > 1 else None))
-            cells.append(points(real_sft.rounded(less) if len(less) > 1 and arm != real_mine.RANDOM else None, "+"))
+            cells.append(points(rounded(own) if len(own) > 1 else None))
+            cells.append(points(rounded(less) if len(less) > 1 and arm != real_mine.RANDOM else None, "+"))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -56,7 +56,7 @@ from mixwright_lab.studies.real_models import (
     RealModels,
     settings,
 )
-from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
+from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
 
 SEEDS, QUICK = (101, 127, 149, 173, 197), (3,)
 GATE_SEEDS = SEEDS[:2]
@@ -217,12 +217,6 @@ def goals_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Goa
         Goal("share of the loss that the plan keeps", share, f">= {LEAST_KEPT:g}", share.value >= LEAST_KEPT),
         Goal("plan less narrow on the new task, points", new, f"low >= {-MOST_NEW_LOSS:g}", new.low >= -MOST_NEW_LOSS),
     ]
-
-
-def rounded(values: Sequence[float]) -> dict[str, float]:
-    """Mean with its interval over seeds, to two digits."""
-    found = interval(values)
-    return {"value": round(found.value, 2), "low": round(found.low, 2), "high": round(found.high, 2)}
 
 
 def measure(quick: bool, begin: bool = True) -> Result:

@@ -54,12 +54,11 @@ from mixwright_lab.studies.real_sft import (
     goals_of,
     mean_success,
     readings,
-    rounded,
     share_left,
     success,
     table,
 )
-from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
+from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run, rounded
 
 SEEDS = (421, 439, 457, 479, 499)
 ROWS_FILE = RESULTS / "real_skill_sft.rows.jsonl"

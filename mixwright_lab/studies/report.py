@@ -76,6 +76,12 @@ def interval(differences: Sequence[float]) -> Interval:
     return mean_interval(np.array(differences, dtype=float))
 
 
+def rounded(values: Sequence[float], digits: int = 2) -> dict[str, float]:
+    """Mean of repetitions with its interval, as `interval` gives it, for a table of figures."""
+    found = interval(values)
+    return {name: round(getattr(found, name), digits) for name in ("value", "low", "high")}
+
+
 def run(name: str, about: str | None, measure: Callable[..., Result], *, kept: bool = False) -> None:
     """The command line of a study.
 

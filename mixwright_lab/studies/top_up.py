@@ -19,7 +19,7 @@ problems it is at most 5 points below `more of the same`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -31,7 +31,7 @@ from mixwright.audit.top_up import ROWS_PER_HOLE
 from mixwright.corpus import Corpus
 from mixwright.records import Example
 from mixwright_lab.studies.jobs import run_in_processes
-from mixwright_lab.studies.report import Goal, Result, interval, run
+from mixwright_lab.studies.report import Goal, Result, interval, rounded, run
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena
@@ -170,7 +170,7 @@ def measure(quick: bool) -> Result:
     for hole in NAMES:
         for arm in ARMS:
             figures[f"{hole}, {arm}"] = {
-                name: _rounded([by_key[seed, hole, arm][name] for seed in seeds]) for name in ("before", "exact", "others")
+                name: rounded([by_key[seed, hole, arm][name] for seed in seeds]) for name in ("before", "exact", "others")
             }
         for arm in ("random", "similar"):
             gain = interval([by_key[seed, hole, "top-up"]["exact"] - by_key[seed, hole, arm]["exact"] for seed in seeds])
@@ -185,11 +185,6 @@ def measure(quick: bool) -> Result:
     about = {"steps": STEPS, "more": MORE_STEPS, "rows per hole": ROWS_PER_HOLE, "pool": POOL}
     unit = "points of held-out problems with the missing pair, top-up less random rows"
     return Result(goals[1].found, unit, list(seeds), rows, figures, about, goals=goals)
-
-
-def _rounded(values: Sequence[float]) -> Mapping[str, float]:
-    found = interval(values)
-    return {"value": round(found.value, 2), "low": round(found.low, 2), "high": round(found.high, 2)}
 
 
 if __name__ == "__main__":
