@@ -195,3 +195,20 @@ def test_requests_without_answers_leave_rows_that_nothing_can_grade_as_they_are(
     found = read_graded(config, graders_are_named=False, ungraded=True)
     assert found.probe == "held_out_loss"
     assert Counter(row.split for row in found.corpus) == {"train": 30, "rehearse": 5}
+
+
+def test_prompts_with_tools_are_left_out_and_chats_of_several_turns_answered() -> None:
+    """What the model would call is not shown to it here; the words of a chat's first turn say how long its answer is."""
+    chat = [
+        {"role": "user", "content": "3 of chats"},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": "go on"},
+    ]
+    prompts = [
+        Example("a", "calls", "2 words", split="rehearse", extra={"tools": [{"name": "add"}]}),
+        Example("b", "calls", "2 words more", split="rehearse", extra={"tools": []}),
+        Example("c", "chats", tuple(chat), split="rehearse"),
+    ]
+    found = answer_prompts(Answers(), prompts)  # pyright: ignore[reportArgumentType]
+    assert [(row.id, row.target) for row in found.rows] == [("b:own", "so so"), ("c:own", "so so so")]
+    assert found.notes[0].startswith("1 of 3 prompts to rehearse are left out: they have tools")

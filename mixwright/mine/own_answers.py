@@ -167,9 +167,13 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
     def with_room(rows: Sequence[Example]) -> list[Example]:
         return [row for row in rows if context is None or prompt_tokens[row.id] + answer_tokens <= context]
 
-    waiting = fitting = with_room(prompts)
+    shown = [row for row in prompts if not row.extra.get("tools")]
+    waiting = fitting = with_room(shown)
     notes, rollouts = [], 0
-    if left_out := len(prompts) - len(fitting):
+    if left_out := len(prompts) - len(shown):
+        lack = "they have tools, which the model is not shown here, so that its answers would be others"
+        notes.append(f"{left_out} of {len(prompts)} prompts to rehearse are left out: {lack}.")
+    if left_out := len(shown) - len(fitting):
         lack = f"they leave no room for an answer of {answer_tokens} tokens in the context of {context or 0:,}"
         notes.append(f"{left_out} of {len(prompts)} prompts to rehearse are left out: {lack}.")
     prompt_counts = Counter(row.task for row in fitting)
