@@ -86,7 +86,12 @@ def test_several_rows_may_rest_on_one_text() -> None:
     """Ten questions on each of 30 pages: a text is no less a source because other rows have it, too."""
     pages = [row["context"] for row in made(30)]
     rows = [
-        {"task": "t", "prompt": f"Question {n} of ten", "completion": f"in {1000 + 7 * (n // 10)}", "context": pages[n // 10]}
+        {
+            "task": "t",
+            "prompt": f"Question {n} of ten",
+            "completion": f"in {1000 + 7 * (n // 10)}",
+            "context": pages[n // 10],
+        }
         for n in range(300)
     ]
     (seen,) = observed(rows)

@@ -27,7 +27,7 @@ from mixwright.records import Example, plain
 CONTEXT_WORDS = frozenset(
     {"article", "background", "context", "conversation", "ctx", "doc", "document", "evidence", "excerpt", "hint", "history"}
     | {"knowledge", "memory", "note", "passage", "previous", "privileged", "reference", "retrieval", "retrieved", "search"}
-    | {"snippet", "source", "teacher"}
+    | {"snippet", "source", "teacher", "turn"}
 )
 
 """Words of a column's name by which it is taken for what whoever wrote the completions has seen."""
@@ -41,13 +41,21 @@ CHANCE_OF_A_ROW = 0.002
 """Share of pairs of a completion and another row's context whose score reaches the limit."""
 OTHERS_AS_NEAR = 0.01
 """Share of other contexts that may score as high for a row's completion as its own does."""
+COMMON_SHARE = 0.1
+"""Pieces in a larger share of the contexts count nothing: they are the words of a domain, and come together."""
+DIGITS = 9
+"""Of a lead: sums in another order are equal then."""
 CHANCE_OF_A_TASK = 0.001
 """Probability that so many rows reach the limit by chance, for all tasks and columns together."""
 LEAST_SHARE = 0.05
 """Share of a task's rows that rest on a column, from which on it is told."""
 ANSWER_SHARE = 0.6
 """Where completions hold this share of a column's pieces in half of the rows, the column is the answer, and no context."""
-_PIECE = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]{4,}")
+_PIECE = re.compile(r"[^\W\d_]{4,}|[\w./:,#+-]*\d[\w./:,#+-]*")
+
+
+_WORD = re.compile(r"\w+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class _ContextRow:
     id: str
     source: str
     unseen: frozenset[str]
-    """Pieces of the completion that the prompt lacks."""
+    """Pieces of the completion that the prompt lacks; of runs those with no long word of the prompt."""
     context: frozenset[str]
     """Pieces of the column."""
     answer_share: float
@@ -134,8 +142,9 @@ class _ContextRow:
         context, said = pieces(text), pieces(completion)
         if not context or not said:
             return None
-        share = len(context & said) / len(context)
-        return _ContextRow(row.id, row.source, said - pieces(plain(row.prompt) or ""), context, share, len(text.split()))
+        share, asked = len(context & said) / len(context), pieces(plain(row.prompt) or "")
+        unseen = frozenset(piece for piece in said - asked if asked.isdisjoint(piece.split()))
+        return _ContextRow(row.id, row.source, unseen, context, share, len(text.split()))
 
 
 def _read_contexts(rows: Sequence[Example], columns: Sequence[str]) -> Iterator[tuple[str, list[_ContextRow]]]:
@@ -163,52 +172,44 @@ class _Comparison:
             for piece in context:
                 found[piece].append(place)
         self.found_in = {piece: np.array(places) for piece, places in found.items()}
-        self.weights = {piece: math.log(len(self.places) / len(places)) for piece, places in found.items()}
-        own = np.array([self.places[row.context] for row in rows])
-        scores = np.stack([self._scores(row) for row in rows])
-        own_scores = scores[np.arange(len(rows)), own]
-        scores[np.arange(len(rows)), own] = -1.0
-        others = np.sort(scores[scores >= 0])
-        allowed = int(CHANCE_OF_A_ROW * len(others))
-        self.limit = float(others[-1 - allowed]) if len(others) else math.inf
-        """Score that has to be exceeded."""
-        as_near = (scores >= own_scores[:, None]).sum(axis=1)
-        self.resting = int(((own_scores > self.limit) & (as_near <= self.most_as_near)).sum())
+        most = max(COMMON_SHARE * len(self.places), 1)
+        self.weights = {
+            piece: math.log(len(self.places) / len(places)) if len(places) <= most else 0.0
+            for piece, places in found.items()
+        }
+        compared = [self._compare(row) for row in rows]
+        others = np.sort(np.concatenate([others for _, others in compared]))
+        self.limit = max(0.0, float(others[-1 - int(CHANCE_OF_A_ROW * len(others))]))
+        """Lead that has to be exceeded."""
+        self.resting = sum(own > self.limit for own, _ in compared)
         """Rows of the sample that rest on their context."""
 
-    @property
-    def most_as_near(self) -> float:
-        """Other contexts that may score as high as a row's own."""
-        return OTHERS_AS_NEAR * len(self.places)
-
-    def _scores(self, row: _ContextRow) -> np.ndarray:
-        """Of a row's completion against each context of the sample."""
+    def _compare(self, row: _ContextRow) -> tuple[float, np.ndarray]:
+        """How far the score of a row's own context leads that of the nearest others, and how far each other one does."""
         scores = np.zeros(len(self.places))
         for piece in row.unseen:
             if piece in self.found_in:
                 scores[self.found_in[piece]] += self.weights[piece]
-        return scores
+        others = np.delete(scores, self.places[row.context]) if row.context in self.places else scores
+        near = np.sort(others)[-1 - int(OTHERS_AS_NEAR * len(others))]
+        own = sum(map(self.weigh, row.unseen & row.context))
+        return round(own - near, DIGITS), np.round(others - near, DIGITS)
+
+    def weigh(self, piece: str) -> float:
+        """How much a piece counts: more the fewer contexts have it."""
+        return self.weights.get(piece, math.log(len(self.places)))
 
     def find_resting(self, row: _ContextRow) -> RestingRow | None:
         """What a row's completion takes from its own context alone; None where it is not more than chance."""
-        found = sorted(row.unseen & row.context, key=lambda piece: (-self._weigh(piece), piece))
-        score = sum(map(self._weigh, found))
-        if score <= self.limit:
+        if self._compare(row)[0] <= self.limit:
             return None
-        scores = self._scores(row)
-        if row.context in self.places:
-            scores[self.places[row.context]] = -1.0
-        if (scores >= score).sum() > self.most_as_near:
-            return None
+        found = sorted(row.unseen & row.context, key=lambda piece: (-self.weigh(piece), piece))
         return RestingRow(row.id, row.source, tuple(found))
-
-    def _weigh(self, piece: str) -> float:
-        return self.weights.get(piece, math.log(len(self.places)))
 
     def is_beyond_chance(self, comparisons: int) -> bool:
         """Whether more rows of the sample rest on their context than chance explains, and enough to be told."""
-        count, others = len(self.rows), len(self.places) - 1
-        p = binomial_tail(self.resting, count, max(CHANCE_OF_A_ROW, 1 / (count * others)))
+        count = len(self.rows)
+        p = binomial_tail(self.resting, count, max(CHANCE_OF_A_ROW, 1 / (count * (len(self.places) - 1))))
         return self.resting >= LEAST_SHARE * count and p * comparisons < CHANCE_OF_A_TASK
 
 
@@ -219,9 +220,15 @@ def is_context_name(name: str) -> bool:
 
 
 def pieces(text: str) -> frozenset[str]:
-    """Numbers, and words of four letters or more without case."""
-    found = _PIECE.findall(to_visible(text).lower())
-    return frozenset(piece.replace(",", "") if piece[0].isdigit() else piece for piece in found)
+    """Numbers, codes with a digit, words of four letters or more, and runs of three words, without case.
+
+    Thousands lose their commas.
+    """
+    visible = to_visible(text).lower()
+    found = (piece.strip("./:,#+-") for piece in _PIECE.findall(visible))
+    words = _WORD.findall(visible)
+    runs = (" ".join(run) for run in zip(words, words[1:], words[2:], strict=False))
+    return frozenset(_THOUSANDS.sub("", piece) for piece in found) | frozenset(runs)
 
 
 def flatten(value: Any) -> str:

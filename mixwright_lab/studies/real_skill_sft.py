@@ -58,7 +58,7 @@ from mixwright_lab.studies.real_sft import (
     success,
     table,
 )
-from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run, rounded
+from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
 
 SEEDS = (421, 439, 457, 479, 499)
 ROWS_FILE = RESULTS / "real_skill_sft.rows.jsonl"
