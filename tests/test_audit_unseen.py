@@ -132,7 +132,22 @@ def test_all_rows_of_a_large_task_are_listed() -> None:
 
 def test_texts_of_any_form_are_read() -> None:
     assert flatten([{"title": "A", "text": ["b", None]}, 3, True]) == "A\nb\n3"
-    assert pieces("In 1,234 towns on 3.5-4 May, Ölfeld's 12/7 rate") == {"1234", "towns", "3.5-4", "ölfeld", "12/7", "rate"}
+    found = pieces("In 1,234 towns on 3.5-4 May, Ölfeld's build v2.1: rate")
+    assert {piece for piece in found if " " not in piece} == {"1234", "towns", "3.5-4", "ölfeld", "build", "v2.1", "rate"}
+    assert "towns on 3" in found
+
+
+def test_runs_with_a_word_of_the_prompt_are_its_own() -> None:
+    """The page of a bridge begins each row's text, so that `about bridge7 the` is rare, and comes from the prompt."""
+    rows = made()
+    for n, row in enumerate(rows):
+        row |= {
+            "prompt": f"Tell me about bridge{n}.",
+            "context": f"So much about bridge{n} the end and nothing else {n // 3}.",
+        }
+        row["completion"] = f"About bridge{n} the rest is old."
+    (seen,) = observed(rows)
+    assert seen.severity == "info"
 
 
 def test_the_command_takes_a_column_and_lists_rows(call: Call, tmp_path: Path) -> None:

@@ -128,7 +128,8 @@ def grpo_table() -> str:
     """Markdown: an arm per line."""
     found = figures("real_grpo")
     lines = [
-        "| GRPO on | seeds | all six tasks | all six, minus all rows as they come on these seeds | rare task | completions |",
+        "| GRPO on | seeds | all six tasks | all six, minus all rows as they come on these seeds | rare task "
+        "| completions |",
         "|---|---|---|---|---|---|",
     ]
     for arm, name in GRPO_ARMS.items():
