@@ -214,14 +214,15 @@ def differences(rows: Sequence[Mapping[str, Any]], world: str, arm: str, than: s
 
 
 def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
-    """What was expected of each miner; nothing is reached on fewer than two seeds."""
+    """What was expected of each miner; nothing is reached before all seeds are there."""
     goals = []
-    for arm in (INFLUENCE, TRUSTED):
+    for arm, seeds in ((INFLUENCE, SEEDS), (TRUSTED, LATER_SEEDS)):
         gain = _difference(rows, WRONG, arm, RANDOM)
-        reached = gain.value >= LEAST_GAIN and gain.low > 0
+        reached = gain.value >= LEAST_GAIN and gain.low > 0 and len(differences(rows, WRONG, arm, RANDOM)) == len(seeds)
         goals.append(Goal(f"{WRONG}: {arm} less {RANDOM}, points", gain, f">= {LEAST_GAIN:g}, low > 0", reached))
     lost = _difference(rows, CLEAN, TRUSTED, ALL)
-    goals.append(Goal(f"{CLEAN}: {TRUSTED} less {ALL}, points", lost, f"low >= {-LEAST_GAIN:g}", lost.low >= -LEAST_GAIN))
+    kept = lost.low >= -LEAST_GAIN and len(differences(rows, CLEAN, TRUSTED, ALL)) == len(LATER_SEEDS)
+    goals.append(Goal(f"{CLEAN}: {TRUSTED} less {ALL}, points", lost, f"low >= {-LEAST_GAIN:g}", kept))
     return goals
 
 

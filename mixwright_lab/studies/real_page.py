@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 PAGES, PICTURE = (ROOT / "README.md", ROOT / "docs" / "real.md"), ROOT / "docs" / "real.png"
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
-    for name in ("sft", "grpo", "others", "skill", "gate", "mine")
+    for name in ("sft", "grpo", "others", "skill", "gate", "mine", "trusted")
 }
 SFT_ARMS = {
     FROZEN: "before",
@@ -172,6 +172,28 @@ def mine_table() -> str:
     return "\n".join(lines)
 
 
+def trusted_table() -> str:
+    """Markdown: a seed and world per line, tool calls of each arm, and which rows `trusted` left out."""
+    rows = {(row["world"], row["seed"], row["arm"]): row for row in real_mine.kept_rows()}
+    lines = [
+        "| seed | rows | all | random half | checked alone | `trusted` | wrong rows left out | right rows left out |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for world in (real_mine.WRONG, real_mine.CLEAN):
+        for seed in real_mine.LATER_SEEDS:
+            if (world, seed, real_mine.TRUSTED) not in rows:
+                continue
+            own = [rows.get((world, seed, arm)) for arm in real_mine.LATER_ARMS]
+            cells = ["-" if row is None else f"{real_mine.success(row):.1f}" for row in own]
+            kept = rows[world, seed, real_mine.TRUSTED]["remarks"]
+            total = real_mine.ROWS + real_mine.CHECKED_ROWS
+            wrong = round(real_mine.WRONG_SHARE * real_mine.ROWS) if world == real_mine.WRONG else 0
+            left_out = (wrong - (kept["rows"] - kept["right"]), total - wrong - kept["right"])
+            told = [f"{left_out[0]} of {wrong}" if wrong else "-", f"{left_out[1]} of {total - wrong:,}"]
+            lines.append(f"| {seed} | {world} | {' | '.join([*cells, *told])} |")
+    return "\n".join(lines)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "sft": lambda: sft_table("real_sft", SFT_ARMS),
     "others": lambda: sft_table("real_sft", OTHER_ARMS),
@@ -179,6 +201,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "grpo": grpo_table,
     "gate": gate_table,
     "mine": mine_table,
+    "trusted": trusted_table,
 }
 """Name of the marks -> what stands between them."""
 
