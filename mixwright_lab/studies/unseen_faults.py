@@ -1,9 +1,10 @@
 """Study of the check `unseen`: completions that rest on a hidden column are to be found, and sound rows left alone.
 
 The generator (`unseen_corpora.py`) was written by somebody who had not read the check. Corpora of seeds 1 to 40 were used
-while the check was written. Its author had seen the column names of the generator before the list of names was ended, so
-that recall says nothing of names. The names and numbers in the rows are coined, and so rarer than in real files. A planted fault is found where a warning of the planted task names the column. Precision is
-the share of corpora with a warning in which the fault is found and nothing else is warned about.
+while the check was written. Its author had seen the generator's names of columns before the list of names was ended, so
+that recall says nothing of names. Names and numbers in the rows are coined, and so rarer than in real files. A planted
+fault is found where a warning of the planted task names the column. Precision is the share of corpora with a warning in
+which the fault is found and nothing else is warned about.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe faults (40 to 100 % of a task's rows)
 and of at least .8 for mild ones (10 to 20 %), precision of at least .95, and a warning in at most 5 % of the clean corpora.
