@@ -1,9 +1,9 @@
 """Completions that rest on a column which the model will not see: words and numbers that stand there and not in the prompt.
 
 A row's score is the sum, over the pieces of its completion that its prompt lacks and a context has, of the logarithm of how
-rare the piece is among the contexts. Its own context is compared with those of other rows of its task. The limit is a score
-that one in `CHANCE_OF_A_ROW` pairs of a completion and another row's context reaches, so that as many rows reach it by
-chance where completions and contexts have nothing to do with each other.
+rare the piece is among the contexts of the task. What counts is the lead of its own context over those of other rows. The
+limit is a lead that one in `CHANCE_OF_A_ROW` pairs of a completion and another row's context exceeds, so that as many rows
+exceed it by chance where completions and contexts have nothing to do with each other.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from mixwright.audit.rows import Reader, draw_sample, rows_by_task
 from mixwright.audit.text import to_visible
 from mixwright.corpus import Corpus
+from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.intervals import binomial_tail
 from mixwright.records import Example, plain
@@ -29,16 +30,15 @@ CONTEXT_WORDS = frozenset(
     | {"knowledge", "memory", "note", "passage", "previous", "privileged", "reference", "retrieval", "retrieved", "search"}
     | {"snippet", "source", "teacher", "turn"}
 )
-
 """Words of a column's name by which it is taken for what whoever wrote the completions has seen."""
-MIN_ROWS = 20
+MIN_CONTEXTS = 20
 """Different contexts of a task's rows, below which nothing is said."""
 MIN_WORDS = 4
 """Words that a column has in half of its rows, at least: shorter ones are labels."""
 ROWS_SAMPLED, ROWS_READ = 2000, 100_000
-"""Rows of a task whose contexts are compared with each other; rows in all that are read to list those that rest on them."""
+"""Rows of a task whose contexts are compared with each other; rows in all that are sampled, and that are read to be listed."""
 CHANCE_OF_A_ROW = 0.002
-"""Share of pairs of a completion and another row's context whose score reaches the limit."""
+"""Share of pairs of a completion and another row's context whose lead exceeds the limit."""
 OTHERS_AS_NEAR = 0.01
 """Share of other contexts that may score as high for a row's completion as its own does."""
 COMMON_SHARE = 0.1
@@ -46,14 +46,12 @@ COMMON_SHARE = 0.1
 DIGITS = 9
 """Of a lead: sums in another order are equal then."""
 CHANCE_OF_A_TASK = 0.001
-"""Probability that so many rows reach the limit by chance, for all tasks and columns together."""
+"""Probability that so many rows exceed the limit by chance, for all tasks and columns together."""
 LEAST_SHARE = 0.05
 """Share of a task's rows that rest on a column, from which on it is told."""
 ANSWER_SHARE = 0.6
 """Where completions hold this share of a column's pieces in half of the rows, the column is the answer, and no context."""
 _PIECE = re.compile(r"[^\W\d_]{4,}|[\w./:,#+-]*\d[\w./:,#+-]*")
-
-
 _WORD = re.compile(r"\w+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
@@ -83,7 +81,7 @@ class UnseenColumn:
     read: int
     """Rows with the column that were read."""
     total: int
-    """Rows of the task."""
+    """Rows of the task that may have it."""
     is_beyond_chance: bool
     """Whether so many would not rest on it by chance."""
 
@@ -92,32 +90,46 @@ def find_unseen(corpus: Corpus, columns: Sequence[str] = ()) -> list[UnseenColum
     """Columns of training rows that look like a context, of each task, and the rows whose completions rest on them.
 
     Args:
-        corpus: its training rows are read.
+        corpus: its training rows are read; those without such a column cost next to nothing.
         columns: that are contexts, too, whatever their name.
 
     Raises:
         InputError: no row has a column of this name.
     """
-    reader, samples, known = Reader(corpus), [], set[str]()
-    numbers_by_task = rows_by_task(corpus, "train")
-    for task, numbers in sorted(numbers_by_task.items()):
-        rows = list(reader.examples(draw_sample(numbers, ROWS_SAMPLED)).values()) if len(numbers) >= MIN_ROWS else []
-        samples += [(task, name, kept) for name, kept in _read_contexts(rows, columns)]
+    reader, compared, left = Reader(corpus), [], ROWS_READ
+    numbers_by_task = _rows_with_columns(corpus, columns)
+    known = set[str]()
+    for task, numbers in sorted(numbers_by_task.items(), key=lambda one: (-len(one[1]), one[0])):
+        if left < MIN_CONTEXTS:
+            break
+        rows = list(reader.examples(draw_sample(numbers, min(ROWS_SAMPLED, left))).values())
+        left -= len(rows)
         known |= {name for row in rows for name in row.extra}
+        if len(rows) >= MIN_CONTEXTS:
+            compared += [(task, name, _Comparison(name, kept)) for name, kept in _choose_columns(rows, columns)]
     if unknown := set(columns) - known:
-        got = f"none called {join_some(sorted(unknown))} in tasks of {MIN_ROWS} rows or more"
+        got = f"none called {join_some(sorted(unknown))}"
         raise InputError("columns of the rows (--context)", got, "Name columns beside those that Mixwright reads itself.")
     found, left = [], ROWS_READ
-    for task, name, sampled in samples:
-        compared = _Comparison(sampled)
-        numbers, beyond, listed = numbers_by_task[task], compared.is_beyond_chance(len(samples)), sampled
-        if len(numbers) > ROWS_SAMPLED and beyond:
-            read = reader.examples(draw_sample(numbers, left)).values()
-            listed = [kept for row in read if (kept := _ContextRow.read(row, name)) is not None]
-            left = max(ROWS_SAMPLED, left - len(listed))
-        resting = tuple(one for row in listed if (one := compared.find_resting(row)) is not None)
-        found.append(UnseenColumn(task, name, resting, len(listed), len(numbers), beyond))
+    for task, name, comparison in sorted(compared, key=lambda one: one[:2]):
+        numbers, beyond = numbers_by_task[task], comparison.is_beyond_chance(len(compared))
+        resting, read = comparison.resting, comparison.count
+        if beyond and len(numbers) > ROWS_SAMPLED:
+            resting, read = comparison.read_all(reader, draw_sample(numbers, max(left, ROWS_SAMPLED)))
+            left -= read
+        found.append(UnseenColumn(task, name, tuple(resting), read, len(numbers), beyond))
     return found
+
+
+def _rows_with_columns(corpus: Corpus, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    """Task -> numbers of the training rows that may have a context, from the text of their further columns."""
+    words = "|".join(sorted({*CONTEXT_WORDS, *map(re.escape, columns)}))
+    has_column = pc.match_substring_regex(corpus.table["extra"], f'"[^"]*({words})[^"]*":', ignore_case=True)
+    marked = has_column.combine_chunks().to_numpy(zero_copy_only=False).astype(bool)
+    if not marked.any():
+        return {}
+    own = {task: numbers[marked[numbers]] for task, numbers in rows_by_task(corpus, "train").items()}
+    return {task: numbers for task, numbers in own.items() if len(numbers)}
 
 
 @dataclass(frozen=True)
@@ -128,12 +140,10 @@ class _ContextRow:
     source: str
     unseen: frozenset[str]
     """Pieces of the completion that the prompt lacks; of runs those with no long word of the prompt."""
-    context: frozenset[str]
-    """Pieces of the column."""
+    text: str
+    """Of the column."""
     answer_share: float
     """Share of the column's pieces that the completion has."""
-    words: int
-    """Words of the column."""
 
     @staticmethod
     def read(row: Example, column: str) -> _ContextRow | None:
@@ -142,34 +152,35 @@ class _ContextRow:
         context, said = pieces(text), pieces(completion)
         if not context or not said:
             return None
-        share, asked = len(context & said) / len(context), pieces(plain(row.prompt) or "")
+        asked = pieces(plain(row.prompt) or "")
         unseen = frozenset(piece for piece in said - asked if asked.isdisjoint(piece.split()))
-        return _ContextRow(row.id, row.source, unseen, context, share, len(text.split()))
+        return _ContextRow(row.id, row.source, unseen, text, len(context & said) / len(context))
 
 
-def _read_contexts(rows: Sequence[Example], columns: Sequence[str]) -> Iterator[tuple[str, list[_ContextRow]]]:
+def _choose_columns(rows: Sequence[Example], columns: Sequence[str]) -> Iterator[tuple[str, list[_ContextRow]]]:
     """Columns that are contexts, with the rows that have them."""
     names = Counter(name for row in rows for name in row.extra)
     for name in sorted(names):
-        if names[name] < MIN_ROWS or not (name in columns or is_context_name(name)):
+        if names[name] < MIN_CONTEXTS or not (name in columns or is_context_name(name)):
             continue
         kept = [one for row in rows if (one := _ContextRow.read(row, name)) is not None]
-        if len({one.context for one in kept}) < MIN_ROWS:
+        if len({one.text for one in kept}) < MIN_CONTEXTS:
             continue
-        words, shares = (float(np.median([getattr(one, of) for one in kept])) for of in ("words", "answer_share"))
-        if name in columns or (words >= MIN_WORDS and shares < ANSWER_SHARE):
+        words = float(np.median([len(row.text.split()) for row in kept]))
+        share = float(np.median([row.answer_share for row in kept]))
+        if name in columns or (words >= MIN_WORDS and share < ANSWER_SHARE):
             yield name, kept
 
 
 class _Comparison:
-    """Completions of a sample beside all different contexts of it."""
+    """Completions of a sample beside all different contexts of it. Of a context is kept what some completion says."""
 
-    def __init__(self, rows: Sequence[_ContextRow]) -> None:
-        self.rows = rows
-        self.places = {context: place for place, context in enumerate(dict.fromkeys(row.context for row in rows))}
-        found: dict[str, list[int]] = defaultdict(list)
-        for context, place in self.places.items():
-            for piece in context:
+    def __init__(self, column: str, rows: Sequence[_ContextRow]) -> None:
+        self.column, self.count = column, len(rows)
+        self.places = {text: place for place, text in enumerate(dict.fromkeys(row.text for row in rows))}
+        said, found = frozenset[str]().union(*(row.unseen for row in rows)), defaultdict[str, list[int]](list)
+        for text, place in self.places.items():
+            for piece in pieces(text) & said:
                 found[piece].append(place)
         self.found_in = {piece: np.array(places) for piece, places in found.items()}
         most = max(COMMON_SHARE * len(self.places), 1)
@@ -177,11 +188,11 @@ class _Comparison:
             piece: math.log(len(self.places) / len(places)) if len(places) <= most else 0.0
             for piece, places in found.items()
         }
-        compared = [self._compare(row) for row in rows]
-        others = np.sort(np.concatenate([others for _, others in compared]))
+        leads = [self._compare(row) for row in rows]
+        others = np.sort(np.concatenate([others for _, others in leads]))
         self.limit = max(0.0, float(others[-1 - int(CHANCE_OF_A_ROW * len(others))]))
         """Lead that has to be exceeded."""
-        self.resting = sum(own > self.limit for own, _ in compared)
+        self.resting = [self._describe(row) for row, (own, _) in zip(rows, leads, strict=True) if own > self.limit]
         """Rows of the sample that rest on their context."""
 
     def _compare(self, row: _ContextRow) -> tuple[float, np.ndarray]:
@@ -190,27 +201,35 @@ class _Comparison:
         for piece in row.unseen:
             if piece in self.found_in:
                 scores[self.found_in[piece]] += self.weights[piece]
-        others = np.delete(scores, self.places[row.context]) if row.context in self.places else scores
+        if row.text in self.places:
+            own, others = scores[self.places[row.text]], np.delete(scores, self.places[row.text])
+        else:
+            own, others = sum(map(self._weigh, row.unseen & pieces(row.text))), scores
         near = np.sort(others)[-1 - int(OTHERS_AS_NEAR * len(others))]
-        own = sum(map(self.weigh, row.unseen & row.context))
-        return round(own - near, DIGITS), np.round(others - near, DIGITS)
+        return round(float(own - near), DIGITS), np.round(others - near, DIGITS)
 
-    def weigh(self, piece: str) -> float:
-        """How much a piece counts: more the fewer contexts have it."""
+    def _weigh(self, piece: str) -> float:
         return self.weights.get(piece, math.log(len(self.places)))
 
-    def find_resting(self, row: _ContextRow) -> RestingRow | None:
-        """What a row's completion takes from its own context alone; None where it is not more than chance."""
-        if self._compare(row)[0] <= self.limit:
-            return None
-        found = sorted(row.unseen & row.context, key=lambda piece: (-self.weigh(piece), piece))
+    def _describe(self, row: _ContextRow) -> RestingRow:
+        found = sorted(row.unseen & pieces(row.text), key=lambda piece: (-self._weigh(piece), piece))
         return RestingRow(row.id, row.source, tuple(found))
+
+    def read_all(self, reader: Reader, numbers: np.ndarray) -> tuple[list[RestingRow], int]:
+        """Rows of these numbers that rest on their context, and how many have the column; a part is read at a time."""
+        resting, count = [], 0
+        for first in range(0, len(numbers), ROWS_SAMPLED):
+            for example in reader.examples(numbers[first : first + ROWS_SAMPLED]).values():
+                row = _ContextRow.read(example, self.column)
+                if row is not None:
+                    count += 1
+                    resting += [self._describe(row)] if self._compare(row)[0] > self.limit else []
+        return resting, count
 
     def is_beyond_chance(self, comparisons: int) -> bool:
         """Whether more rows of the sample rest on their context than chance explains, and enough to be told."""
-        count = len(self.rows)
-        p = binomial_tail(self.resting, count, max(CHANCE_OF_A_ROW, 1 / (count * (len(self.places) - 1))))
-        return self.resting >= LEAST_SHARE * count and p * comparisons < CHANCE_OF_A_TASK
+        p = binomial_tail(len(self.resting), self.count, max(CHANCE_OF_A_ROW, 1 / (self.count * (len(self.places) - 1))))
+        return len(self.resting) >= LEAST_SHARE * self.count and p * comparisons < CHANCE_OF_A_TASK
 
 
 def is_context_name(name: str) -> bool:
