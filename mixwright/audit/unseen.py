@@ -36,7 +36,7 @@ MIN_CONTEXTS = 20
 MIN_WORDS = 4
 """Words that a column has in half of its rows, at least: shorter ones are labels."""
 ROWS_SAMPLED, ROWS_READ = 2000, 100_000
-"""Rows of a task whose contexts are compared with each other; rows in all that are sampled, and that are read to be listed."""
+"""Rows of a task whose contexts are compared with each other; rows in all that are sampled, and rows that are read to list."""
 CHANCE_OF_A_ROW = 0.002
 """Share of pairs of a completion and another row's context whose lead exceeds the limit."""
 OTHERS_AS_NEAR = 0.01
@@ -140,6 +140,8 @@ class _ContextRow:
     source: str
     unseen: frozenset[str]
     """Pieces of the completion that the prompt lacks; of runs those with no long word of the prompt."""
+    taken: frozenset[str]
+    """Of these, what its column has."""
     text: str
     """Of the column."""
     answer_share: float
@@ -154,7 +156,7 @@ class _ContextRow:
             return None
         asked = pieces(plain(row.prompt) or "")
         unseen = frozenset(piece for piece in said - asked if asked.isdisjoint(piece.split()))
-        return _ContextRow(row.id, row.source, unseen, text, len(context & said) / len(context))
+        return _ContextRow(row.id, row.source, unseen, unseen & context, text, len(context & said) / len(context))
 
 
 def _choose_columns(rows: Sequence[Example], columns: Sequence[str]) -> Iterator[tuple[str, list[_ContextRow]]]:
@@ -204,7 +206,7 @@ class _Comparison:
         if row.text in self.places:
             own, others = scores[self.places[row.text]], np.delete(scores, self.places[row.text])
         else:
-            own, others = sum(map(self._weigh, row.unseen & pieces(row.text))), scores
+            own, others = sum(map(self._weigh, row.taken)), scores
         near = np.sort(others)[-1 - int(OTHERS_AS_NEAR * len(others))]
         return round(float(own - near), DIGITS), np.round(others - near, DIGITS)
 
@@ -212,7 +214,7 @@ class _Comparison:
         return self.weights.get(piece, math.log(len(self.places)))
 
     def _describe(self, row: _ContextRow) -> RestingRow:
-        found = sorted(row.unseen & pieces(row.text), key=lambda piece: (-self._weigh(piece), piece))
+        found = sorted(row.taken, key=lambda piece: (-self._weigh(piece), piece))
         return RestingRow(row.id, row.source, tuple(found))
 
     def read_all(self, reader: Reader, numbers: np.ndarray) -> tuple[list[RestingRow], int]:
