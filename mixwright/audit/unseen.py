@@ -36,7 +36,7 @@ MIN_CONTEXTS = 20
 MIN_WORDS = 4
 """Words that a column has in half of its rows, at least: shorter ones are labels."""
 ROWS_SAMPLED, ROWS_READ = 2000, 100_000
-"""Rows of a task whose contexts are compared with each other; rows in all that are sampled, and rows that are read to list."""
+"""Rows of a task whose contexts are compared with each other; rows in all that are sampled, and that are read for lists."""
 CHANCE_OF_A_ROW = 0.002
 """Share of pairs of a completion and another row's context whose lead exceeds the limit."""
 OTHERS_AS_NEAR = 0.01
