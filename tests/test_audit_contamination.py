@@ -3,6 +3,7 @@
 import math
 import random
 import string
+import zlib
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.audit.checks.contamination import Contamination
-from mixwright.audit.near_duplicates import NearIndex, near_repeats
+from mixwright.audit.near_duplicates import NearIndex, have_common_passage, near_repeats, word_runs
 from mixwright.audit.overlap import find_overlap
 from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
@@ -221,6 +222,18 @@ def test_similarity_is_jaccard_of_word_runs() -> None:
     assert NearIndex([held_out], 7 / 9).find_near(train) == [0]
     assert NearIndex([held_out], 7 / 9 + 0.01).find_near(train) == []
     assert NearIndex([held_out], 0.0).find_near(train._replace(answer="y")) == []
+
+
+def test_runs_are_of_three_words_that_follow_each_other() -> None:
+    assert word_runs(["one", "two", "3", "three", "four"]) == {zlib.crc32(b"one two three"), zlib.crc32(b"two three four")}
+    assert word_runs(["one", "two"]) == set()
+
+
+def test_a_passage_is_a_sentence_of_six_words_beside_another_of_each() -> None:
+    long, short = "A dog of mine sleeps here", "A dog sleeps here now"
+    for passage, shared in ((long, True), (short, False)):
+        assert have_common_passage(f"{passage}. Who sleeps?", f"{passage}. Where is it?") is shared
+    assert not have_common_passage(f"{long}. Who sleeps?", f"{long}."), "one of them has nothing else"
 
 
 def test_near_duplicates_expected_by_chance_by_hand() -> None:

@@ -44,6 +44,11 @@ def test_rows_that_are_scored_are_not_chosen_on():
     assert folded.hits.tolist() == chance_level(exact(), scored).hits.tolist(), "no other rows: folds"
 
 
+def test_rows_in_folds_count_half() -> None:
+    found = chance_level(exact(), rows(["1"] * 30 + ["2"] * 10))
+    assert (found.low, found.high) == pytest.approx(tuple(map(float, wilson(20 * found.value, 20))))
+
+
 @pytest.mark.parametrize(("count", "flattered"), [(10, 0.275), (30, 0.197), (100, 0.152)])
 def test_ten_equally_likely_answers_are_not_called_more(count, flattered):
     """Chosen and scored on the same rows the constant looks as if it were right in the flattered share; it is in .10."""

@@ -26,6 +26,15 @@ def test_drift_moves_beta_outside_the_dead_band_only():
     assert drift.propose(Signals(12, beta=0.04, kl_nats=0.01)) == []  # never under where it began
 
 
+def test_drift_smooths_by_the_steps_between_readings():
+    """First 0.4 as it is; two steps later half of a half of it is left: 0.4 / 4 + 3 / 4 * 0.2 = 0.25."""
+    drift = Drift(target=0.1, dead_band=1.5, factor=2.0, smooth=0.5, steps_between_moves=0)
+    (first,) = drift.propose(Signals(1, beta=0.04, kl_nats=0.4))
+    assert "KL 0.4 nats" in first.because
+    (later,) = drift.propose(Signals(3, beta=0.08, kl_nats=0.2))
+    assert "KL 0.25 nats" in later.because
+
+
 def test_drift_never_touches_a_beta_of_zero():
     drift, factor = Drift(target=0.1, factor=2.0, smooth=1.0, steps_between_moves=1, min_lr_factor=0.1), 1.0
     for step in range(10):

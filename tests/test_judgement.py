@@ -6,7 +6,7 @@ import pytest
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import t_quantile, t_tail
 from mixwright.estimates.judgement import SIGN_ALPHA, change_word, change_words, evidence, format_word
-from mixwright.estimates.outcome import Change
+from mixwright.estimates.outcome import Change, ItemScores, mean_score
 
 DF = 20.0
 
@@ -96,3 +96,12 @@ def test_margins_are_told_in_points() -> None:
 def test_a_p_of_exactly_one_in_twenty_is_not_under_it(p: float, word: str) -> None:
     part = Estimate(0.02, 0.0, 0.04, float(p), 0.01, DF, 8, 100)
     assert change_word(Change(part, part, part, None, None, ())) == word
+
+
+def test_a_mean_counts_each_task_each_cell_or_each_item_once() -> None:
+    """Tasks: (2/3 + 0) / 2; cells: (1/2 + 1 + 0) / 3; items: 2/5."""
+    right = {("a", 1.0, "p"): 1.0, ("a", 1.0, "q"): 0.0, ("a", 2.0, "r"): 1.0, ("b", None, "s"): 0.0, ("b", None, "t"): 0.0}
+    scores = ItemScores({"greedy": right})
+    assert mean_score(scores, "greedy", scores.items) == pytest.approx(1 / 3)
+    assert mean_score(scores, "greedy", scores.items, by="cells") == pytest.approx(1 / 2)
+    assert mean_score(scores, "greedy", scores.items, by="items") == pytest.approx(2 / 5)
