@@ -13,7 +13,15 @@ from mixwright.cli.options import Measuring, parse_graders
 from mixwright.cli.output import say
 from mixwright.errors import InputError, join_some, one_line, unknown_name
 from mixwright.logs.entries import EvaluationLog
-from mixwright.logs.judged import Comparison, JudgedTask, find_lacking, is_sampled, judge_logs, judge_one
+from mixwright.logs.judged import (
+    Comparison,
+    JudgedTask,
+    find_lacking,
+    find_unscored,
+    is_sampled,
+    judge_logs,
+    judge_one,
+)
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.logs.swaps import FoundGrader, find_grader, find_swaps
 from mixwright.logs.tables import list_completions, measure_task, name_of_success
@@ -93,6 +101,14 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
         raise InputError("answers that were scored as right or wrong", "none", "Log another metric.", file=source)
     for task_name, _, message in find_lacking(log):
         say(one_line(f"warning: {task_name}: the log {message}"))
+    for task in judged:
+        items, beside = find_unscored(task, answers_by_task[task.name])
+        if items or beside:
+            say(
+                one_line(
+                    f"warning: {task.name}: without {task.metric}: {items:,} items, and {beside:,} answers beside others"
+                )
+            )
     name = name_of_success(sampled=is_sampled([log], judged))
     rows: list[Measurement] = []
     for task in judged:

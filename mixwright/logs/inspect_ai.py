@@ -195,7 +195,15 @@ def _make_task(
         settings["scorers"] = _show([[s.get("name"), s.get("options")] for s in spec["scorers"] if isinstance(s, dict)])
     temperature = config.get("temperature")
     sampled = None if not isinstance(temperature, int | float) else temperature > 0
-    return LoggedTask(_list_metrics(header, answers), settings, sampled, unread_value_by_metric)
+    counted = _count_items(read_mapping(header.get("results")), spec)
+    return LoggedTask(_list_metrics(header, answers), settings, sampled, unread_value_by_metric, counted=counted)
+
+
+def _count_items(results: Mapping[str, Any], spec: Mapping[str, Any]) -> int | None:
+    """Items that Inspect says it evaluated: its samples by its epochs; None where it does not say."""
+    total, epochs = results.get("total_samples"), read_mapping(spec.get("config")).get("epochs") or 1
+    whole = all(isinstance(number, int) and not isinstance(number, bool) and number > 0 for number in (total, epochs))
+    return total // epochs if whole and isinstance(total, int) and isinstance(epochs, int) else None
 
 
 def _show(value: Any) -> str:

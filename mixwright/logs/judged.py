@@ -11,7 +11,7 @@ import numpy as np
 from mixwright.corpus.levels import bin_levels
 from mixwright.errors import join_some
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
-from mixwright.logs.metrics import choose_metric
+from mixwright.logs.metrics import choose_metric, find_problem
 from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, pair_logs
 
 MAX_LOST_SHARE = 0.02
@@ -188,6 +188,12 @@ def _judge_task(
     items = [_make_item(task.name, pair.id, [pair.before, pair.after], choice.metric) for pair in task.pairs]
     scored = tuple(item for item in items if all(item.answers))
     caveats += _list_unscored(task, items, choice.metric)
+    caveats += _list_unscored_answers(task, items, choice.metric)
+    alone = choose_metric(logged[:1], sides[:1], wanted)
+    if alone.metric not in (None, choice.metric):
+        why = find_problem(alone.metric, logged, sides) or "is not in AFTER, or has too few answers there"
+        message = f"BEFORE alone is judged by {alone.metric}, which {why}; judged by {choice.metric} instead"
+        caveats.append(Caveat(task.name, count, message, prevents_pass=True))
     if task.by_id:
         message = f"items that were paired by id alone, since a log has no prompts: {task.by_id:,}"
         caveats.append(Caveat(task.name, task.by_id, message, prevents_pass=False))
@@ -227,6 +233,31 @@ def _list_unpaired(task: PairedTask) -> list[Caveat]:
                 continue  # the same items, told once
             caveats.append(Caveat(task.name, count, message, prevents_pass=not task.pairs and side == "BEFORE"))
     return caveats
+
+
+def _list_unscored_answers(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[Caveat]:
+    """Answers without a score beside scored ones of their item, by side: those that failed may be the wrong ones."""
+    caveats = []
+    for side, when in enumerate(("before", "after")):
+        pairs = [
+            (len((pair.before, pair.after)[side].answers), len(item.answers[side]))
+            for pair, item in zip(task.pairs, items, strict=True)
+            if item.answers[side]
+        ]
+        total, scored = sum(count for count, _ in pairs), sum(count for _, count in pairs)
+        if scored < total:
+            message = f"answers without {metric} {when}: {total - scored:,} of {total:,}, beside others of the same items"
+            lost = side == 1 and total - scored > MAX_LOST_SHARE * total
+            caveats.append(Caveat(task.name, total - scored, message, prevents_pass=lost))
+    return caveats
+
+
+def find_unscored(task: JudgedTask, answers: Sequence[LoggedAnswer]) -> tuple[int, int]:
+    """Items of one log without a score, and answers without one beside scored ones of their item."""
+    scored = {item.id: len(item.answers[0]) for item in task.items}
+    total = {f"{task.name}/{item.id}": len(item.answers) for item in collect_items(answers).values()}
+    without = sum(name not in scored for name in total)
+    return without, sum(count - scored[name] for name, count in total.items() if name in scored)
 
 
 def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[Caveat]:

@@ -1,4 +1,4 @@
-"""Choice of the metric that a task is judged by: the first that says right or wrong of every answer, or the named one.
+"""Choice of the metric that a task is judged by: the first that says right or wrong of its answers, or the named one.
 
 Source: metrics of a task in the order of its log, those that both logs have.
 Unit: 0 or 1, a success. Graded scores, perplexities, log-likelihoods and lists are named and not judged: the rules of the
@@ -13,6 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
+
+LEAST_COVERED = 0.98
+"""Share of the answers that the metric with most of them has, from which on another one may be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,14 @@ def choose_metric(
         return MetricChoice(None, f"no metric {wanted!r}{' in both logs' if rest else ''}; there are {', '.join(shared)}")
     problems = {name: find_problem(name, logged, answers) for name in shared}
     judged = [name for name in ([wanted] if wanted is not None else shared) if problems[name] is None]
+    if wanted is None and judged:  # one that was given to few answers is about these alone
+        known = {name: [sum(a.scores.get(name) is not None for a in side) for side in answers] for name in judged}
+        most = [max(counts) for counts in zip(*known.values(), strict=True)]
+        judged = [
+            name
+            for name in judged
+            if all(count >= LEAST_COVERED * best for count, best in zip(known[name], most, strict=True))
+        ] or judged
     if not judged:
         names = [wanted] if wanted is not None else shared
         return MetricChoice(None, "; ".join(f"{name} {problems[name]}" for name in names[:4]))

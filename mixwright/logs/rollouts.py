@@ -198,7 +198,7 @@ def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 def _number(value: Any) -> float | None:
     """A number, or a text of digits; True and False are 1 and 0; None for all else, and for what cannot be squared."""
-    if isinstance(value, str) and value.isdigit() and len(value) < 16:
+    if isinstance(value, str) and value.isdecimal() and len(value) < 16:
         return float(value)
     if not isinstance(value, bool | int | float | Decimal):
         return None
