@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from cli_call import Call
 from log_rows import write_lines
 from test_logs_inspect import log, sample, write_eval
-from test_logs_lm_eval import GSM8K, OTHER_DATE, logged, results, written
+from test_logs_lm_eval import DATE, GSM8K, OTHER_DATE, logged, results, written
 
 GATE = ("--gate", "--protect")
 
@@ -74,3 +77,22 @@ def test_samples_that_inspect_counted_and_the_log_lacks_keep_the_gate_from_passi
 def test_a_text_that_is_no_number_is_none(call: Call) -> None:
     code, _, err = call("diagnose", write_lines("r.jsonl", [{"completion": "a", "reward": 1, "note": "²"}] * 8))
     assert (code, "Traceback" in err) == (0, False)
+
+
+def test_a_task_some_items_of_which_have_levels_is_measured_as_a_whole(call: Call) -> None:
+    """Three of four are right, all three at level 1."""
+    lines = [{"task": "t", "id": n, "score": int(n > 0)} | ({"level": 1} if n else {}) for n in range(4)]
+    code, out, err = call("measure", write_lines("a.jsonl", lines), "--json")
+    assert code == 0, err
+    rows = [row for row in json.loads(out)["measurements"] if row["name"] == "greedy" and not row.get("example")]
+    assert {(row["level"], row["value"], row["n"]) for row in rows} == {(None, 0.75, 4), (1.0, 1.0, 3)}
+
+
+def test_another_file_of_the_date_is_no_results_file(call: Call) -> None:
+    """Examples in the prompt differ by the results file, beside a file of settings of the same date."""
+    before = logged("before", {"gsm8k": written([True] * 20)}, results(GSM8K, shots=5))
+    after = logged("after", {"gsm8k": written([True] * 20)}, results(GSM8K, shots=0), OTHER_DATE)
+    for folder, date in ((before, DATE), (after, OTHER_DATE)):
+        Path(f"{folder}/org__small/config_{date}.json").write_text("{}", encoding="utf-8")
+    _, out, err = call("verdict", before, after, *GATE, "gsm8k")
+    assert "how it was run differs" in out + err

@@ -114,10 +114,10 @@ def _date_of(path: Path) -> str:
 
 
 def _find_results(path: Path) -> Path | None:
-    """The results file of the same date; None without one."""
+    """The results file of the same date, one that is called so first; None without one."""
     date = _date_of(path)
-    found = [one for one in sorted(path.parent.glob(f"*_{date}.json")) if not is_sample_name(one.name)] if date else []
-    return found[0] if found else None
+    found = [one for one in path.parent.glob(f"*_{date}.json") if not is_sample_name(one.name)] if date else []
+    return min(found, key=lambda one: (not one.name.startswith("results_"), one.name), default=None)
 
 
 def _add_row(

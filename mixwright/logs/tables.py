@@ -40,7 +40,8 @@ def measure_task(task: JudgedTask, side: int, name: str, swaps: LoggedSwaps | No
     cells: dict[Group, list[JudgedItem]] = defaultdict(list)
     for item in task.items:
         cells[task.name, item.level].append(item)
-    groups: dict[Group, list[JudgedItem]] = {(task.name, None): list(task.items)} | cells
+    # where some items have no level, their cell bears the name of the whole task, which is what a reader takes it for
+    groups: dict[Group, list[JudgedItem]] = cells | {(task.name, None): list(task.items)}
     counts = {len(item.answers[side]) for item in task.items}
     samples = counts.pop() if len(counts) == 1 else 1
     pseudo_values: dict[str, float] = {}
