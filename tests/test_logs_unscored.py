@@ -74,6 +74,12 @@ def test_samples_that_inspect_counted_and_the_log_lacks_keep_the_gate_from_passi
     assert "AFTER has 200 of the 400 items that its harness counted" in err
 
 
+def test_a_completion_may_be_json(call: Call) -> None:
+    lines = [{"prompt": '{"ask": 1}', "completion": f'{{"answer": {n}}}', "reward": n % 2} for n in range(8)]
+    code, out, err = call("diagnose", write_lines("r.jsonl", lines))
+    assert code == 0, out + err
+
+
 def test_a_text_that_is_no_number_is_none(call: Call) -> None:
     code, _, err = call("diagnose", write_lines("r.jsonl", [{"completion": "a", "reward": 1, "note": "²"}] * 8))
     assert (code, "Traceback" in err) == (0, False)

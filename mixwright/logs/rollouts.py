@@ -132,7 +132,8 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Itera
         return
     if row.keys() >= NEMO_KEYS:
         row = _flatten_nemo(row)
-    row = {name: _unpack(value) if name in UNPACKED else value for name, value in row.items()}
+    texts = {*PROMPTS, *COMPLETIONS}
+    row = {name: _unpack(value, name in texts) if name in UNPACKED else value for name, value in row.items()}
     step = int(number) if (number := _number(_first(row, STEPS))) is not None else step
     task = _first(row, TASKS)
     prompt, completion = (_text(_first(row, names), names[0], location) for names in (PROMPTS, COMPLETIONS))
@@ -159,8 +160,8 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Itera
     )
 
 
-def _unpack(value: Any) -> Any:
-    """What a text of JSON holds, where it is an object or a list of messages; else the value."""
+def _unpack(value: Any, is_text: bool) -> Any:
+    """What a text of JSON holds: a list of messages, or an object in the place of no prompt or completion; else the value."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
@@ -168,7 +169,7 @@ def _unpack(value: Any) -> Any:
     except (ValueError, RecursionError):
         return value
     is_chat = isinstance(found, list) and bool(found) and all(isinstance(one, dict) and "content" in one for one in found)
-    return found if isinstance(found, dict) or is_chat else value
+    return found if is_chat or (isinstance(found, dict) and not is_text) else value
 
 
 def _flatten_nemo(row: Mapping[str, Any]) -> dict[str, Any]:
