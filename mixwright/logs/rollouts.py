@@ -161,7 +161,7 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Itera
 
 
 def _unpack(value: Any, is_text: bool) -> Any:
-    """What a text of JSON holds: a list of messages, or an object in the place of no prompt or completion; else the value."""
+    """What a text of JSON holds: a list of messages, or an object that is no prompt or completion; else the value."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
