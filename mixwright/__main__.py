@@ -549,7 +549,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SystemExit as exit_error:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
         sys.exit(EXIT_BAD_INPUT if exit_error.code == 2 else exit_error.code)
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(EXIT_BAD_INPUT)
     except OSError as error:
         _exit_with_error(system_error(error))
@@ -563,7 +563,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_with_error(error: InputError) -> NoReturn:
     output.say(f"error: {one_line(error)}")
+    try:
+        sys.stdout.flush()
+    except OSError:  # what a full disk did not take would fail once more while Python leaves, with another exit code
+        _discard_output()
     sys.exit(EXIT_BAD_INPUT)
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -56,7 +56,8 @@ def mixwright(*arguments: str, stdout: int | None = subprocess.DEVNULL) -> tuple
     """A command in a process of its own: exit code and stderr."""
     command = [sys.executable, "-m", "mixwright", *arguments]
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # as a user has it
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**environment, "PYTHONPATH": path})
     return done.returncode, done.stderr
 
 
