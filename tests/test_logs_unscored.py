@@ -26,13 +26,16 @@ def test_wrong_answers_that_were_not_scored_do_not_pass_as_a_gain(call: Call) ->
     assert code == 4, out + err
     assert "answers without score after: 600 of 800, beside others of the same items" in err
     _, _, told = call("measure", after)
-    assert "warning: sum: without score: 0 items, and 600 answers beside others" in told
+    assert "warning: sum: 0 items have no score, and 600 answers beside scored ones of their item have none" in told
 
 
 def test_measure_counts_items_without_a_score(call: Call) -> None:
     lines = [{"task": "t", "id": n, "score": 1 if n < 10 else None} for n in range(30)]
     code, _, err = call("measure", write_lines("a.jsonl", lines))
-    assert (code, "warning: t: without score: 20 items, and 0 answers beside others" in err) == (0, True)
+    assert (code, "warning: t: 20 items have no score, and 0 answers beside scored ones of their item have none" in err) == (
+        0,
+        True,
+    )
 
 
 def test_one_bad_value_does_not_change_the_metric_unseen(call: Call) -> None:

@@ -80,8 +80,6 @@ class UnseenColumn:
     """Rows whose completion rests on it."""
     read: int
     """Rows with the column that were read."""
-    total: int
-    """Rows of the task that may have it."""
     is_beyond_chance: bool
     """Whether so many would not rest on it by chance."""
 
@@ -117,7 +115,7 @@ def find_unseen(corpus: Corpus, columns: Sequence[str] = ()) -> list[UnseenColum
         if beyond and len(numbers) > ROWS_SAMPLED:
             resting, read = comparison.read_all(reader, draw_sample(numbers, max(left, ROWS_SAMPLED)))
             left -= read
-        found.append(UnseenColumn(task, name, tuple(resting), read, len(numbers), beyond))
+        found.append(UnseenColumn(task, name, tuple(resting), read, beyond))
     return found
 
 

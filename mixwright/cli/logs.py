@@ -104,11 +104,8 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     for task in judged:
         items, beside = find_unscored(task, answers_by_task[task.name])
         if items or beside:
-            say(
-                one_line(
-                    f"warning: {task.name}: without {task.metric}: {items:,} items, and {beside:,} answers beside others"
-                )
-            )
+            unscored = f"{items:,} items have no {task.metric}, and {beside:,} answers beside scored ones of their item"
+            say(one_line(f"warning: {task.name}: {unscored} have none"))
     name = name_of_success(sampled=is_sampled([log], judged))
     rows: list[Measurement] = []
     for task in judged:

@@ -48,13 +48,13 @@ class Unseen(Check):
 
 
 def _observe(one: UnseenColumn) -> Observation:
-    count, read = len(one.resting), f" of {one.total:,} that were read" if one.read < one.total else ""
+    count = len(one.resting)
     common = Counter(row.pieces[0] for row in one.resting)
     shown = ", ".join(repr(piece) for piece, _ in common.most_common(MAX_PIECES_SHOWN))
     text = (
-        f"In {count:,} of {one.read:,} rows{read} ({count / one.read:.0%}; by chance {CHANCE_OF_A_ROW:.1%}) the completion "
-        f"says what stands in the column {one.column!r} and not in the prompt, such as {shown}. A model that does not see "
-        f"the column learns to make such things up.{note_unlisted(count)}"
+        f"Of {one.read:,} rows that were read with a column {one.column!r}, {count:,} ({count / one.read:.0%}; by chance "
+        f"{CHANCE_OF_A_ROW:.1%}) have a completion that says what stands there and not in the prompt, such as {shown}. A "
+        f"model that is trained without the column may learn to make such things up.{note_unlisted(count)}"
     )
     evidence = tuple(
         {"id": row.id, "source": row.source, "column": one.column, "only there": ", ".join(row.pieces)}
