@@ -19,7 +19,7 @@ class Training:
     batch: int = 16
     """Rows per step."""
     rank: int = 16
-    """Of LoRA, on all linear layers."""
+    """Of LoRA, on all linear layers; 0 trains all weights."""
     learning_rate: float = 1.5e-3
     """Of the first step, falling to 0 in a straight line, as TRL does by default."""
 
@@ -36,12 +36,12 @@ def fine_tune(
     save_at: Sequence[int] = (),
     penalty: float = 0.0,
 ) -> None:
-    """Train a LoRA adapter and save it, with the tokenizer, in `out`.
+    """Train a LoRA adapter, or all weights, and save it with the tokenizer in `out`.
 
     Args:
         model: folder of the starting model.
         rows: JSONL with task, prompt and completion.
-        out: folder of the adapter.
+        out: folder of the adapter or of the model.
         how: steps and rates.
         seed: of the order of rows and of the adapter's first weights.
         plan: plan.yaml to draw by; None is TRL's own trainer.
@@ -65,7 +65,9 @@ def fine_tune(
     settings: dict[str, Any] = {"max_steps": how.steps, "per_device_train_batch_size": how.batch, "save_strategy": "no"}
     settings |= {"learning_rate": how.learning_rate, "lr_scheduler_type": "linear", "logging_strategy": "no"}
     args = SFTConfig(output_dir=str(out), seed=seed, **settings, **float32_settings(learner.device))
-    lora = LoraConfig(r=how.rank, lora_alpha=2 * how.rank, target_modules="all-linear", task_type="CAUSAL_LM")
+    lora = None
+    if how.rank:
+        lora = LoraConfig(r=how.rank, lora_alpha=2 * how.rank, target_modules="all-linear", task_type="CAUSAL_LM")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         trainer = (penalised_trainer(penalty) if penalty else SteeredSFTTrainer)(

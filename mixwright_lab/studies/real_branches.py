@@ -1,4 +1,4 @@
-"""Study of the gate on branches of `real_sft`: it sees 100 items of each of four tasks, and 300 others say what is true.
+"""Study of the gate on branches of `real_sft` and `real_skill_sft`: it sees 100 items of each of four tasks, and 300 others say what is true.
 
 The tasks are sums, and past tenses, plurals and companies of products; the last three are public and stand in no training
 row. A branch is truly damaged where the interval of its mean change over the further items lies below -5 points,
@@ -6,7 +6,9 @@ and truly harmless where it lies above; a branch whose interval holds -5 is not 
 as one group with a margin of 5 points, as `--protect` and `--margin 5` do.
 
 Goals, fixed before the branches were trained: none that is truly damaged passes, none that is truly harmless is called
-damaged. "Cannot tell" is counted, and no goal. The rows come from `real_sft.rows.jsonl`; no model is loaded.
+damaged. "Cannot tell" is counted, and no goal. After the branches of `real_sft`, none of which had learnt the new task and was
+truly harmless, those of two further seeds of `real_skill_sft` were made, with one more goal: of all that gained at least 20
+points of the new task and are truly harmless, at least half pass. The rows come from those studies; no model is loaded.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_branches [--quick]
 """

@@ -3,8 +3,8 @@
 Each job is that of its study, at the same settings and in float32, and appends to the rows of its study with the name of the
 device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
-(the arms of the primary question), `harmless` and `others`; `skills`, the candidates, and `skill`, the study of one; `mine`;
-`traces`, `cues` and `holes`, of the study of faults. A job that fails is reported and left. Nothing is timed here: processes
+(the arms of the primary question), `harmless` and `others`; `skills`, the candidates, `skill`, the study of one, and `gate`, its models for
+the study of the gate; `mine`; `traces`, `cues` and `holes`, of the study of faults; `weights`, all weights in place of LoRA. A job that fails is reported and left. Nothing is timed here: processes
 share the device, at the same time where NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`). MIXWRIGHT_COMMIT names the commit
 where the tree is a copy.
 
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mixwright_lab.studies import fault_costs, real_grpo, real_mine, real_sft, real_skill_sft, real_skills
+from mixwright_lab.studies import fault_costs, real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft, real_skills
 from mixwright_lab.studies.real_models import HARMLESS
 
 BYTES_PER_WORKER = 8 * 2**30
@@ -72,11 +72,16 @@ def sft_tasks(arms: Collection[str], quick: bool) -> list[Task]:
     ]
 
 
-def skill_sft_tasks(quick: bool) -> list[Task]:
+def skill_sft_tasks(seeds: Sequence[int], quick: bool) -> list[Task]:
     """Trainings on the new skill that have no row."""
-    return [
-        Task(f"skill sft {job.seed} {job.name}", real_skill_sft.do_job, (job,)) for job in real_skill_sft.jobs_left(quick)
-    ]
+    jobs = real_skill_sft.jobs_left(quick, seeds)
+    return [Task(f"skill sft {job.seed} {job.name}", real_skill_sft.do_job, (job,)) for job in jobs]
+
+
+def all_weights_tasks(quick: bool) -> list[Task]:
+    """Trainings of all weights that have no row."""
+    jobs = real_all_weights.jobs_left(quick)
+    return [Task(f"all weights {job.seed} {job.name}", real_all_weights.do_job, (job,)) for job in jobs]
 
 
 def skill_tasks(quick: bool) -> list[Task]:
@@ -105,9 +110,11 @@ WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "harmless": lambda quick: sft_tasks(HARMLESS, quick),
     "others": lambda quick: sft_tasks(set(real_sft.every_arm()) - FIRST, quick),
     "skills": skill_tasks,
-    "skill": skill_sft_tasks,
+    "skill": partial(skill_sft_tasks, real_skill_sft.SEEDS),
+    "gate": partial(skill_sft_tasks, real_skill_sft.GATE_SEEDS),
     "mine": mine_tasks,
     **{world: partial(fault_tasks, world) for world in fault_costs.WORLDS},
+    "weights": all_weights_tasks,
 }
 """Name -> what is left of it; a flag says that the small version is meant."""
 

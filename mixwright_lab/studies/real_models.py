@@ -250,7 +250,7 @@ class RealModels:
             picked, remarks = self._picked(arm)
             rows = self._write(f"rows-{out.name}.jsonl", picked)
         how = replace(how, learning_rate=how.learning_rate * (RATES | HARMLESS).get(arm, 1.0))
-        if arm == NARROW:
+        if arm == NARROW and how.rank:  # adapters are small
             given["save_at"] = tuple(min(step, how.steps) for step in EARLY_STEPS)
         if arm == PENALISED:
             given["penalty"] = PENALTY

@@ -61,6 +61,8 @@ from mixwright_lab.studies.real_sft import (
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
 
 SEEDS = (421, 439, 457, 479, 499)
+GATE_SEEDS = (613, 631)
+"""Further seeds, for `real_branches` alone, with further items measured."""
 ROWS_FILE = RESULTS / "real_skill_sft.rows.jsonl"
 PLACE = Path("runs") / "real_skill_sft"
 JOBS: Mapping[str, tuple[str, ...]] = {FROZEN: (FROZEN,), **{arm: ARMS_OF_JOB[arm] for arm in (NARROW, PLAN, UNIFORM, OWN)}}
@@ -72,7 +74,8 @@ GUESSED, LEAST_GAIN = 100 / 3, 20.0
 def do_job(job: SFTJob) -> None:
     """Train and measure, in a process with one thread; each measured model is a row."""
     place = PLACE / ("quick" if job.quick else f"seed-{job.seed}")
-    models = RealModels(place, job.seed, PublicPlace.from_environment(), quick=job.quick, task=MIDDLE_NUMBER)
+    public, truth = PublicPlace.from_environment(), job.seed in GATE_SEEDS
+    models = RealModels(place, job.seed, public, truth=truth, quick=job.quick, task=MIDDLE_NUMBER)
     for arm in job.arms:
         began = time.monotonic()
         answers, remarks = models.measure(arm)
@@ -81,17 +84,17 @@ def do_job(job: SFTJob) -> None:
         append_row(place / "rows.jsonl" if job.quick else ROWS_FILE, row)
 
 
-def kept_rows() -> list[dict[str, Any]]:
-    """Finished rows of these settings."""
-    return [row for row in read_rows(ROWS_FILE) if row["settings"] == settings(MIDDLE_NUMBER)]
+def kept_rows(seeds: Sequence[int] = SEEDS) -> list[dict[str, Any]]:
+    """Finished rows of these settings and seeds."""
+    return [row for row in read_rows(ROWS_FILE) if row["settings"] == settings(MIDDLE_NUMBER) and row["seed"] in seeds]
 
 
-def jobs_left(quick: bool) -> list[SFTJob]:
+def jobs_left(quick: bool, seeds: Sequence[int] = SEEDS) -> list[SFTJob]:
     """Trainings that have no row yet, seed after seed."""
-    known = set() if quick else {(row["seed"], row["arm"]) for row in kept_rows()}
+    known = set() if quick else {(row["seed"], row["arm"]) for row in kept_rows(seeds)}
     return [
         SFTJob(seed, name, left, quick)
-        for seed in (QUICK if quick else SEEDS)
+        for seed in (QUICK if quick else seeds)
         for name, arms in JOBS.items()
         if (left := tuple(arm for arm in arms if (seed, arm) not in known))
     ]
