@@ -1,7 +1,7 @@
 """Study of narrow SFT with all weights on SmolLM2-135M-Instruct: 300 steps, eight seeds, on an accelerator.
 
-The files, arms and items of `real_sft`, whose trainings are 40 steps of LoRA. Here a training is 300 steps of 16 rows, two
-and a half times the rows of the new task, at a rate of 1e-4 that falls to 0, and changes all weights. The rate was not tuned.
+The files, arms and items of `real_sft`, whose trainings are 40 steps of LoRA. Here a training is 300 steps of 16 rows, 2.4
+times the rows of the new task, at a rate of 1e-4 that falls to 0, and changes all weights. The rate was not tuned.
 Arms: `frozen`, `narrow`, `uniform`, `plan` and `own`. The first five seeds are those of `real_sft`.
 
 Expectations, written before the first seed: those of `real_sft` (`narrow` loses at least 5 points of the four rehearsed

@@ -1,4 +1,4 @@
-"""Study of the gate on branches of `real_sft` and `real_skill_sft`: it sees 100 items of each of four tasks, and 300 others say what is true.
+"""Study of the gate on branches of SFT: it sees 100 items of each of four tasks, and up to 300 others say what is true.
 
 The tasks are sums, and past tenses, plurals and companies of products; the last three are public and stand in no training
 row. A branch is truly damaged where the interval of its mean change over the further items lies below -5 points,
@@ -6,9 +6,11 @@ and truly harmless where it lies above; a branch whose interval holds -5 is not 
 as one group with a margin of 5 points, as `--protect` and `--margin 5` do.
 
 Goals, fixed before the branches were trained: none that is truly damaged passes, none that is truly harmless is called
-damaged. "Cannot tell" is counted, and no goal. After the branches of `real_sft`, none of which had learnt the new task and was
-truly harmless, those of two further seeds of `real_skill_sft` were made, with one more goal: of all that gained at least 20
+damaged. "Cannot tell" is counted, and no goal. Of the branches of `real_sft` none had learnt the new task and was truly
+harmless. So those of two further seeds of `real_skill_sft` were made, with one more goal: of all that gained at least 20
 points of the new task and are truly harmless, at least half pass. The rows come from those studies; no model is loaded.
+Added after these rows were seen: the tasks that truly fell, the interval of their own change below -5 points. The gate says
+"damaged" of a single task, too, and the truth of these goals is of the mean.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_branches [--quick]
 """
@@ -26,12 +28,26 @@ from mixwright.estimates.outcome import ItemScores
 from mixwright.graders import load_grader
 from mixwright.records import Example, Interval
 from mixwright.verdict.rules.gate import check_protected
+from mixwright_lab.studies import real_sft, real_skill_sft
 from mixwright_lab.studies.jobs import rows_by_seed
-from mixwright_lab.studies.real_models import FROZEN, GRADERS, PROMPTED, TRUTH_TASKS, PublicPlace, RealModels
-from mixwright_lab.studies.real_sft import GATE_SEEDS, PLACE, kept_rows
+from mixwright_lab.studies.real_models import (
+    FROZEN,
+    GRADERS,
+    MIDDLE_NUMBER,
+    PROMPTED,
+    TOOL_CALLS,
+    TRUTH_TASKS,
+    NewTask,
+    PublicPlace,
+    RealModels,
+)
 from mixwright_lab.studies.report import Goal, Result, run
 
-MARGIN_POINTS = 5.0
+MARGIN_POINTS, LEARNT_POINTS = 5.0, 20.0
+"""What a loss is; gain of the new task from which on a branch has learnt it."""
+SEEDS = (*real_sft.GATE_SEEDS, *real_skill_sft.GATE_SEEDS)
+LEAST_PASSED = 0.5
+"""Share of the branches that learnt the new task and are harmless."""
 
 
 def judge(before: Mapping[str, Any], after: Mapping[str, Any], golds: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -45,22 +61,28 @@ def judge(before: Mapping[str, Any], after: Mapping[str, Any], golds: Mapping[st
     sides = [[_scores(row, golds)] for row in (before, after)]
     cells = [(task, None) for task in TRUTH_TASKS]
     found = check_protected(sides[0], sides[1], cells, named_by_user=True, margin=MARGIN_POINTS / 100)
-    truth = true_change(before, after)
+    by_task = true_changes(before, after)
+    truth = mean_of(list(by_task.values()))
     word = "damaged" if truth.high < -MARGIN_POINTS else "harmless" if truth.low > -MARGIN_POINTS else "not scored"
-    return {"gate": found.outcome, "truth": word, "change": [truth.value, truth.low, truth.high]}
+    fell = [task for task, change in by_task.items() if change.high < -MARGIN_POINTS]
+    return {"gate": found.outcome, "truth": word, "change": [truth.value, truth.low, truth.high], "fell": fell}
 
 
-def true_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Interval:
-    """Mean change over the further items, each task counted alike, in points."""
-    changes = []
+def true_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Interval]:
+    """Change of each task over the further items, in points."""
+    changes = {}
     for task in TRUTH_TASKS:
         old, new = ({item: score for t, item, score, *_ in row["answers"] if t == task} for row in (before, after))
         items = sorted(item for item in old.keys() & new.keys() if item.startswith("truth"))
-        changes.append(np.array([100 * (new[item] - old[item]) for item in items]))
-    means = [mean_interval(change) for change in changes]
-    value = float(np.mean([mean.value for mean in means]))
-    half = float(np.sqrt(sum((mean.high - mean.value) ** 2 for mean in means)) / len(means))
-    return Interval(value, value - half, value + half, sum(map(len, changes)))
+        changes[task] = mean_interval(np.array([100 * (new[item] - old[item]) for item in items]))
+    return changes
+
+
+def mean_of(changes: Sequence[Interval]) -> Interval:
+    """Each task counted alike."""
+    value = float(np.mean([one.value for one in changes]))
+    half = float(np.sqrt(sum((one.high - one.value) ** 2 for one in changes)) / len(changes))
+    return Interval(value, value - half, value + half, sum(one.n for one in changes))
 
 
 def _scores(row: Mapping[str, Any], golds: Mapping[str, Mapping[str, Any]]) -> ItemScores:
@@ -89,33 +111,60 @@ def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
     harmless = [row for row in rows if row["truth"] == "harmless"]
     passes = share_interval(sum(row["gate"] == "passed" for row in damaged), max(len(damaged), 1))
     alarms = share_interval(sum(row["gate"] == "damaged" for row in harmless), max(len(harmless), 1))
+    useful = [row for row in harmless if row["gain"] >= LEARNT_POINTS]
+    passed = share_interval(sum(row["gate"] == "passed" for row in useful), max(len(useful), 1))
+    reached = bool(useful) and passed.value >= LEAST_PASSED
     return [
         Goal(f"truly damaged ({len(damaged)}): passes", passes, "0", bool(damaged) and passes.value == 0),
         Goal(f"truly harmless ({len(harmless)}): called damaged", alarms, "0", bool(harmless) and alarms.value == 0),
+        Goal(f"learnt and harmless ({len(useful)}): passes", passed, f">= {LEAST_PASSED:g}", reached),
+    ]
+
+
+def branches(seed: int, public: PublicPlace) -> list[dict[str, Any]]:
+    """What the gate says, what is true, and the gain of the new task in points, of each model of a seed."""
+    of_skill = seed in real_skill_sft.GATE_SEEDS
+    task: NewTask = MIDDLE_NUMBER if of_skill else TOOL_CALLS
+    kept = real_skill_sft.kept_rows(real_skill_sft.GATE_SEEDS) if of_skill else real_sft.kept_rows()
+    arms = rows_by_seed(kept).get(seed, {})
+    if FROZEN not in arms:
+        return []
+    folder = (real_skill_sft.PLACE if of_skill else real_sft.PLACE) / "branches"
+    asked = RealModels(folder, seed, public, truth=True, task=task).rows
+    golds = {row["id"]: row for row in (*asked["test"], *asked["truth"])}
+    known, start = (
+        {"seed": seed, "taught": "skill" if of_skill else "tool calls"},
+        real_sft.success(arms[FROZEN], real_sft.NEW),
+    )
+    return [
+        known | {"arm": arm, "gain": real_sft.success(row, real_sft.NEW) - start} | judge(arms[FROZEN], row, golds)
+        for arm, row in arms.items()
+        if arm not in (FROZEN, PROMPTED)
     ]
 
 
 def measure(quick: bool) -> Result:
     """Every branch of the seeds that have further items; quick takes the first seed."""
-    rows: list[dict[str, Any]] = []
     public = PublicPlace.from_environment()
-    for seed in GATE_SEEDS[:1] if quick else GATE_SEEDS:
-        arms = rows_by_seed(kept_rows()).get(seed, {})
-        if FROZEN not in arms:
-            continue
-        asked = RealModels(PLACE / "branches", seed, public, truth=True).rows
-        golds = {row["id"]: row for row in (*asked["test"], *asked["truth"])}
-        for arm, row in arms.items():
-            if arm not in (FROZEN, PROMPTED):
-                rows.append({"seed": seed, "arm": arm} | judge(arms[FROZEN], row, golds))
+    rows = [row for seed in (SEEDS[:1] if quick else SEEDS) for row in branches(seed, public)]
     goals = goals_of(rows)
     counts = {
-        f"{truth}, {gate}": sum((row["truth"], row["gate"]) == (truth, gate) for row in rows)
+        f"{taught}, {truth}, {gate}": sum(
+            (row["taught"], row["truth"], row["gate"]) == (taught, truth, gate) for row in rows
+        )
+        for taught in ("tool calls", "skill")
         for truth in ("damaged", "harmless", "not scored")
         for gate in ("passed", "damaged", "cannot tell")
     }
+    counts |= {
+        f"{gate}, a single task fell" if fell else f"{gate}, no task fell": sum(
+            (row["gate"], bool(row["fell"])) == (gate, fell) for row in rows
+        )
+        for gate in ("passed", "damaged", "cannot tell")
+        for fell in (True, False)
+    }
     unit = "share of truly damaged branches that the gate passes"
-    return Result(goals[0].found, unit, GATE_SEEDS, rows, figures=counts, settings={"tasks": TRUTH_TASKS}, goals=goals)
+    return Result(goals[0].found, unit, SEEDS, rows, figures=counts, settings={"tasks": TRUTH_TASKS}, goals=goals)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 Each job is that of its study, at the same settings and in float32, and appends to the rows of its study with the name of the
 device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
-(the arms of the primary question), `harmless` and `others`; `skills`, the candidates, `skill`, the study of one, and `gate`, its models for
-the study of the gate; `mine`; `traces`, `cues` and `holes`, of the study of faults; `weights`, all weights in place of LoRA. A job that fails is reported and left. Nothing is timed here: processes
+(the arms of the primary question), `harmless` and `others`; `skills`, the candidates, `skill`, the study of one, and `gate`,
+its models for the study of the gate; `mine`; `traces`, `cues` and `holes`, of the study of faults; `weights`, all weights in
+place of LoRA. A job that fails is reported and left. Nothing is timed here: processes
 share the device, at the same time where NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`). MIXWRIGHT_COMMIT names the commit
 where the tree is a copy.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mixwright_lab.studies import real_grpo, real_mine, real_sft, real_skill_sft
+from mixwright_lab.studies import real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft
 from mixwright_lab.studies.real_models import (
     CHAT,
     EARLY,
@@ -62,6 +62,8 @@ RESULT_ARMS = {
     PLAN: "new rows and a quarter of true old rows",
     OWN: "new rows and a quarter of own answers",
 }
+MANY_SEEDS = 5
+"""Arms that fewer seeds have stand in no table of results."""
 OTHER_ARMS = {
     SELF_MADE: "new rows and a quarter of prompts and answers that the model made",
     EQUAL: "equal shares, 80 % old",
@@ -155,11 +157,12 @@ def grpo_table() -> str:
 def gate_table() -> str:
     """Markdown: what is true of a model, and how often the gate said what of such models."""
     counts = figures("real_branches")
-    lines = ["| by items that the gate did not see | models | passed | damaged | cannot tell |", "|---|---|---|---|---|"]
+    lines = ["| taught | by items that the gate did not see | models | passed | damaged | cannot tell |", "|---" * 6 + "|"]
     names = {"damaged": "lost more than 5 points", "harmless": "a loss above 5 points is excluded", "not scored": "neither"}
-    for truth, name in names.items():
-        said = [counts[f"{truth}, {gate}"] for gate in ("passed", "damaged", "cannot tell")]
-        lines.append(f"| {name} | {sum(said)} | {' | '.join(map(str, said))} |")
+    for taught in ("tool calls", "skill"):
+        for truth, name in names.items():
+            said = [counts[f"{taught}, {truth}, {gate}"] for gate in ("passed", "damaged", "cannot tell")]
+            lines.append(f"| {taught} | {name} | {sum(said)} | {' | '.join(map(str, said))} |")
     return "\n".join(lines)
 
 
@@ -204,38 +207,28 @@ def trusted_table() -> str:
 
 
 def results_table() -> str:
-    """Markdown: an arm of each SFT study per line, beside all rows as they come, paired by seed."""
+    """Markdown: an arm of each SFT study per line; in brackets how much more than all rows as they come, paired by seed."""
     lines = [
-        "| taught | trained on | new task | four old tasks | right before, and still, % | three tasks without rows "
-        "| new task, minus all rows | four old tasks, minus all rows |",
-        "|---|---|---|---|---|---|---|---|",
+        "| taught | trained on | new task | four old tasks | right before, and still, % | three tasks without rows |",
+        "|---" * 6 + "|",
     ]
-    readings = ((real_sft.NEW,), real_sft.GROUPS["rehearsed"])
-    for taught, study in (("tool calls", real_sft), ("a skill", real_skill_sft)):
+    studies = {"tool calls": real_sft, "a skill": real_skill_sft, "tool calls, all weights": real_all_weights}
+    for taught, study in studies.items():
         rows = {(row["seed"], row["arm"]): row for row in study.kept_rows()}
-        for arm, name in RESULT_ARMS.items():
-            if not all((seed, arm) in rows for seed in study.SEEDS):
-                continue
-            own, joined, start = ([rows[seed, one] for seed in study.SEEDS] for one in (arm, UNIFORM, FROZEN))
-            means = [[real_sft.mean_success(row, tasks) for row in own] for tasks in (*readings, real_sft.UNREHEARSED)]
+        counts = {arm: sum((seed, arm) in rows for seed in study.SEEDS) for arm in RESULT_ARMS}
+        arms = [arm for arm, count in counts.items() if count >= MANY_SEEDS]
+        seeds = [seed for seed in study.SEEDS if all((seed, arm) in rows for arm in arms)]
+        for arm in arms:
+            own, joined, start = ([rows[seed, one] for seed in seeds] for one in (arm, UNIFORM, FROZEN))
+            cells = []
+            for tasks in ((real_sft.NEW,), real_sft.GROUPS["rehearsed"], real_sft.UNREHEARSED):
+                values = [real_sft.mean_success(row, tasks) for row in own]
+                less = [value - real_sft.mean_success(row, tasks) for value, row in zip(values, joined, strict=True)]
+                more = "" if arm in (FROZEN, UNIFORM) else f" ({points(rounded(less), '+')})"
+                cells.append(f"{sum(values) / len(values):.1f}{more}")
             still = [still_right(before, after) for before, after in zip(start, own, strict=True)]
-            less = [
-                "-"
-                if arm in (FROZEN, UNIFORM)
-                else points(
-                    rounded(
-                        [
-                            real_sft.mean_success(one, tasks) - real_sft.mean_success(other, tasks)
-                            for one, other in zip(own, joined, strict=True)
-                        ]
-                    ),
-                    "+",
-                )
-                for tasks in readings
-            ]
-            new, old, without = (f"{sum(values) / len(values):.1f}" for values in means)
-            kept = "-" if arm == FROZEN else f"{sum(still) / len(still):.0f}"
-            lines.append(f"| {taught} | {name} | {new} | {old} | {kept} | {without} | {' | '.join(less)} |")
+            cells.insert(2, "-" if arm == FROZEN else f"{sum(still) / len(still):.0f}")
+            lines.append(f"| {taught} | {RESULT_ARMS[arm]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
