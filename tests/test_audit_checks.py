@@ -249,16 +249,6 @@ def test_repeats_that_a_small_space_explains_are_an_info() -> None:
     assert "by chance" in found.null
 
 
-def test_contradictions_are_a_warning_when_few_and_an_error_when_many() -> None:
-    rows = [("t", f"Spell {word}", word[::-1]) for word in words(50)]
-    (few,) = Duplicates().check(corpus(*rows, ("t", rows[3][1], "no")))
-    assert (few.severity, few.count, few.total) == ("warning", 2, 51)
-    (many,) = Duplicates().check(corpus(*rows, *(("t", prompt, "no") for _, prompt, _ in rows[:10])))
-    assert (many.severity, many.count, many.total) == ("error", 20, 60)
-    texts = Corpus.from_examples(Example(str(i), "t", "Write a poem", target=word) for i, word in enumerate(words(10)))
-    assert [o.severity for o in Duplicates().check(texts)] == ["info"]
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=1, max_size=30), st.randoms())
 def test_duplicates_do_not_depend_on_order(rows: list[tuple[str, str]], rng: random.Random) -> None:
     def counts(items: list[tuple[str, str]]) -> list[tuple[str, int, int]]:
@@ -267,9 +257,7 @@ def test_duplicates_do_not_depend_on_order(rows: list[tuple[str, str]], rng: ran
 
     found = counts(rows)
     repeats = len(rows) - len(set(rows))
-    prompts = {prompt: {answer for other, answer in rows if other == prompt} for prompt, _ in rows}
-    clashes = sum(len(prompts[prompt]) > 1 for prompt, _ in rows)
-    assert [count for _, count, _ in found] == ([count for count in (repeats, clashes) if count] or [0])
+    assert [count for _, count, _ in found] == [repeats]
     assert counts(rng.sample(rows, len(rows))) == found
 
 
@@ -345,8 +333,8 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
-    assert {o.check for o in seen} == set(listing("checks")) - {"preferences", "traces", "unseen"}, (
-        "no pairs, no solutions, no contexts"
+    assert {o.check for o in seen} == set(listing("checks")) - {"preferences", "traces", "unseen", "dilution"}, (
+        "no pairs, no solutions, no contexts, no completions"
     )
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)

@@ -48,7 +48,7 @@ def test_the_cleaned_copy_has_every_other_line_as_it_was(call: Call, dirty: tupl
     manifest = json.loads(Path("clean.jsonl.manifest.json").read_text())
     assert {int(row["row"].rpartition(":")[2]) for row in manifest["dropped"]} == set(range(41, 54))
     assert (manifest["kept"], sum(manifest["counts"].values())) == (41, 13)
-    assert [one["check"] for one in manifest["left for you"]].count("duplicates") == 1
+    assert [one["check"] for one in manifest["left for you"]].count("conflicts") == 1
     assert "41 rows" in err
     _, again, _ = call("audit", "clean.jsonl", "--eval", held_out, "--fix", "twice.jsonl", "--json")
     assert not any(one["drop"] is not None for one in json.loads(again)["observations"])

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -271,8 +272,20 @@ _HASHES = ("exact", "normal", "answer", "final")
 _FINGERPRINT = np.dtype([("task", "i4"), ("held_out", "?"), *((name, "u8") for name in _HASHES)])
 
 
+_KNOWN: WeakKeyDictionary[Corpus, Fingerprints] = WeakKeyDictionary()
+"""Of rows alone: several checks read those of one corpus."""
+
+
 def fingerprints(corpus: Corpus, *, with_further_texts: bool = False) -> Fingerprints:
-    """One pass over `corpus`; further texts are added `with_further_texts`."""
+    """One pass over `corpus`, or none where its rows are known; further texts are added `with_further_texts`."""
+    if with_further_texts:
+        return _read_fingerprints(corpus, with_further_texts=True)
+    if corpus not in _KNOWN:
+        _KNOWN[corpus] = _read_fingerprints(corpus, with_further_texts=False)
+    return _KNOWN[corpus]
+
+
+def _read_fingerprints(corpus: Corpus, *, with_further_texts: bool) -> Fingerprints:
     codes: dict[str, int] = {}
     prints_of_rows = np.zeros(len(corpus), _FINGERPRINT)
     extra_prints: list[tuple[Any, ...]] = []

@@ -234,8 +234,13 @@ class _Comparison:
 
 def is_context_name(name: str) -> bool:
     """Whether a column is called like something that its writer has read: `contexts`, `retrieved_docs`, `teacher_notes`."""
-    words = [word.removesuffix("s") for word in re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())]
-    return not CONTEXT_WORDS.isdisjoint([*words, name.lower()])
+    return not CONTEXT_WORDS.isdisjoint(name_words(name))
+
+
+def name_words(name: str) -> set[str]:
+    """The words of a column's name, without case and plural, and the whole of it."""
+    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    return {name.lower(), *(word.removesuffix("s") for word in words)}
 
 
 def pieces(text: str) -> frozenset[str]:

@@ -1,10 +1,9 @@
-"""Check for rows that repeat or contradict each other, exactly or nearly, and for preference pairs with equal sides.
+"""Check for rows that repeat each other, exactly or nearly, and for preference pairs with equal sides.
 
 Source: own; the null is how often prompts agree by chance, given how often their slots repeat.
-Unit: rows of a task that repeat an earlier row or nearly another, or whose prompt stands with several answers;
-    preference pairs whose sides are equal.
+Unit: rows of a task that repeat an earlier row or nearly another; preference pairs whose sides are equal.
 Cost: two passes, 37 bytes per row, an index of 5000 rows, and a sample of 2000 rows for each task with repeats.
-Blind spot: near-duplicates of train rows beyond the 5000 looked for, and answers that differ in wording only.
+Blind spot: near-duplicates of train rows beyond the 5000 looked for; prompts with several answers (`conflicts`).
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import pc
 from mixwright.records import Observation
 
-CONTRADICTORY_SHARE = 0.1
-"""Share of a verifiable task's rows from which on contradictions are an error."""
 Pairs = list[tuple[int, int]]
 
 
@@ -30,7 +27,7 @@ class Duplicates(Check):
     """Compares the train split with itself."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Repeats and near-duplicates beside what chance explains, and prompts with several answers, per task.
+        """Repeats and near-duplicates beside what chance explains, per task.
 
         One info when there are none.
         """
@@ -41,21 +38,13 @@ class Duplicates(Check):
         positions = np.arange(len(train))
         first_same = _find_first_equal(prints.combined(prints.normal, prints.answer)[train])
         first_same_exactly = _find_first_equal(prints.combined(prints.exact, prints.answer)[train])
-        first_same_prompt = _find_first_equal(prints.exact[train])
-        prompt_and_answer_prints = prints.combined(prints.exact, prints.final)[train]
-        is_contradicted = _find_contradicted(prints.exact[train], prompt_and_answer_prints, prints.final[train] != 0)
         observations: list[Observation] = []
         for code, task_positions in positions_by_code(prints.task[train]).items():
             name = prints.tasks[code]
             repeats = task_positions[first_same[task_positions] < task_positions]
-            clashes = task_positions[is_contradicted[task_positions]]
             exact = int((first_same_exactly[task_positions] < task_positions).sum())
             pairs = list(zip(train[repeats].tolist(), train[first_same[repeats]].tolist(), strict=True))
             observations += _observe_repeats(reader, name, train[task_positions], exact, pairs)
-            later_clashes = clashes[first_same_prompt[clashes] < positions[clashes]]
-            pairs = list(zip(train[later_clashes].tolist(), train[first_same_prompt[later_clashes]].tolist(), strict=True))
-            verifiable = corpus.tasks[name].kind == "verifiable"
-            observations += _observe_clashes(reader, name, len(task_positions), len(clashes), pairs, verifiable=verifiable)
         observations += _observe_equal_sides(corpus, train)
         distinct_rows = train[first_same == positions]
         observations += [
@@ -64,23 +53,6 @@ class Duplicates(Check):
         return observations or [
             Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")
         ]
-
-
-def _observe_clashes(
-    reader: Reader, name: str, total: int, count: int, pairs: Pairs, *, verifiable: bool
-) -> list[Observation]:
-    if not count:
-        return []
-    text = f"{count} of {total} training rows have a prompt that stands there with another answer too."
-    text += note_unlisted(len(pairs))
-    evidence = reader.pair_evidence(pairs, "later_", "first_")
-    if not verifiable:
-        null = "common where many answers are good"
-        return [Observation("duplicates", name, "info", count, total, text, "", null, evidence)]
-    remedy = "Find out which answer is right; if all are, use a grader that accepts them all."
-    severity = "error" if count >= CONTRADICTORY_SHARE * total else "warning"
-    null = "none: a verifiable prompt has one answer"
-    return [Observation("duplicates", name, severity, count, total, text, remedy, null, evidence)]
 
 
 def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: int, pairs: Pairs) -> list[Observation]:
@@ -141,11 +113,3 @@ def _find_first_equal(values: np.ndarray) -> np.ndarray:
     """Position of the first equal value, for each value; its own where it is the first."""
     _, first_positions, inverse = np.unique(values, return_index=True, return_inverse=True)
     return first_positions[inverse]
-
-
-def _find_contradicted(prompts: np.ndarray, prompt_and_answer_prints: np.ndarray, is_answered: np.ndarray) -> np.ndarray:
-    """Per train row: its prompt, to the character, stands in train with at least two final answers."""
-    _, prompt_codes = np.unique(prompts, return_inverse=True)
-    _, first_positions = np.unique(prompt_and_answer_prints[is_answered], return_index=True)
-    answers = np.bincount(prompt_codes[is_answered][first_positions], minlength=prompt_codes.max() + 1)
-    return (answers[prompt_codes] > 1) & is_answered

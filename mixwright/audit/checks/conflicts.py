@@ -1,0 +1,96 @@
+"""Check of conflicting labels: one prompt with several answers, where rows with the same prompt have one as a rule.
+
+Source: Northcutt et al. 2021 (arXiv 2103.14749): at least 3.3 % of the labels of ten test sets are wrong; the tests are our
+    own.
+Unit: rows whose prompt stands with another answer, too; the probability that two rows with the same prompt disagree.
+Cost: the fingerprints of `duplicates`; 2,000 rows of repeated prompts of a task and 100,000 in all; as many again to list.
+Blind spot: which answer is right; wrong labels of prompts that stand once; long answers without a mark or JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from mixwright.audit.conflicts import ConflictsOfTask, find_conflicts
+from mixwright.audit.rows import Reader, note_unlisted
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
+from mixwright.errors import join_some
+from mixwright.records import Observation, Severity
+
+MIN_CLASHES = 3
+"""Prompts in conflict below which it is an info, unless a grader judges answers that have one form."""
+ERROR_SHARE = 0.1
+"""Share of a graded task's rows in conflict from which on they are an error."""
+ANSWER_CHARACTERS = 40
+"""Characters of an answer that a message shows."""
+REMEDY = (
+    "Correct or leave out the wrong rows: --out FOLDER lists each beside the usual answer of its prompt. If both are right, "
+    "put what decides into the prompt, or use a grader that accepts them all."
+)
+NULL = "answers dealt out at random among these rows"
+
+
+class Conflicts(Check):
+    """Looks at training rows with the same prompt."""
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """What conflicts in each task, and an info on tasks whose prompts do not decide answers; one info without either."""
+        found, reader = find_conflicts(corpus), Reader(corpus)
+        told = [one for one in found if one.clashes and one.verdict != "open"]
+        observations = [_observe(corpus, reader, one) for one in told]
+        if undecided := [one for one in found if one.clashes and one.verdict == "open"]:
+            prompts, names = sum(len(one.clashes) for one in undecided), join_some([repr(one.task) for one in undecided])
+            text = f"{_count_prompts(prompts)} several answers in tasks whose prompts do not seem to decide the answer, or "
+            text += f"whose answers are free: {names}."
+            rows = sum(one.rows for one in undecided)
+            total = sum(one.total for one in undecided)
+            observations.append(Observation("conflicts", None, "info", rows, total, text, "", NULL))
+        if not observations:
+            prompts = sum(one.prompts for one in found)
+            text = "No prompt has conflicting answers"
+            text += (
+                f"; {prompts:,} that stand in several rows were compared." if prompts else ": none stands in several rows."
+            )
+            observations.append(Observation("conflicts", None, "info", 0, len(corpus), text, "", NULL))
+        return observations
+
+
+def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observation:
+    prompts, pairs = len(one.clashes), one.pairs
+    evidence = reader.pair_evidence(pairs, "other_", "usual_")
+    text = f"{_count_prompts(prompts)} conflicting answers, such as "
+    text += f"{_show_answers(one, evidence[0])}. No model can give both."
+    null = "none: such a prompt has one answer"
+    if one.verdict == "decided" and one.disagreement is not None:
+        low, high = max(one.disagreement.low, 0.0), min(one.disagreement.high, 1.0)
+        text += f" Two rows with the same prompt disagree in {one.disagreement.value:.1%} ({low:.1%} to {high:.1%}), and in "
+        text += f"{one.chance:.0%} if answers are dealt out at random. So prompts decide answers here. A model that "
+        text += f"gives one to each is wrong on {len(pairs):,} of these rows, or more."
+        null = NULL
+    is_graded = corpus.tasks[one.task].kind == "verifiable"
+    severity: Severity = "error" if is_graded and one.rows >= ERROR_SHARE * one.total else "warning"
+    if not (is_graded and one.has_one_form) and prompts < MIN_CLASHES:
+        severity = "info"
+    remedy = "" if severity == "info" else REMEDY
+    text += note_unlisted(len(pairs))
+    return Observation("conflicts", one.task, severity, one.rows, one.total, text, remedy, null, evidence)
+
+
+def _show_answers(one: ConflictsOfTask, evidence: Mapping[str, Any]) -> str:
+    """The two answers of the first pair: as they stand, or where that is long what was read from them."""
+    answers = [evidence[f"{side}_answer"].strip() for side in ("usual", "other")]
+    if max(map(len, answers)) > ANSWER_CHARACTERS:
+        clash, (other, usual) = one.clashes[0], one.pairs[0]
+        answers = [clash.values[clash.numbers.index(number)] for number in (usual, other)]
+    if max(map(len, answers)) > ANSWER_CHARACTERS:
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*answers, strict=False))
+        start = max(0, sum(1 for _ in same) - ANSWER_CHARACTERS // 2)
+        answers = [answer[start : start + ANSWER_CHARACTERS] for answer in answers]
+    return " and ".join(map(repr, answers))
+
+
+def _count_prompts(count: int) -> str:
+    return f"{count:,} prompt has" if count == 1 else f"{count:,} prompts have"

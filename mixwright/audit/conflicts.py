@@ -1,0 +1,380 @@
+"""Conflicts: one prompt with several answers, in tasks whose prompts decide the answer, and how often labels disagree.
+
+Whether a prompt decides its answer is read from the rows. Where rows with the same prompt agree far more often than answers
+dealt out at random would, it does. Where they agree as often as that, it does not, and nothing is wrong. Where too few of
+them say anything, the kind of answer decides: few labels, numbers, options, calls.
+Left out on purpose: which of the answers is right.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from mixwright.audit.rows import Fingerprints, Reader, fingerprints, hash64, positions_by_code
+from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, to_visible
+from mixwright.audit.unseen import CONTEXT_WORDS, name_words
+from mixwright.corpus import Corpus
+from mixwright.estimates.intervals import binomial_tail, rate
+from mixwright.final_answer import final_answer, find_stated_answers
+from mixwright.records import Example, Interval, plain
+
+ROWS_READ, ROWS_READ_TOGETHER, ROWS_OF_PROMPT = 2_000, 100_000, 20
+"""Rows of repeated prompts that are read of one task, of all tasks, and of one prompt; as many again are read for lists."""
+ROWS_OF_KIND = 500
+"""Rows of a task by which the kind of its answers is told."""
+ALPHA = 0.001
+"""Probability of so many agreeing prompts, were answers dealt out at random, below which prompts decide answers."""
+LEAST_ALPHA, LEAST_ALPHA_OPEN = 0.3, 0.6
+"""Krippendorff's alpha (1 - disagreement / disagreement by chance) from which on prompts decide answers; and where they
+have no one form.
+"""
+MIN_PROMPTS, LIKE_CHANCE = 10, 0.05
+"""Repeated prompts, and the probability of so few agreeing ones by chance, from which on agreement is taken for chance."""
+MAX_SHARE = 0.5
+"""Share of a task's rows in conflict from which on several answers are meant, unless prompts decide answers."""
+LEAST_DECIDED, LEAST_PLAIN = 0.8, 0.9
+"""Share of rows whose answer can be told, and of those that are numbers, letters or JSON, from which on a task has them."""
+MAX_LABELS, ROWS_PER_LABEL, LEAST_ROWS_PER_LABEL = 12, 10, 3
+"""Different answers that are a closed set: so many, or one for so many rows; in either case one for the last so many."""
+NEARLY_SAME = 0.85
+"""Share of characters in common from which on two open answers with the same first letter are spellings of one."""
+MAX_JSON_CHARACTERS = 20_000
+OWN_CONTEXTS = (CONTEXT_WORDS - {"note", "reference", "search", "source", "teacher", "turn"}) | frozenset(
+    {"audio", "choice", "database", "db", "function", "image", "input", "instruction", "language", "option", "paragraph"}
+    | {"persona", "photo", "picture", "premise", "schema", "story", "system", "table", "tool", "video"}
+)
+"""Words of a column's name by which rows that differ in it are taken for different prompts."""
+_WORD = re.compile(r"-?\d+(?:[.,]\d+)*|\w+|[<>=+*/^%]")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d[\d,]{0,30})?\.?\d{1,30}|\d{1,30}/0{0,9}[1-9]\d{0,29})")
+_FILLERS, _NEGATIONS = frozenset({"a", "an", "the"}), frozenset({"cannot", "never", "no", "none", "not", "un"})
+Kind = Literal["whole", "marked", "json", "last"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """The answer of a row."""
+
+    value: str
+    """What is compared."""
+    kind: Kind
+    """whole: a short text; marked: behind a mark; json; last: the last number of a long text, which may be no answer."""
+
+
+@dataclass(frozen=True)
+class Clash:
+    """Rows with one prompt and different answers."""
+
+    numbers: tuple[int, ...]
+    """Of the rows."""
+    values: tuple[str, ...]
+    """Their answers."""
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Each row that has not the commonest answer, with the first row that has it; the earlier of equally common ones."""
+        (usual, _), *_ = Counter(self.values).most_common(1)
+        first = self.numbers[self.values.index(usual)]
+        return [(number, first) for number, value in zip(self.numbers, self.values, strict=True) if value != usual]
+
+
+@dataclass(frozen=True)
+class ConflictsOfTask:
+    """What was found in a task."""
+
+    task: str
+    """Its name."""
+    total: int
+    """Its training rows with an answer."""
+    prompts: int
+    """Prompts in several rows that were compared, of which the shares are."""
+    verdict: Literal["decided", "unknown", "open"]
+    """Whether prompts decide answers: they do; too few say so, but the kind of answers does; they do not, or answers are
+    free.
+    """
+    clashes: tuple[Clash, ...]
+    """Prompts with different answers; all of them up to `ROWS_READ_TOGETHER` rows, unless the verdict is open."""
+    disagreement: Interval | None
+    """Probability that two rows with the same prompt disagree; None with fewer than two such prompts."""
+    chance: float
+    """The same, were answers dealt out at random among these rows."""
+    has_one_form: bool = False
+    """Whether its answers are a few labels, numbers, letters, JSON or marked."""
+
+    @property
+    def rows(self) -> int:
+        """Rows whose prompt stands with another answer, too."""
+        return sum(len(clash.numbers) for clash in self.clashes)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Rows that have not the commonest answer of their prompt, each with one that has it."""
+        return [pair for clash in self.clashes for pair in clash.pairs()]
+
+
+def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
+    """Prompts of training rows with several answers, of each task that has repeated prompts. Bounded memory.
+
+    A prompt is the same whatever its case, space and closing marks (`normal_form`); rows that differ in a column called like
+    a context have different prompts. Preference pairs are left out.
+    """
+    prints, reader, found, left = fingerprints(corpus), Reader(corpus), list[ConflictsOfTask](), [ROWS_READ_TOGETHER] * 2
+    train = np.flatnonzero(~prints.held_out & (prints.answer != 0))
+    for code, positions in positions_by_code(prints.task[train]).items():
+        task = corpus.tasks[prints.tasks[code]]
+        if task.kind == "preference":
+            continue
+        repeated = _Repeated.read(prints, train[positions])
+        if not len(repeated):
+            continue
+        compared = ConflictsOfTask(task.name, len(positions), len(repeated), "open", (), None, 0.0)
+        if repeated.is_differing.any() and left[0] > 0:
+            kind = _KindOfTask.read(reader, train[positions])
+            compared, left[0] = _compare(compared, reader, repeated, kind, left[0])
+            if compared.verdict != "open":
+                compared, left[1] = _list(compared, reader, repeated, kind, left[1])
+        found.append(compared)
+    return sorted(found, key=lambda one: one.task)
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """Prompts of a task that stand in several rows."""
+
+    numbers: np.ndarray
+    """Row numbers (int64) of the task, by prompt."""
+    starts: np.ndarray
+    """Where each repeated prompt begins among them."""
+    counts: np.ndarray
+    """Rows of each."""
+    is_differing: np.ndarray
+    """Whether they have not all one text for an answer."""
+
+    @staticmethod
+    def read(prints: Fingerprints, numbers: np.ndarray) -> _Repeated:
+        """Those among the rows of a task."""
+        numbers = numbers[np.argsort(prints.normal[numbers], kind="stable")]
+        starts = np.flatnonzero(np.r_[True, prints.normal[numbers][1:] != prints.normal[numbers][:-1]])
+        counts = np.diff(np.r_[starts, len(numbers)])
+        least, most = (extreme.reduceat(prints.answer[numbers], starts) for extreme in (np.minimum, np.maximum))
+        several = counts > 1
+        return _Repeated(numbers, starts[several], counts[several], (least != most)[several])
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def rows(self, place: int) -> np.ndarray:
+        """Row numbers of one prompt, ascending."""
+        return self.numbers[self.starts[place] : self.starts[place] + self.counts[place]]
+
+
+@dataclass(frozen=True)
+class _KindOfTask:
+    """What the answers of a task are like."""
+
+    is_told: bool
+    """Whether the answers of most rows can be told for what they are: short, marked or JSON."""
+    is_closed: bool
+    """Whether they are a closed set."""
+    has_one_form: bool
+    """Whether they are a few labels, numbers, letters, JSON or marked: a prompt that decides has one of them."""
+
+    @staticmethod
+    def read(reader: Reader, numbers: np.ndarray) -> _KindOfTask:
+        rows = reader.sample(numbers, ROWS_OF_KIND)
+        told = [one for row in rows if (one := tell_answer(row.answer)) is not None and one.kind != "last"]
+        values = {one.value for one in told}
+        is_closed = LEAST_ROWS_PER_LABEL * len(values) <= len(told) and (
+            len(values) <= max(MAX_LABELS, len(told) / ROWS_PER_LABEL)
+        )
+        plain_count = sum(one.kind in ("json", "marked") or _is_plain(one.value) for one in told)
+        return _KindOfTask(
+            len(told) >= LEAST_DECIDED * len(rows),
+            is_closed,
+            plain_count >= LEAST_PLAIN * len(rows) or (is_closed and len(values) <= MAX_LABELS),
+        )
+
+    def agree(self, first: str, second: str) -> bool:
+        """Whether two answers are one; of open ones a longer form, or another spelling."""
+        return first == second or (not self.is_closed and are_one_answer(first, second))
+
+
+def _compare(
+    one: ConflictsOfTask, reader: Reader, repeated: _Repeated, kind: _KindOfTask, left: int
+) -> tuple[ConflictsOfTask, int]:
+    """What a sample of repeated prompts says, and how many rows may still be read."""
+    rng = np.random.default_rng(0)
+    budget, sampled = min(ROWS_READ, left), list[np.ndarray]()
+    for place in rng.permutation(len(repeated)).tolist():
+        group = repeated.rows(place)
+        sampled.append(group if len(group) <= ROWS_OF_PROMPT else np.sort(rng.choice(group, ROWS_OF_PROMPT, replace=False)))
+        budget -= len(sampled[-1])
+        if budget < 2:
+            break
+    prompts = [prompt for prompt in _read_prompts(reader, sampled, kind) if len(prompt) > 1]
+    read = sum(map(len, sampled))
+    left -= read
+    if not prompts:
+        return replace(one, prompts=0), left
+    values = [[value for _, value in prompt] for prompt in prompts]
+    totals = np.array([len(of_prompt) * _disagreement(of_prompt, kind) for of_prompt in values])
+    counts = np.array([float(len(of_prompt)) for of_prompt in values])
+    chance = 1 - _agreement([value for of_prompt in values for value in of_prompt])
+    agreeing = sum(kind.agree(*rng.choice(np.array(of_prompt, object), 2, replace=False)) for of_prompt in values)
+    verdict = _judge(agreeing, len(values), float(totals.sum() / counts.sum()), chance, kind)
+    clashes = tuple(_find_clashes(prompts, kind))
+    share = sum(len(clash.numbers) for clash in clashes) / read * float(repeated.counts.sum()) / one.total
+    if verdict == "unknown" and share > MAX_SHARE:
+        verdict = "open"
+    return ConflictsOfTask(
+        one.task, one.total, len(values), verdict, clashes, rate(totals, counts), chance, kind.has_one_form
+    ), left
+
+
+def _judge(
+    agreeing: int, prompts: int, disagreement: float, chance: float, kind: _KindOfTask
+) -> Literal["decided", "unknown", "open"]:
+    """Whether prompts decide answers, from prompts of which two rows were drawn each."""
+    by_chance = min(max(1 - chance, 1e-9), 1 - 1e-9)
+    is_above = binomial_tail(agreeing, prompts, by_chance) < ALPHA
+    if is_above and disagreement <= (1 - (LEAST_ALPHA if kind.has_one_form else LEAST_ALPHA_OPEN)) * chance:
+        return "decided"
+    so_few = binomial_tail(prompts - agreeing, prompts, 1 - by_chance)
+    if agreeing and prompts >= MIN_PROMPTS and so_few > LIKE_CHANCE:
+        return "open"
+    return "unknown" if kind.is_told and kind.has_one_form else "open"
+
+
+def _list(
+    one: ConflictsOfTask, reader: Reader, repeated: _Repeated, kind: _KindOfTask, left: int
+) -> tuple[ConflictsOfTask, int]:
+    """The same with all clashes, and how many rows may still be read for lists."""
+    groups = [repeated.rows(place)[:ROWS_READ] for place in np.flatnonzero(repeated.is_differing)[: left // 2].tolist()]
+    ends = np.cumsum([len(group) for group in groups])
+    clashes, count = list[Clash](), int(np.searchsorted(ends, left, side="right"))
+    # a part is read at a time: texts are as long as they like
+    for part in np.split(np.arange(count), np.flatnonzero(np.diff(ends[:count] // ROWS_READ)) + 1):
+        clashes += _find_clashes(_read_prompts(reader, [groups[place] for place in part.tolist()], kind), kind)
+    clashes.sort(key=lambda clash: clash.numbers)
+    return replace(one, clashes=tuple(clashes) or one.clashes), left - int(ends[count - 1] if count else 0)
+
+
+def _read_prompts(reader: Reader, groups: Sequence[np.ndarray], kind: _KindOfTask) -> Iterator[list[tuple[int, str]]]:
+    """Of each prompt its rows (number, answer) whose answer can be told; a group has several where contexts differ.
+
+    Where a long text's last number stands for its answer, the same text in two rows is one witness.
+    """
+    examples = reader.examples(np.unique(np.concatenate(groups))) if groups else {}
+    for group in groups:
+        by_context: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        texts: set[tuple[int, str]] = set()
+        for number in group.tolist():
+            row = examples[number]
+            text = row.answer or plain(row.target)
+            told, context = tell_answer(text), _context_of(row)
+            if told is None or (told.kind == "last" and kind.is_told):
+                continue
+            if told.kind == "last":
+                seen = (context, normal_form(text))
+                if seen in texts:
+                    continue
+                texts.add(seen)
+            by_context[context].append((number, told.value))
+        yield from by_context.values()
+
+
+def _find_clashes(
+    prompts: Sequence[list[tuple[int, str]]] | Iterator[list[tuple[int, str]]], kind: _KindOfTask
+) -> list[Clash]:
+    clashes = []
+    for prompt in prompts:
+        numbers, values = zip(*prompt, strict=True)
+        usual = Counter(values).most_common(1)[0][0]
+        # what agrees with the commonest answer is written as that, so that only rows that disagree with it are listed
+        values = tuple(usual if kind.agree(value, usual) else value for value in values)
+        if len({*values}) > 1:
+            clashes.append(Clash(numbers, values))
+    return clashes
+
+
+def _disagreement(values: Sequence[str], kind: _KindOfTask) -> float:
+    """Share of the pairs of these answers that disagree."""
+    counts = Counter(values)
+    agreeing = sum(
+        count * (other_count - (value == other))
+        for value, count in counts.items()
+        for other, other_count in counts.items()
+        if kind.agree(value, other)
+    )
+    return 1 - agreeing / (len(values) * (len(values) - 1))
+
+
+def _agreement(values: Sequence[str]) -> float:
+    """Probability that two of these answers, drawn without replacement, are the same."""
+    return sum(count * (count - 1) for count in Counter(values).values()) / (len(values) * (len(values) - 1))
+
+
+def _context_of(row: Example) -> int:
+    """A hash of the columns that are called like a context."""
+    own = {name: value for name, value in sorted(row.extra.items()) if not OWN_CONTEXTS.isdisjoint(name_words(name))}
+    return hash64(json.dumps(own, sort_keys=True, default=str)) if own else 0
+
+
+def tell_answer(text: str) -> Told | None:
+    r"""The answer that a text gives: JSON, behind a mark, a short text as a whole, or the last number of a long one.
+
+    Examples:
+        >>> tell_answer(r"So it is \boxed{1,200}."), tell_answer("(B) ")
+        (Told(value='1200', kind='marked'), Told(value='b', kind='whole'))
+    """
+    text = to_visible(text).strip()
+    if text[:1] in ("{", "[") and len(text) <= MAX_JSON_CHARACTERS:
+        try:
+            return Told(json.dumps(json.loads(text), sort_keys=True), "json")
+        except (ValueError, RecursionError):
+            pass
+    stated = find_stated_answers(text)
+    if stated and stated[0].kind == "marked" and (value := _fold_answer(stated[0].text)):
+        return Told(value, "marked")
+    if len(text) <= BRIEF_ANSWER_CHARACTERS and "\n" not in text:
+        value = _fold_answer(text)
+        return Told(value, "whole") if value else None
+    last = _fold_answer(final_answer(text)) if any(map(str.isdigit, text[-400:])) else ""
+    return Told(last, "last") if last else None
+
+
+def _fold_answer(text: str) -> str:
+    """An answer without case, marks and brackets; a number in one form."""
+    text = text.strip(" \t\n$*`_.\"'")
+    if _NUMBER.fullmatch(text):
+        return str(Fraction(text.replace(",", "")))
+    return " ".join(_WORD.findall(normal_form(text).casefold().replace("_", " "))) or text
+
+
+def _is_plain(value: str) -> bool:
+    """Whether an answer is a number or a letter."""
+    return len(value) == 1 or _NUMBER.fullmatch(value) is not None
+
+
+def are_one_answer(first: str, second: str) -> bool:
+    """Whether one open answer has all words of the other, or is another spelling of it.
+
+    Examples:
+        >>> are_one_answer("new york", "new york city"), are_one_answer("guilty", "not guilty"), are_one_answer("7", "8")
+        (True, False, False)
+    """
+    words, others = ({*text.split()} - _FILLERS for text in (first, second))
+    if (words ^ others) & _NEGATIONS:
+        return False
+    if words and others and (words <= others or others <= words):
+        return True
+    if any(map(str.isdigit, first + second)) or first[:1] != second[:1] or max(len(first), len(second)) > 200:
+        return False
+    return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= NEARLY_SAME
