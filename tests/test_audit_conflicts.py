@@ -265,3 +265,14 @@ def test_the_command_lists_each_row_beside_the_usual_answer(call: Call) -> None:
     assert (seen["check"], seen["count"]) == ("conflicts", 12)
     listed = [json.loads(line) for line in Path("found/rows/conflicts.jsonl").read_text().splitlines()]
     assert (listed[0]["usual_source"], listed[0]["other_source"]) == ("rows.jsonl:1", "rows.jsonl:101")
+
+
+def test_answers_without_one_form_are_told_where_most_prompts_have_one_for_sure() -> None:
+    """Of 30 repeated names 4 disagree, 13 %; then 14, 47 %, whose interval ends above a half."""
+    names = [{"prompt": f"Who wrote book {n}?", "answer": f"author {chr(97 + n % 26)}{n} of the north"} for n in range(60)]
+
+    def with_wrong(count: int) -> list[dict[str, Any]]:
+        return [*names, *({**row, "answer": f"writer {n}"} if n < count else row for n, row in enumerate(names[:30]))]
+
+    assert observed(with_wrong(4)).severity == "warning"
+    assert observed(with_wrong(14)).severity == "info"

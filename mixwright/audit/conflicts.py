@@ -33,9 +33,9 @@ ROWS_OF_KIND = 500
 """Rows of a task by which the kind of its answers is told."""
 ALPHA = 0.001
 """Probability of so many agreeing prompts, were answers dealt out at random, below which prompts decide answers."""
-LEAST_ALPHA, LEAST_ALPHA_OPEN = 0.3, 0.6
-"""Krippendorff's alpha (1 - disagreement / disagreement by chance) from which on prompts decide answers; and where they
-have no one form.
+LEAST_ALPHA, MOST_OPEN = 0.3, 0.5
+"""Krippendorff's alpha (1 - disagreement / disagreement by chance) from which on prompts decide answers; and the upper end
+of the disagreement's interval, up to which they do where answers have no one form.
 """
 MIN_PROMPTS, LIKE_CHANCE = 10, 0.05
 """Repeated prompts, and the probability of so few agreeing ones by chance, from which on agreement is taken for chance."""
@@ -228,23 +228,23 @@ def _compare(
     counts = np.array([float(len(of_prompt)) for of_prompt in values])
     chance = 1 - _agreement([value for of_prompt in values for value in of_prompt])
     agreeing = sum(kind.agree(*rng.choice(np.array(of_prompt, object), 2, replace=False)) for of_prompt in values)
-    verdict = _judge(agreeing, len(values), float(totals.sum() / counts.sum()), chance, kind)
+    verdict = _judge(agreeing, len(values), disagreement := rate(totals, counts), chance, kind)
     clashes = tuple(_find_clashes(prompts, kind))
     share = sum(len(clash.numbers) for clash in clashes) / read * float(repeated.counts.sum()) / one.total
     if verdict == "unknown" and share > MAX_SHARE:
         verdict = "open"
-    return ConflictsOfTask(
-        one.task, one.total, len(values), verdict, clashes, rate(totals, counts), chance, kind.has_one_form
-    ), left
+    return ConflictsOfTask(one.task, one.total, len(values), verdict, clashes, disagreement, chance, kind.has_one_form), left
 
 
 def _judge(
-    agreeing: int, prompts: int, disagreement: float, chance: float, kind: _KindOfTask
+    agreeing: int, prompts: int, disagreement: Interval | None, chance: float, kind: _KindOfTask
 ) -> Literal["decided", "unknown", "open"]:
     """Whether prompts decide answers, from prompts of which two rows were drawn each."""
     by_chance = min(max(1 - chance, 1e-9), 1 - 1e-9)
     is_above = binomial_tail(agreeing, prompts, by_chance) < ALPHA
-    if is_above and disagreement <= (1 - (LEAST_ALPHA if kind.has_one_form else LEAST_ALPHA_OPEN)) * chance:
+    is_low = disagreement is not None and disagreement.value <= (1 - LEAST_ALPHA) * chance
+    is_sure = kind.has_one_form or (disagreement is not None and disagreement.high <= MOST_OPEN)
+    if is_above and is_low and is_sure:
         return "decided"
     so_few = binomial_tail(prompts - agreeing, prompts, 1 - by_chance)
     if agreeing and prompts >= MIN_PROMPTS and so_few > LIKE_CHANCE:
