@@ -201,10 +201,8 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
     ):
         return ""
     text = f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already. A quarter of "
-    text += "the draws in place of a tenth ended higher on old tasks in one of three studies, and 4 points lower on the new task "
-    text += (
-        "there. For the quarter name tasks to keep (keep). What your rows do not cover is kept better by the model's own "
-    )
+    text += "the draws in place of a tenth ended higher on old tasks in one of three studies, and 4 points lower on the new "
+    text += "task there. For the quarter name tasks to keep (keep). What your rows do not cover is kept better by the model's own "
     text += "answers to other requests (--rehearse)."
     return text
 
@@ -224,7 +222,8 @@ def _summarise_plan(
     not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items() if task not in shares]
     if not_rehearsed:
         text += f" Not rehearsed, because there are no rows of it: {', '.join(not_rehearsed)}. The model's own answers to "
-        text += "other requests (--rehearse) may keep such tasks: in three studies of SmolLM2 they fell less than with true rows."
+        text += "other requests (--rehearse) may keep such tasks: in three studies of SmolLM2 they fell less than with true "
+        text += "rows."
     return text
 
 
