@@ -201,9 +201,9 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
     ):
         return ""
     text = f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already. A quarter of "
-    text += "the draws in place of a tenth ended higher on old tasks in one of three studies, and 4 points lower on the new "
-    text += "task there. For the quarter name tasks to keep (keep). What your rows do not cover is kept better by the model's "
-    text += "own answers to other requests (--rehearse)."
+    text += "the draws in place of a tenth ended higher on old tasks in one of three studies, and 4 points lower on the "
+    text += "new task there. For the quarter name tasks to keep (keep). What your rows do not cover is kept better by the "
+    text += "model's own answers to other requests (--rehearse)."
     return text
 
 
