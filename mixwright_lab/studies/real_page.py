@@ -70,7 +70,7 @@ SHORT_NAMES = {
     FROZEN: "before",
     NARROW: "new rows alone",
     UNIFORM: "all rows as they come",
-    PLAN: "a quarter true old rows",
+    PLAN: "more true old rows",
     OWN: "a quarter own answers",
 }
 OTHER_ARMS = {
@@ -94,7 +94,7 @@ SKILL_ARMS = {
 MINE_ARMS = {
     real_mine.FROZEN: "nothing",
     real_mine.ALL: "all 1,596 rows",
-    real_mine.RANDOM: "half of them at random",
+    real_mine.RANDOM: "as many as half of them, at random from the 1,500",
     real_mine.CHECKED: "the 96 checked rows alone",
     real_mine.RIGHT: "the right rows alone, which nobody knows",
     real_mine.INFLUENCE: "half by `influence`",
@@ -217,6 +217,8 @@ def trusted_table() -> str:
 
 STUDIES = {"tool calls": real_sft, "a skill": real_skill_sft, "tool calls, all weights": real_all_weights}
 """What was taught -> the study."""
+RESULT_ARMS_OF = {("tool calls, all weights", PLAN): "new rows and a fifth of true old rows"}
+"""Where 60 rows of a task, each drawn four times at most, are no quarter of 4,800 draws."""
 
 
 def rows_of_results(study: Any) -> tuple[dict[tuple[int, str], Mapping[str, Any]], list[int], list[str]]:
@@ -244,7 +246,8 @@ def results_table() -> str:
                 cells.append(f"{sum(values) / len(values):.1f}{more}")
             still = [still_right(before, after) for before, after in zip(start, own, strict=True)]
             cells.insert(2, "-" if arm == FROZEN else f"{sum(still) / len(still):.0f}")
-            lines.append(f"| {taught} | {RESULT_ARMS[arm]} | {' | '.join(cells)} |")
+            name = RESULT_ARMS_OF.get((taught, arm), RESULT_ARMS[arm])
+            lines.append(f"| {taught} | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
