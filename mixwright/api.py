@@ -268,8 +268,8 @@ def mine(
     """Choose training rows, or make new ones, each with a reason; returns the table of them.
 
     Examples:
-        >>> mine("run.yaml", miner="pairs").as_posix()
-        'runs/run/mine/pairs.parquet'
+        >>> mine("run.yaml", miner="pruning").as_posix()
+        'runs/run/mine/pruning.parquet'
 
     Args:
         config: as `run` takes them.

@@ -201,7 +201,6 @@ def graded_run() -> None:
     miners = {
         "pruning": {"steps": 4, "runs": 2, "batch": 8},
         "influence": {"targets": ["last"], "protected": ["sum"], "shots": 4, "keep": 0.3},
-        "pairs": {"prompts": 24, "samples": 4, "max_new_tokens": 4},
     }
     data = settings(
         "graded.jsonl",

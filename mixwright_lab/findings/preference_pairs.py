@@ -23,8 +23,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from mixwright.contracts import Finding
-from mixwright.mine.pairing import Candidate, balance_by_length, closeness, error_class, near_misses
 from mixwright.records import Curve, Example, Expectation, Plot, difference
+from mixwright_lab.answer_pairs import Candidate, balance_by_length, closeness, error_class, near_misses
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import END
@@ -74,7 +74,7 @@ def logprob(
 
 
 LENGTH_TOLERANCE_SHARE = 0.05
-"""Of the share of pairs in which the longer chain is the chosen one, as the miner `pairs` has it."""
+"""Of the share of pairs in which the longer chain is the chosen one."""
 Triple = tuple[str, str, str]
 """Prompt, chosen, rejected."""
 
@@ -170,13 +170,6 @@ class PreferencePairs(Finding):
         "than before; a comparison with SFT on the right chains, and the tables, could not be read."
     )
     POPULAR_READING = "It is said that wrong answers teach what right ones cannot. Without SFT at equal tokens nobody knows."
-    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "miners/pairs": (
-            "DPO on mined pairs - before",
-            "DPO: mined pairs - random wrong chains",
-            "DPO on mined pairs - SFT on the same right chains, equal tokens",
-        ),
-    }
     RUN_TWICE = (MINED,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(rows=40, base=40, prompts=20, samples=4, steps=5, tests=30),

@@ -21,10 +21,6 @@ interrupted goes on.
   and the answer is their sum modulo 5. A worked answer writes the running sum after each digit; a brief one only the end.
   The starting model had a short SFT in both forms of the case on prompts with two or three digits other than 0, so that no
   form is foreign to it, and it knows the single steps.
-- `pairs`: errors of order and form that the model can do without, and facts that it was never told. Where pairs should
-  help, most chains of calls that the model has seen have their arguments in the order of the question, where half of its
-  words ask for the other one, and a tenth has a mistake of form: it can do right, and does wrong. Where they should not,
-  each prompt is a code that stands for a digit by chance, and held-out codes are in no other row.
 - `self_edits`: a model of four-letter names has learnt two ways to ask for a colour, of names it knows. New names come in
   entries of a register, a form that it has never read. A third of them are asked for in reward questions, the others in
   held-out ones. In the second case the facts come as answers to the other question, a form that the model knows: there is
@@ -45,14 +41,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import TrialResult, to_data
 from mixwright.run.folder import RunFolder, read_json, yaml_text
 from mixwright_lab.studies.jobs import load_or_make, run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
-from mixwright_lab.worlds.function_calls import WORDS, FunctionCalls, calls_of, spoiled, written
 
 Row = dict[str, str]
 
@@ -248,87 +241,6 @@ def _sum(digits: tuple[int, ...], source: str) -> Row:
     return {**row, "task": "sums", "source": source}
 
 
-PAIRS_WARM, PAIRS, PAIRS_HELD_OUT = 1500, 120, 100
-TURNED, FORM = 0.7, 0.1
-"""Share of the warm-up's chains with all arguments in the order of the question, and of those with a mistake of form."""
-Answered = tuple[str, str, str]
-"""Prompt, target and answer."""
-
-
-def write_calls(folder: Path, seed: int) -> Path:
-    """Write a case of `pairs`: questions of one or two calls."""
-    world, rng = FunctionCalls(), np.random.default_rng((seed, 0xCA11))
-
-    def drawn(count: int, split: str, known: set[str]) -> list[Answered]:
-        found: list[Answered] = []
-        while len(found) < count:
-            one = world.make(int(rng.integers(2**31)), float(rng.integers(1, 3)), split)
-            if str(one.prompt) not in known:
-                known.add(str(one.prompt))
-                found.append((str(one.prompt), str(one.target), str(one.answer)))
-        return found
-
-    known: set[str] = set()
-    held, train, warm = (
-        drawn(PAIRS_HELD_OUT, "eval", known),
-        drawn(PAIRS, "train", known),
-        drawn(PAIRS_WARM, "train", known),
-    )
-    taught = [(prompt, _mistaken(prompt, target, rng), answer) for prompt, target, answer in warm]
-    return _write_pairs(folder, seed, held, train, taught, "mixwright_lab.worlds.function_calls:grade", 26)
-
-
-def _mistaken(prompt: str, target: str, rng: np.random.Generator) -> str:
-    """A chain as the warm-up has it."""
-    kind = rng.random()
-    if kind < FORM:
-        return spoiled(prompt, "format", rng)
-    if kind >= FORM + TURNED:
-        return target
-    swap = [WORDS[word][1] for word in prompt.split()[1::2]]
-    pairs = zip(calls_of(prompt), swap, strict=True)
-    own = [call._replace(one=call.other, other=call.one) if turn else call for call, turn in pairs]
-    return written(own)
-
-
-def write_codes(folder: Path, seed: int) -> Path:
-    """Write a case of `pairs`: codes of four letters, each with a digit of its own."""
-    rng = random.Random(f"pairs {seed}")
-    codes: set[str] = set()
-    while len(codes) < PAIRS_HELD_OUT + PAIRS + PAIRS_WARM:
-        codes.add("".join(rng.choices("abcdefghij", k=4)))
-    rows = [(code, digit, digit) for code in sorted(codes) for digit in [str(rng.randrange(10))]]
-    rng.shuffle(rows)
-    held, rest = rows[:PAIRS_HELD_OUT], rows[PAIRS_HELD_OUT:]
-    return _write_pairs(folder, seed, held, rest[:PAIRS], rest[PAIRS:], "exact", 3)
-
-
-def _write_pairs(
-    folder: Path,
-    seed: int,
-    held: Sequence[Answered],
-    train: Sequence[Answered],
-    warm: Sequence[Answered],
-    grader: str,
-    longest: int,
-) -> Path:
-    def row(prompt: str, target: str, answer: str) -> Row:
-        return {"prompt": f"{prompt} = ", "target": "".join(target.split()), "answer": answer, "task": "calls"}
-
-    parts = {"held": held, "train": train, "warm": warm}
-    return write_case(
-        folder,
-        seed,
-        {name: [row(*one) for one in own] for name, own in parts.items()},
-        model={"width": 48, "vocabulary": 320},
-        warmup={"steps": 300, "learning_rate": 4e-3, "source": "warm.jsonl"},
-        measure={"items": PAIRS_HELD_OUT, "max_new_tokens": longest, "decoding": "greedy"},
-        mine={"pairs": {"samples": 8, "max_new_tokens": longest}},
-        train={"objective": "dpo", "steps": 30, "learning_rate": 3e-4},
-        grader=grader,
-    )
-
-
 KNOWN, SHOWN, NEW, ASKED = 240, 40, 96, 32
 """Names that the model knows, those of them in the data, new ones, and new ones that reward questions ask for."""
 COLOURS = ("red", "blue", "green", "black", "white", "pink", "grey", "gold")
@@ -418,20 +330,6 @@ CASES: tuple[Case, ...] = (
         False,
         "All answers have every step, half of them with another word before the end: which are taken cannot matter.",
         lambda folder, seed: write_sums(folder, seed, ("worked", "other words")),
-    ),
-    Case(
-        "pairs, a model that mostly writes arguments in the order of the question",
-        "pairs",
-        True,
-        "Most chains that the model learnt from have arguments in the order of the question; a fifth is right by design.",
-        write_calls,
-    ),
-    Case(
-        "pairs, facts that the model was never told",
-        "pairs",
-        False,
-        "Every prompt is a code that stands for a digit by chance, and those held out are in no other row.",
-        write_codes,
     ),
     Case(
         "self_edits, new facts in a form that the model does not know",

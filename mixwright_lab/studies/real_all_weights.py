@@ -85,7 +85,7 @@ def jobs_left(quick: bool) -> list[SFTJob]:
 
 
 def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Means of each arm with intervals over the seeds that have all arms, and each arm less all rows as they come."""
+    """Means of each arm with intervals over the seeds that have all arms, and less all rows as they come and less before."""
     whole = [arms for arms in by_seed.values() if set(ARMS) <= set(arms)]
     if len(whole) < 2:
         return {"seeds with all arms": len(whole)}
@@ -93,9 +93,10 @@ def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[s
     for arm in ARMS:
         found[arm] = {name: rounded([mean_success(row[arm], tasks) for row in whole]) for name, tasks in readings().items()}
         found[arm]["rehearsed, no task above its start"] = share_left(whole, arm)
-        for name, tasks in readings().items():
-            less = [mean_success(row[arm], tasks) - mean_success(row[UNIFORM], tasks) for row in whole]
-            found[arm][f"{name}, this less uniform"] = rounded(less)
+        for other, word in ((UNIFORM, "uniform"), (FROZEN, "before")):
+            for name, tasks in readings().items():
+                less = [mean_success(row[arm], tasks) - mean_success(row[other], tasks) for row in whole]
+                found[arm][f"{name}, this less {word}"] = rounded(less)
     return found
 
 

@@ -1,6 +1,7 @@
-"""Writer of the tables and the picture of what became of a real model: README.md and docs/real.md, from committed results.
+"""Writer of the tables and pictures of what became of a real model: README.md and docs/real.md, from committed results.
 
 Every figure is greedy success in points, with the 95 % interval over seeds that the study gave it; nothing is typed by hand.
+README's picture has the arms of the three SFT studies.
 
     python -m mixwright_lab.studies.real_page
 """
@@ -32,7 +33,8 @@ from mixwright_lab.studies.report import RESULTS, rounded
 from mixwright_lab.text_page import replace_between
 
 ROOT = Path(__file__).parents[2]
-PAGES, PICTURE = (ROOT / "README.md", ROOT / "docs" / "real.md"), ROOT / "docs" / "real.png"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "real.md")
+PICTURE, KEPT_PICTURE = ROOT / "docs" / "real.png", ROOT / "docs" / "kept.png"
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
     for name in ("results", "sft", "grpo", "others", "skill", "gate", "mine", "trusted")
@@ -64,6 +66,13 @@ RESULT_ARMS = {
 }
 MANY_SEEDS = 5
 """Arms that fewer seeds have stand in no table of results."""
+SHORT_NAMES = {
+    FROZEN: "before",
+    NARROW: "new rows alone",
+    UNIFORM: "all rows as they come",
+    PLAN: "more true old rows",
+    OWN: "a quarter own answers",
+}
 OTHER_ARMS = {
     SELF_MADE: "new rows and a quarter of prompts and answers that the model made",
     EQUAL: "equal shares, 80 % old",
@@ -85,7 +94,7 @@ SKILL_ARMS = {
 MINE_ARMS = {
     real_mine.FROZEN: "nothing",
     real_mine.ALL: "all 1,596 rows",
-    real_mine.RANDOM: "half of them at random",
+    real_mine.RANDOM: "as many as half of them, at random from the 1,500",
     real_mine.CHECKED: "the 96 checked rows alone",
     real_mine.RIGHT: "the right rows alone, which nobody knows",
     real_mine.INFLUENCE: "half by `influence`",
@@ -206,18 +215,27 @@ def trusted_table() -> str:
     return "\n".join(lines)
 
 
+STUDIES = {"tool calls": real_sft, "a skill": real_skill_sft, "tool calls, all weights": real_all_weights}
+"""What was taught -> the study."""
+RESULT_ARMS_OF = {("tool calls, all weights", PLAN): "new rows and a fifth of true old rows"}
+"""Where 60 rows of a task, each drawn four times at most, are no quarter of 4,800 draws."""
+
+
+def rows_of_results(study: Any) -> tuple[dict[tuple[int, str], Mapping[str, Any]], list[int], list[str]]:
+    """Rows by seed and arm; the seeds that have all of the arms; the arms of the results that enough seeds have."""
+    rows = {(row["seed"], row["arm"]): row for row in study.kept_rows()}
+    arms = [arm for arm in RESULT_ARMS if sum((seed, arm) in rows for seed in study.SEEDS) >= MANY_SEEDS]
+    return rows, [seed for seed in study.SEEDS if all((seed, arm) in rows for arm in arms)], arms
+
+
 def results_table() -> str:
     """Markdown: an arm of each SFT study per line; in brackets how much more than all rows as they come, paired by seed."""
     lines = [
         "| taught | trained on | new task | four old tasks | right before, and still, % | three tasks without rows |",
         "|---" * 6 + "|",
     ]
-    studies = {"tool calls": real_sft, "a skill": real_skill_sft, "tool calls, all weights": real_all_weights}
-    for taught, study in studies.items():
-        rows = {(row["seed"], row["arm"]): row for row in study.kept_rows()}
-        counts = {arm: sum((seed, arm) in rows for seed in study.SEEDS) for arm in RESULT_ARMS}
-        arms = [arm for arm, count in counts.items() if count >= MANY_SEEDS]
-        seeds = [seed for seed in study.SEEDS if all((seed, arm) in rows for arm in arms)]
+    for taught, study in STUDIES.items():
+        rows, seeds, arms = rows_of_results(study)
         for arm in arms:
             own, joined, start = ([rows[seed, one] for seed in seeds] for one in (arm, UNIFORM, FROZEN))
             cells = []
@@ -228,7 +246,8 @@ def results_table() -> str:
                 cells.append(f"{sum(values) / len(values):.1f}{more}")
             still = [still_right(before, after) for before, after in zip(start, own, strict=True)]
             cells.insert(2, "-" if arm == FROZEN else f"{sum(still) / len(still):.0f}")
-            lines.append(f"| {taught} | {RESULT_ARMS[arm]} | {' | '.join(cells)} |")
+            name = RESULT_ARMS_OF.get((taught, arm), RESULT_ARMS[arm])
+            lines.append(f"| {taught} | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -273,7 +292,6 @@ def draw() -> None:
 
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
-    from PIL import Image
 
     figure = Figure(figsize=(6.8, 8.2), dpi=130, layout="constrained")  # readable on a telephone
     above, below = figure.subplots(2, 1)
@@ -306,18 +324,62 @@ def draw() -> None:
     for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(PICTURE)
-    with Image.open(PICTURE) as drawn:  # few colours: a third of the bytes
+    use_few_colours(PICTURE)
+
+
+def draw_kept() -> None:
+    """A panel per study, an arm per line: the new task, the four old ones, and the three without rows."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.6), dpi=110, layout="constrained")
+    panels = figure.subplots(1, len(STUDIES), sharey=True)
+    arms = (FROZEN, NARROW, UNIFORM, PLAN, OWN)
+    groups = {"new task": (real_sft.NEW,), "four old tasks": real_sft.GROUPS["rehearsed"]}
+    groups |= {"three tasks without rows": real_sft.UNREHEARSED}
+    for axes, (taught, study) in zip(panels, STUDIES.items(), strict=True):
+        rows, seeds, _ = rows_of_results(study)
+        for (name, tasks), mark, colour in zip(groups.items(), "so^", (OTHER, NULL, OURS), strict=True):
+            for place, arm in enumerate(arms):
+                shown = rounded([real_sft.mean_success(rows[seed, arm], tasks) for seed in seeds])
+                spread = [[shown["value"] - shown["low"]], [shown["high"] - shown["value"]]]
+                axes.errorbar(
+                    shown["value"],
+                    -place,
+                    xerr=spread,
+                    fmt=mark,
+                    color=colour,
+                    capsize=2,
+                    label=name if place == 0 else None,
+                )
+        axes.set(title=f"taught: {taught}", xlim=(-4, 104), xlabel="% right")
+        axes.grid(axis="x", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_yticks([-place for place in range(len(arms))], [SHORT_NAMES[arm] for arm in arms])
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(groups), frameon=False)
+    figure.savefig(KEPT_PICTURE)
+    use_few_colours(KEPT_PICTURE)
+
+
+def use_few_colours(path: Path) -> None:
+    """A third of the bytes."""
+    from PIL import Image
+
+    with Image.open(path) as drawn:
         small = drawn.convert("RGB").quantize(64)
-    small.save(PICTURE, optimize=True)
+    small.save(path, optimize=True)
 
 
 def main() -> None:
-    """Write both pages and the picture."""
+    """Write both pages and the pictures."""
     for page in PAGES:
         page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
         print(page.relative_to(ROOT))
     draw()
-    print(PICTURE.relative_to(ROOT))
+    draw_kept()
+    print(*(one.relative_to(ROOT) for one in (PICTURE, KEPT_PICTURE)))
 
 
 if __name__ == "__main__":

@@ -201,10 +201,9 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
     ):
         return ""
     text = f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already. A quarter of "
-    text += (
-        "the draws in place of a tenth ended higher on old tasks in one of two studies, and 4 points lower on the new task "
-    )
-    text += "there. For the quarter name tasks to keep (keep)."
+    text += "the draws in place of a tenth ended higher on old tasks in one of two studies, and 4 points lower on the "
+    text += "new task there. For the quarter name tasks to keep (keep). What your rows do not cover was kept better on "
+    text += "average by the model's own answers to other requests (--rehearse); one of three such tasks was not."
     return text
 
 
@@ -224,8 +223,9 @@ def _summarise_plan(
     if not_rehearsed:
         text += f" Not rehearsed, because there are no rows of it: {', '.join(not_rehearsed)}. The model's own answers to "
         text += (
-            "other requests (--rehearse) may keep such tasks: in two studies of SmolLM2 they fell less than with true rows."
+            "other requests (--rehearse) may keep such tasks: in three studies of SmolLM2 their mean fell less than with "
         )
+        text += "true rows, and one of three fell all the same in two of them."
     return text
 
 

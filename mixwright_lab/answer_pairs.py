@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.final_answer import final_answer
-from mixwright.records import Example, Text
 from mixwright.skeleton import skeleton
-
-if TYPE_CHECKING:
-    from mixwright.corpus.timed_grades import TimedGrades
-    from mixwright.learner.learner import Completion, Learner
 
 MAX_COMPARED_CHARACTERS = 400
 """Characters up to which texts are compared by characters; longer ones by as many words at most."""
 PIECE_PATTERN = re.compile(r"\w+|[^\w\s]")
 CHARACTERS_READ = 20_000
 """Characters of a text that is looked at."""
-
-MAX_NULL_ANSWERS_TRIED = 16
-"""Answers to other prompts that are tried for the null of a pair."""
-
-
-@dataclass(frozen=True)
-class JudgedAnswers:
-    """What the model wrote for one prompt: different texts, each with whether it was cut."""
-
-    right: dict[str, bool]
-    """Those with full marks."""
-    wrong: dict[str, bool]
-    """All others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,91 +139,3 @@ def balance_by_length(options: Sequence[Sequence[Candidate]], tolerance: float) 
         if np.sign(pair_by_prompt[prompt_index].token_difference) == sign:
             del pair_by_prompt[prompt_index]
     return list(pair_by_prompt.values()), len(ranked) - len(pair_by_prompt)
-
-
-def judge_answers(row: Example, completions: Sequence[Completion], grades: TimedGrades) -> JudgedAnswers:
-    """Different answers to one prompt; of those that were cut only the wrong ones."""
-    answers = JudgedAnswers({}, {})
-    for completion in completions:
-        cut = not completion.finished
-        right = grades.grade(row, completion.text, cut=cut) >= RIGHT_FROM_SCORE
-        if right and cut:
-            continue  # whether the rest would have been right is not known
-        (answers.right if right else answers.wrong).setdefault(completion.text, cut)
-    return answers
-
-
-def measure_margins(learner: Learner, rows: Sequence[Example], pairs: Sequence[Candidate]) -> np.ndarray:
-    """Log-probability of the chosen answer minus that of the rejected one, nats, shape (pairs,)."""
-    from mixwright.learner.warmup import completion_tokens
-
-    prompts = [rows[pair.prompt_index].prompt for pair in pairs]
-
-    def total(texts: Sequence[str]) -> np.ndarray:
-        return np.array(
-            [
-                sum(token_logprobs)
-                for token_logprobs in learner.logprobs(prompts, [completion_tokens(learner, text) for text in texts])
-            ]
-        )
-
-    return total([pair.chosen for pair in pairs]) - total([pair.rejected for pair in pairs])
-
-
-def _as_completion(prompt: Text, text: str) -> Text:
-    return text if isinstance(prompt, str) else ({"role": "assistant", "content": text},)
-
-
-def pair_example(row: Example, pair: Candidate, margin: float) -> Example:
-    """The new row: prompt and answer of its parent, both answers, and how it was made."""
-    writers = "both written by the model" if pair.model_wrote_both else "one of them from the data or edited"
-    extra: dict[str, Any] = {
-        **row.extra,
-        "parents": [row.id],
-        "provenance": f"A right and a wrong answer to one prompt, {writers}.",
-        "error_class": pair.kind,
-        "closeness": round(pair.closeness, 4),
-        "margin": round(margin, 4),
-    }
-    chosen, rejected = (_as_completion(row.prompt, text) for text in (pair.chosen, pair.rejected))
-    return replace(row, id=f"{row.id}:pair", target=chosen, chosen=chosen, rejected=rejected, source="pairs", extra=extra)
-
-
-def make_null_pairs(
-    rows: Sequence[Example],
-    answers: Sequence[JudgedAnswers],
-    pair_rows: Sequence[Example],
-    pairs: Sequence[Candidate],
-    grades: TimedGrades,
-    rng: np.random.Generator,
-) -> tuple[Example, ...]:
-    """The same prompts and chosen answers, with wrong answers to other prompts of the task; empty where one lacks any."""
-    pools: dict[str, list[tuple[int, str]]] = {}
-    for prompt_index, prompt_answers in enumerate(answers):
-        pools.setdefault(rows[prompt_index].task, []).extend(
-            (prompt_index, text) for text, cut in prompt_answers.wrong.items() if not cut
-        )
-    null_rows = []
-    for example, pair in zip(pair_rows, pairs, strict=True):
-        pool = [text for prompt_index, text in pools[example.task] if prompt_index != pair.prompt_index]
-        tried_answers = (pool[answer_index] for answer_index in rng.permutation(len(pool)).tolist()[:MAX_NULL_ANSWERS_TRIED])
-        null_answer = next(
-            (
-                answer
-                for answer in tried_answers
-                if grades.grade(rows[pair.prompt_index], answer) < RIGHT_FROM_SCORE and answer != pair.chosen
-            ),
-            None,
-        )
-        if null_answer is None:
-            return ()
-        extra_of_pair = {
-            name: example.extra[name] for name in example.extra if name not in ("error_class", "closeness", "margin")
-        }
-        extra = {
-            **extra_of_pair,
-            "provenance": "A right answer, and a wrong one that was given to another prompt of the task.",
-        }
-        rejected = _as_completion(example.prompt, null_answer)
-        null_rows.append(replace(example, id=f"{example.id}:random", rejected=rejected, extra=extra))
-    return tuple(null_rows)
