@@ -187,6 +187,9 @@ def test_calls_are_the_same_in_any_order_of_their_keys() -> None:
         ("<", "<", "whole"),
         (r"So it is \boxed{1/2}.", "1/2", "marked"),
         ('{"b": 1, "a": [2]}', '{"a": [2], "b": 1}', "json"),
+        ('<tool_call>{"b": "1.50"}</tool_call>', '{"b": "3/2"}', "json"),
+        ('```json\n{"b": "x"}\n```', '{"b": "x"}', "json"),
+        ("I would say 588.0", "588", "whole"),
         ("It has been said by many people that there are 7 of them.", "7", "last"),
     ],
 )
@@ -276,3 +279,19 @@ def test_answers_without_one_form_are_told_where_most_prompts_have_one_for_sure(
 
     assert observed(with_wrong(4)).severity == "warning"
     assert observed(with_wrong(14)).severity == "info"
+
+
+def test_a_program_has_no_number_for_an_answer() -> None:
+    assert tell_answer("```python\ndef f(a):\n    return [2 * x for x in a][:1]\n```") is None
+    assert tell_answer("def f(a):\n    return a[0] + 17\n") is None
+
+
+def test_labels_that_disagree_often_are_told_where_they_agree_more_often_than_chance() -> None:
+    """Of 60 repeated prompts 18 disagree; by chance half of them would."""
+    labels = ["yes", "no"]
+    rows = [{"prompt": f"Is line {n} sound?", "completion": labels[n % 2]} for n in range(60)]
+    copies = [{**row, "completion": labels[(n + (n % 10 < 3)) % 2]} for n, row in enumerate(rows)]
+    seen = observed([*rows, *copies])
+    assert (seen.severity, seen.count) == ("warning", 36)
+    tossed = [{**row, "completion": labels[(n + n // 2) % 2]} for n, row in enumerate(rows)]
+    assert observed([*rows, *tossed]).severity == "info"

@@ -15,15 +15,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from mixwright.audit.rows import Fingerprints, Reader, fingerprints, hash64, positions_by_code
+from mixwright.audit.rows import Fingerprints, Reader, Row, fingerprints, hash64, positions_by_code
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, to_visible
 from mixwright.audit.unseen import CONTEXT_WORDS, name_words
 from mixwright.corpus import Corpus
-from mixwright.estimates.intervals import binomial_tail, rate
+from mixwright.estimates.intervals import rate
 from mixwright.final_answer import final_answer, find_stated_answers
 from mixwright.records import Example, Interval, plain
 
@@ -31,14 +31,16 @@ ROWS_READ, ROWS_READ_TOGETHER, ROWS_OF_PROMPT = 2_000, 100_000, 20
 """Rows of repeated prompts that are read of one task, of all tasks, and of one prompt; as many again are read for lists."""
 ROWS_OF_KIND = 500
 """Rows of a task by which the kind of its answers is told."""
-ALPHA = 0.001
-"""Probability of so many agreeing prompts, were answers dealt out at random, below which prompts decide answers."""
+SURELY = 3.1
+"""Standard deviations under chance from which on a disagreement shows that prompts decide answers; p is .001."""
 LEAST_ALPHA, MOST_OPEN = 0.3, 0.5
 """Krippendorff's alpha (1 - disagreement / disagreement by chance) from which on prompts decide answers; and the upper end
 of the disagreement's interval, up to which they do where answers have no one form.
 """
-MIN_PROMPTS, LIKE_CHANCE = 10, 0.05
-"""Repeated prompts, and the probability of so few agreeing ones by chance, from which on agreement is taken for chance."""
+MIN_PROMPTS, LIKE_CHANCE = 10, (-1.64, 2.33)
+"""Repeated prompts, and standard deviations of agreement from chance within which it is taken for chance."""
+LEAST_EXPECTED = 1.0
+"""Pairs of rows that agree by chance, from which on so few of them say that answers are dealt out at random."""
 MAX_SHARE = 0.5
 """Share of a task's rows in conflict from which on several answers are meant, unless prompts decide answers."""
 LEAST_DECIDED, LEAST_PLAIN = 0.8, 0.9
@@ -55,6 +57,11 @@ OWN_CONTEXTS = (CONTEXT_WORDS - {"note", "reference", "search", "source", "teach
 """Words of a column's name by which rows that differ in it are taken for different prompts."""
 _WORD = re.compile(r"-?\d+(?:[.,]\d+)*|\w+|[<>=+*/^%]")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d[\d,]{0,30})?\.?\d{1,30}|\d{1,30}/0{0,9}[1-9]\d{0,29})")
+_WRAPPED = re.compile(r"```(?:json)?\s(.*)```|<(?P<tag>\w{1,40})>(.*)</(?P=tag)>", re.DOTALL)
+_CODE = re.compile(r"^(?:```|\s{0,8}(?:class|def|function|import|return)\b)|[;{}]\s{0,8}$", re.MULTILINE)
+_OPENING = re.compile(
+    r"^(?:i would say|i'd say|i think(?: it is| that it is)?|it is|it's|that is|that's)[ :]+", re.IGNORECASE
+)
 _FILLERS, _NEGATIONS = frozenset({"a", "an", "the"}), frozenset({"cannot", "never", "no", "none", "not", "un"})
 Kind = Literal["whole", "marked", "json", "last"]
 
@@ -138,6 +145,11 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
         if repeated.is_differing.any() and left[0] > 0:
             kind = _KindOfTask.read(reader, train[positions])
             compared, left[0] = _compare(compared, reader, repeated, kind, left[0])
+            # in a small task whose repeats say nothing, other rows may show that words of the prompt decide
+            if compared.verdict == "open" and kind.is_closed and kind.has_one_form and compared.disagreement is not None:
+                once = np.setdiff1d(train[positions], repeated.numbers_repeated)
+                if words_tell_answers(reader.sample(once, ROWS_READ // 2)):
+                    compared = replace(compared, verdict="unknown")
             if compared.verdict != "open":
                 compared, left[1] = _list(compared, reader, repeated, kind, left[1])
         found.append(compared)
@@ -169,6 +181,11 @@ class _Repeated:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def numbers_repeated(self) -> np.ndarray:
+        """Row numbers of all repeated prompts."""
+        return np.concatenate([self.rows(place) for place in range(len(self))])
 
     def rows(self, place: int) -> np.ndarray:
         """Row numbers of one prompt, ascending."""
@@ -227,8 +244,8 @@ def _compare(
     totals = np.array([len(of_prompt) * _disagreement(of_prompt, kind) for of_prompt in values])
     counts = np.array([float(len(of_prompt)) for of_prompt in values])
     chance = 1 - _agreement([value for of_prompt in values for value in of_prompt])
-    agreeing = sum(kind.agree(*rng.choice(np.array(of_prompt, object), 2, replace=False)) for of_prompt in values)
-    verdict = _judge(agreeing, len(values), disagreement := rate(totals, counts), chance, kind)
+    are_numbers = bool(np.mean([_is_plain(value) for of_prompt in values for value in of_prompt]) >= LEAST_DECIDED)
+    verdict = _judge(disagreement := rate(totals, counts), chance, len(values), int(counts.sum()), kind, are_numbers)
     clashes = tuple(_find_clashes(prompts, kind))
     share = sum(len(clash.numbers) for clash in clashes) / read * float(repeated.counts.sum()) / one.total
     if verdict == "unknown" and share > MAX_SHARE:
@@ -237,19 +254,39 @@ def _compare(
 
 
 def _judge(
-    agreeing: int, prompts: int, disagreement: Interval | None, chance: float, kind: _KindOfTask
+    disagreement: Interval | None, chance: float, prompts: int, rows: int, kind: _KindOfTask, are_numbers: bool
 ) -> Literal["decided", "unknown", "open"]:
-    """Whether prompts decide answers, from prompts of which two rows were drawn each."""
-    by_chance = min(max(1 - chance, 1e-9), 1 - 1e-9)
-    is_above = binomial_tail(agreeing, prompts, by_chance) < ALPHA
-    is_low = disagreement is not None and disagreement.value <= (1 - LEAST_ALPHA) * chance
-    is_sure = kind.has_one_form or (disagreement is not None and disagreement.high <= MOST_OPEN)
-    if is_above and is_low and is_sure:
+    """Whether prompts decide answers; where answers are dealt out at random, rows less prompts are independent pairs."""
+    if disagreement is None:
+        return "unknown" if kind.is_told and kind.has_one_form else "open"
+    spread = max((chance * (1 - chance) / max(rows - prompts, 1)) ** 0.5, 1e-9)
+    deviations = (chance - disagreement.value) / spread
+    is_low = disagreement.value <= (1 - LEAST_ALPHA) * chance
+    if deviations > SURELY and is_low and (kind.has_one_form or are_numbers or disagreement.high <= MOST_OPEN):
         return "decided"
-    so_few = binomial_tail(prompts - agreeing, prompts, 1 - by_chance)
-    if agreeing and prompts >= MIN_PROMPTS and so_few > LIKE_CHANCE:
+    can_tell = prompts >= MIN_PROMPTS and (rows - prompts) * (1 - chance) >= LEAST_EXPECTED
+    if can_tell and LIKE_CHANCE[0] < deviations < LIKE_CHANCE[1]:
         return "open"
     return "unknown" if kind.is_told and kind.has_one_form else "open"
+
+
+def words_tell_answers(rows: Sequence[Row]) -> bool:
+    """Whether words of prompts tell the answer of other rows more often than the commonest answer does: naive Bayes, halves."""
+    told = [(set(_WORD.findall(normal_form(row.prompt))), one.value) for row in rows if (one := tell_answer(row.answer))]
+    right, base = 0, max(Counter(value for _, value in told).values(), default=0)
+    if not MIN_PROMPTS <= base < len(told):
+        return False
+    for half in (0, 1):
+        counts = Counter(value for _, value in told[1 - half :: 2])
+        with_word = Counter((word, value) for words, value in told[1 - half :: 2] for word in words)
+        for words, value in told[half::2]:
+            scores = {
+                label: np.log(count) + sum(np.log((with_word[word, label] + 0.5) / (count + 1)) for word in words)
+                for label, count in counts.items()
+            }
+            right += max(scores, key=lambda label: scores[label]) == value
+    share = base / len(told)
+    return (right - base) / (len(told) * share * (1 - share)) ** 0.5 > SURELY
 
 
 def _list(
@@ -335,9 +372,11 @@ def tell_answer(text: str) -> Told | None:
         (Told(value='1200', kind='marked'), Told(value='b', kind='whole'))
     """
     text = to_visible(text).strip()
+    if wrapped := _WRAPPED.fullmatch(text):  # a call between tags, or a block of JSON; other blocks are code
+        text = (wrapped[1] or wrapped[3] or "").strip()
     if text[:1] in ("{", "[") and len(text) <= MAX_JSON_CHARACTERS:
         try:
-            return Told(json.dumps(json.loads(text), sort_keys=True), "json")
+            return Told(json.dumps(_fold_leaves(json.loads(text)), sort_keys=True), "json")
         except (ValueError, RecursionError):
             pass
     stated = find_stated_answers(text)
@@ -346,16 +385,25 @@ def tell_answer(text: str) -> Told | None:
     if len(text) <= BRIEF_ANSWER_CHARACTERS and "\n" not in text:
         value = _fold_answer(text)
         return Told(value, "whole") if value else None
-    last = _fold_answer(final_answer(text)) if any(map(str.isdigit, text[-400:])) else ""
+    last = _fold_answer(final_answer(text)) if any(map(str.isdigit, text[-400:])) and not _CODE.search(text) else ""
     return Told(last, "last") if last else None
 
 
 def _fold_answer(text: str) -> str:
     """An answer without case, marks and brackets; a number in one form."""
-    text = text.strip(" \t\n$*`_.\"'")
+    text = _OPENING.sub("", text.strip(" \t\n$*`_.\"'")).strip(" $*`_\"'")
     if _NUMBER.fullmatch(text):
         return str(Fraction(text.replace(",", "")))
     return " ".join(_WORD.findall(normal_form(text).casefold().replace("_", " "))) or text
+
+
+def _fold_leaves(value: Any) -> Any:
+    """JSON in which texts that are numbers have one form."""
+    if isinstance(value, dict):
+        return {key: _fold_leaves(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_fold_leaves(one) for one in value]
+    return _fold_answer(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
 
 
 def _is_plain(value: str) -> bool:

@@ -47,7 +47,7 @@ def judge(job: PlantedJob, check: Check, corpus: Corpus, task: str | None, named
         task: in which the fault is planted, if one is.
         named_by: planted kind -> words of the warning that names it; of a kind without words any warning of the task does.
     """
-    warnings = [one for one in check.check(corpus) if one.severity == "warning"]
+    warnings = [one for one in check.check(corpus) if one.severity != "info"]
     own = sum(one.task == task and job.kind is not None and named_by.get(job.kind, "") in one.message for one in warnings)
     return row_of(job, own, [f"{one.task}: {one.message[:120]}" for one in warnings])
 
