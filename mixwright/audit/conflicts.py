@@ -271,7 +271,7 @@ def _judge(
 
 
 def words_tell_answers(rows: Sequence[Row]) -> bool:
-    """Whether words of prompts tell the answer of other rows more often than the commonest answer does: naive Bayes, halves."""
+    """Whether words of prompts tell the answer of other rows more often than the commonest one does: naive Bayes, halves."""
     told = [(set(_WORD.findall(normal_form(row.prompt))), one.value) for row in rows if (one := tell_answer(row.answer))]
     right, base = 0, max(Counter(value for _, value in told).values(), default=0)
     if not MIN_PROMPTS <= base < len(told):

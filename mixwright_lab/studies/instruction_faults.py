@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixwright.audit.checks.instructions import Instructions
+
 from mixwright.corpus import Corpus
 from mixwright.records import Example
 from mixwright_lab.studies.instruction_corpora import KINDS, MadeInstructions, make_instructions
