@@ -5,9 +5,9 @@ for whoever writes the check; the study has other seeds. A planted fault is foun
 Precision is the share of corpora with a warning in which the fault is found and nothing else is warned about. Long frames
 around one word, the generator's last kind, are the matter of another check and not planted here.
 
-On seeds 1 to 40 the check found 185 of 200 severe faults and 196 of 200 mild ones, and warned of none of 40 clean corpora. It
-misses severe ones where repeated prompts disagree as often as chance has it, so that they look like answers that are meant to
-vary, and worked solutions of several forms. The goal of .95 stays as it was written.
+On seeds 1 to 40 the check found 185 of 200 severe faults and 196 of 200 mild ones, and warned of none of 40 clean corpora.
+It misses severe ones where repeated prompts disagree as often as chance has it, so that they look like answers that are
+meant to vary, and worked solutions of several forms. The goal of .95 stays as it was written.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe faults (10 to 25 % of a task's prompts
 have conflicting answers) and of at least .8 for mild ones (2 to 5 %, at least 8 prompts), precision of at least .95, and a
