@@ -24,7 +24,9 @@ from mixwright.records import Example, Text, plain
 ROWS_READ_OF_TASK, LEAST_READ_OF_TASK, ROWS_READ_TOGETHER = 10_000, 200, 100_000
 """Training rows that are read: of one task at most, of one of many tasks, and of all tasks."""
 END_CHARACTERS = 1_000
-"""Characters that are read at either end of a prompt; what is between them is one part."""
+"""Characters that are read at either end of a prompt."""
+END_PARTS = 3
+"""Parts at either end of a long input by which it is known."""
 LEAST_PROMPTS = 8
 """Different prompts that a part of an instruction stands in."""
 SHORT_ANSWER = 40
@@ -69,6 +71,7 @@ class _Read(NamedTuple):
     """Parts of system messages, which come first."""
     paragraph: int
     """Parts of the first paragraph, where there is another one; else 0."""
+    is_cut: bool
     answer: str
     forms: int
 
@@ -99,10 +102,9 @@ def read_parts(text: str) -> list[Part]:
 
 
 def cut(text: str) -> str:
-    """A visible text of bounded length: a hash stands for the middle of a long one."""
+    """A visible text of bounded length, without the middle of a long one."""
     if len(text) > 2 * END_CHARACTERS:
-        middle = f"{hash64(text[END_CHARACTERS:-END_CHARACTERS]):x}"
-        text = f"{text[:END_CHARACTERS]}\n{middle}\n{text[-END_CHARACTERS:]}"
+        text = f"{text[:END_CHARACTERS]}\n{text[-END_CHARACTERS:]}"
     return to_visible(text)
 
 
@@ -135,6 +137,7 @@ def _read(number: int, task: int, row: Example) -> _Read:
         tuple(part.key for part in parts),
         sum(part.end <= system for part in parts) if system else 0,
         sum(part.start < blank for part in parts) if blank > 0 else 0,
+        len(plain(row.prompt)) > 2 * END_CHARACTERS,
         answer if len(answer) <= SHORT_ANSWER else f"\n{hash64(answer)}",
         sum(request.is_fulfilled(answer) << bit for bit, request in enumerate(REQUESTS)),
     )
@@ -170,4 +173,6 @@ def _divide_by_counts(row: _Read, counts: Mapping[int, int]) -> Divided:
     is_input = [counts[key] < max(LEAST_PROMPTS, 2 * rarest + 1) for key in rest]
     given = tuple(key for key, own in zip(rest, is_input, strict=True) if own)
     asked = row.keys[: row.system] + tuple(key for key, own in zip(rest, is_input, strict=True) if not own)
+    if row.is_cut and len(given) > 2 * END_PARTS:  # where the middle begins depends on the length of the instruction
+        given = given[:END_PARTS] + given[-END_PARTS:]
     return Divided(row.number, row.task, asked if given else (), given, row.answer, row.forms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
@@ -281,7 +282,7 @@ def _what_stands_instead(first: Sequence[str], second: Sequence[str]) -> tuple[s
 def _read_meanings(words: Sequence[str], labels: Collection[str]) -> list[tuple[str, str]]:
     """Each label with the words between it and the next one, but for those that stand beside every label."""
     places = [place for place, word in enumerate(words) if word in labels]
-    runs = [words[place + 1 : end] for place, end in zip(places, [*places[1:], len(words)], strict=True)]
+    runs = [words[place + 1 : end] for place, end in pairwise([*places, len(words)])]
     common = {*runs[0]}.intersection(*runs) if runs else set()
     return [
         (words[place], " ".join(word for word in run if word not in common and word not in _JOINING))

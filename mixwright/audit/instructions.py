@@ -304,7 +304,7 @@ def _compare_with_answers(
             named.append(one)
     unfulfilled = [
         Unfulfilled(tasks[task], REQUESTS[bit].name, without, len(own))
-        for (task, bit), own in asked.items()
+        for (task, bit), own in sorted(asked.items())
         if len(without := tuple(row.number for row in own if not row.forms >> bit & 1)) >= LEAST_UNFULFILLED * len(own)
         and len(own) >= MIN_ROWS
     ]

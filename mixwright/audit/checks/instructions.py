@@ -120,7 +120,7 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
             Observation("instructions", None, "info", len(found.constant), found.tasks, text, "", "", evidence)
         )
     if found.kinds > 1 and found.rows > found.read / 2:
-        text = f"None of {found.rows:,} rows that were read with an instruction has an input that stands under another one, too."
+        text = f"None of {found.rows:,} rows that were read with an instruction has an input that stands under another one."
         if found.shared:
             text = f"Of {found.rows:,} rows that were read with an instruction, {found.shared:,} have an input that stands "
             text += f"under another one, too. There {found.decided:,} of them have another answer, so that the instruction "
