@@ -20,26 +20,10 @@ from mixwright.audit.instructions import find_instructions
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation, Text, plain
 
-WORDS = tuple(
-    [
-        "film",
-        "slow",
-        "warm",
-        "story",
-        "old",
-        "sailors",
-        "lost",
-        "boat",
-        "near",
-        "cold",
-        "northern",
-        "islands",
-        "never",
-        "spoke",
-        "again",
-        "until",
-        "spring",
-    ]
+WORDS = ("film", "slow", "warm", "old", "sailors", "lost", "boat", "near", "cold", "northern", "islands", "until", "spring")
+LANGUAGES = (
+    *("French", "German", "Spanish", "Dutch", "Polish", "Latin"),
+    *("Greek", "Danish", "Czech", "Welsh", "Italian", "Finnish"),
 )
 LABEL = "Label the sentiment of the text as positive or negative."
 OPPOSITE = f"{LABEL} Write the opposite label."
@@ -111,7 +95,7 @@ def test_answers_that_follow_their_instruction_are_counted() -> None:
 
 
 def test_paraphrases_with_the_same_answers_are_no_fault() -> None:
-    (seen,) = observed(made(["Label the sentiment of it.", "What does its writer feel?"], label))
+    (seen,) = observed(made(["Label the sentiment of it.", "What does one feel who writes it?"], label))
     assert (seen.severity, seen.count, seen.remedy) == (
         "info",
         0,
@@ -127,21 +111,7 @@ def test_answers_that_agree_as_often_as_chance_has_it_are_no_fault() -> None:
 
 def test_one_pair_of_many_is_found_and_small_ones_are_joined() -> None:
     """Twelve languages and twelve inputs: 66 pairs of 12 inputs."""
-    languages = [
-        "French",
-        "German",
-        "Spanish",
-        "Dutch",
-        "Polish",
-        "Latin",
-        "Greek",
-        "Danish",
-        "Czech",
-        "Welsh",
-        "Italian",
-        "Finnish",
-    ]
-    asked = [f"Translate this text into {one}." for one in languages]
+    asked = [f"Translate this text into {one}." for one in LANGUAGES]
     (seen,) = [one for one in warnings(made(asked, lambda place, _: f"w{place}", count=12)) if one.total == 66 * 12]
     assert seen.count == 66 * 12
     assert "These are 66 pairs of instructions" in seen.message
@@ -214,6 +184,9 @@ def test_forms_that_are_asked_for_are_looked_for() -> None:
         ("Is this review positive?", "Is this review negative?", ("positive", "negative")),
         ("Say yes if it is warm and no if it is cold.", "Say no if it is cold and yes if it is warm.", None),
         ("Label the mood of the text.", "Label the tone of the text.", None),
+        ("First, read it. Then label it.", "Label it. The label comes last.", None),
+        ("Polish this text.", "Rewrite this text in English.", None),
+        ("What is the topic?", "Which opinion does its writer have?", ("topic", "opinion")),
         ("Classify this text.", "Count the words of this text.", None),
         ("Answer in French.", f"Answer in English. {'So many words. ' * 20}", None),
     ],

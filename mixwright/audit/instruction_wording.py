@@ -50,7 +50,6 @@ _EXCLUSIVE = tuple(
         "formal informal",
         "polite rude",
         "synonym antonym",
-        "before after",
         "active passive",
         "agree disagree",
         "same different",
@@ -62,7 +61,6 @@ _EXCLUSIVE = tuple(
         "beginning end",
         "vowel consonant",
         "prefix suffix",
-        "question statement",
         "optimistic pessimistic",
         "happy sad",
         "celsius fahrenheit",
@@ -71,6 +69,11 @@ _EXCLUSIVE = tuple(
     )
 )
 """Words of which one instruction asks for one."""
+_AMBIGUOUS = {
+    **dict.fromkeys(["first", "last", "most", "least", "sum", "difference", "product", "mean", "median"], ("the",)),
+    "polish": ("the", "in", "into", "to", "from"),
+}
+"""Words that count behind one of others alone: `First, read it`, `What does it mean?`, `Polish it`."""
 _REVERSING = frozenset(
     {"opposite", "reverse", "reversed", "inverse", "inverted", "invert", "flipped", "flip", "swapped", "swap", "contrary"}
 )
@@ -91,35 +94,41 @@ _ASKS_FOR_ANSWER = re.compile(
     r"(?:answer|reply|respond|output|label|write|return|say)s?(?: only| just)?(?: with| as| using| by)?"
     r"(?: one of| either)?:?\s*$"
     r"|one of(?: the following| these)?(?: \w+)?:?\s*$|(?:labels?|options|choices|categories|classes)(?: are)?:?\s*$"
-    r"|(?<!such )\bas:?\s*$|(?:choose|select|pick)(?: from| between)?:?\s*$",
+    r"|\b(?:classify|label|mark|rate|tag|categori[sz]e)\b.{0,50}\bas:?\s*$|(?:choose|select|pick)(?: from| between)?:?\s*$",
     re.IGNORECASE,
 )
 CHARACTERS_READ = 2_000
-LEAST_COMMON_WORDS = 3
-"""Words beside the differing one, from which on one word is what two instructions differ in."""
 MAX_DIFFERING_WORDS = 40
 """Words of one instruction that another lacks, up to which they are compared: more are a passage to read."""
-_SYNONYMS = tuple(
+_ASPECTS = tuple(
     frozenset(words.split())
     for words in (
         "sentiment opinion mood tone polarity attitude feeling emotion stance",
-        "topic subject theme category section class label type kind",
-        "text review passage sentence message comment post paragraph article document input statement story snippet tweet "
-        "content line item entry piece writing film movie book product",
-        "classify label categorise categorize determine decide identify tell state say give write output provide return "
-        "generate make produce create find name predict answer respond reply judge mark tag assign detect pick choose "
-        "select describe report indicate specify express show read consider look check convert turn change render",
-        "following given below above this that these next provided",
-        "summary abstract overview gist",
-        "brief short concise",
-        "toxic offensive hateful abusive",
-        "big large",
-        "question query problem task",
-        "reviewer author writer user customer critic person",
-        "correct right proper valid",
+        "topic subject theme category genre",
+        "language",
+        "grammar spelling",
+        "toxicity toxic offensive hateful abusive",
+        "sarcasm sarcastic irony ironic",
+        "formality formal informal politeness polite rude",
+        "difficulty",
+        "subjectivity subjective objective",
+        "intent intention",
+        "spam",
+        "colour color",
+        "author writer",
+        "year date",
+        "country city",
+        "price cost",
+        "gender",
+        "age",
+        "translate translation",
+        "summarize summarise summary shorten condense paraphrase rephrase reword",
+        "count",
+        "sort alphabetize",
+        "capitalize uppercase",
     )
 )
-"""Words that paraphrases put in each other's place."""
+"""What is asked for, in words that paraphrases put in each other's place."""
 
 
 class Request(NamedTuple):
@@ -244,7 +253,9 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
     for unit in units[0]:
         if units[1].get(unit, units[0][unit]) != units[0][unit]:
             return f"{units[0][unit]} {unit}", f"{units[1][unit]} {unit}"
-    stems = [{_stem(word) for word in own} for own in words]
+    stems = [
+        {_stem(word) for before, word in pairwise(["", *own]) if before in _AMBIGUOUS.get(word, (before,))} for own in words
+    ]
     for group in _EXCLUSIVE:
         own, other = ({word for word in one if word in group} for one in stems)
         if own and other and own.isdisjoint(other):
@@ -252,7 +263,9 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
     turned = [sorted(one & _REVERSING) for one in stems]
     if bool(turned[0]) != bool(turned[1]):
         return (turned[0] or ["as it is"])[0], (turned[1] or ["as it is"])[0]
-    return _what_labels_mean(words[0], words[1], {label.casefold() for label in labels}) or _what_stands_instead(*words)
+    return _what_labels_mean(words[0], words[1], {label.casefold() for label in labels}) or _which_aspects(
+        stems[0], stems[1]
+    )
 
 
 def _what_labels_mean(first: Sequence[str], second: Sequence[str], labels: Collection[str]) -> tuple[str, str] | None:
@@ -266,17 +279,13 @@ def _what_labels_mean(first: Sequence[str], second: Sequence[str], labels: Colle
     return next(((f"{label}: {meanings[0][label]}", f"{label}: {meanings[1][label]}") for label in differing), None)
 
 
-def _what_stands_instead(first: Sequence[str], second: Sequence[str]) -> tuple[str, str] | None:
-    """The one word by which two instructions differ, unless it may be another word for the same."""
-    if len(first) != len(second):
-        return None
-    places = [place for place, (own, other) in enumerate(zip(first, second, strict=True)) if own != other]
-    if len(places) != 1 or len(first) <= LEAST_COMMON_WORDS:
-        return None
-    own, other = first[places[0]], second[places[0]]
-    alike = any({_stem(own), _stem(other)} <= group for group in _SYNONYMS)
-    is_word = min(len(own), len(other)) > LEAST_COMMON_WORDS and own.isalpha() and other.isalpha()
-    return (own, other) if is_word and not alike and own[:4] != other[:4] else None
+def _which_aspects(first: Collection[str], second: Collection[str]) -> tuple[str, str] | None:
+    """The aspects that two instructions ask for, where they have none in common."""
+    own, other = (
+        {place: word for place, group in enumerate(_ASPECTS) for word in sorted(group.intersection(words))}
+        for words in (first, second)
+    )
+    return (min(own.values()), min(other.values())) if own and other and own.keys().isdisjoint(other) else None
 
 
 def _read_meanings(words: Sequence[str], labels: Collection[str]) -> list[tuple[str, str]]:
