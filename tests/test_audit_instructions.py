@@ -156,7 +156,7 @@ def test_a_named_answer_that_never_occurs_needs_enough_rows() -> None:
     asked = ["Answer with positive, neutral or negative."]
     assert warnings(made(asked, label, count=79)) == []
     (seen,) = warnings(made(asked, label, count=80))
-    assert "names 'neutral', and none of 80 rows with it has that answer" in seen.message
+    assert "names 'neutral', which none of 80 rows with it has as its answer" in seen.message
 
 
 def test_forms_that_are_asked_for_are_looked_for() -> None:

@@ -88,8 +88,8 @@ def _observe_named(one: Named, reader: Reader) -> list[Observation]:
             Observation("instructions", one.task, "warning", len(one.not_named), one.read, text, remedy, null, evidence)
         )
     if answers.named and answers.unused:
-        text = f"The instruction {asked} names {_name(answers.unused)}, and none of {one.read:,} rows with it "
-        text += f"has that answer. The answers that occur are {_name(answers.named)}."
+        text = f"The instruction {asked} names {_name(answers.unused)}, which none of {one.read:,} rows with it has as its "
+        text += f"answer. What occurs is {_name(answers.named)}."
         remedy = "Add rows with this answer, or take it out of the instruction."
         null = "named answers a quarter as frequent as equal shares make them"
         evidence = _list_rows(one.rows[:MAX_NAMES_SHOWN], reader)
