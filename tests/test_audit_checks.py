@@ -345,8 +345,8 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
-    assert {o.check for o in seen} == set(listing("checks")) - {"preferences", "traces", "unseen"}, (
-        "no pairs, no solutions, no contexts"
+    assert {o.check for o in seen} == set(listing("checks")) - {"instructions", "preferences", "traces", "unseen"}, (
+        "no instructions, no pairs, no solutions, no contexts"
     )
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)
