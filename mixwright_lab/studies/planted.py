@@ -45,10 +45,10 @@ def judge(job: PlantedJob, check: Check, corpus: Corpus, task: str | None, named
         check: that is studied.
         corpus: its rows.
         task: in which the fault is planted, if one is.
-        named_by: planted kind -> words of the warning that names it.
+        named_by: planted kind -> words of the warning that names it; of a kind without words any warning of the task does.
     """
     warnings = [one for one in check.check(corpus) if one.severity == "warning"]
-    own = sum(one.task == task and job.kind is not None and named_by[job.kind] in one.message for one in warnings)
+    own = sum(one.task == task and job.kind is not None and named_by.get(job.kind, "") in one.message for one in warnings)
     return row_of(job, own, [f"{one.task}: {one.message[:120]}" for one in warnings])
 
 
