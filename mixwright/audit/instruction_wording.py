@@ -141,6 +141,10 @@ class Request(NamedTuple):
     is_fulfilled: Callable[[str], bool]
     """Whether an answer has it."""
 
+    def is_in(self, instruction: str) -> bool:
+        """Whether an instruction asks for it."""
+        return self.pattern.search(instruction[:CHARACTERS_READ]) is not None
+
 
 _ASK = r"(?<!not )(?<!never )\b(?:answer|respond|reply|output|return|write|give|translate|render)\b[^.:\n]{0,60}?\b"
 

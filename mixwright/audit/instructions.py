@@ -8,6 +8,7 @@ Left out on purpose: whether an answer is what is asked for, beyond its form and
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,8 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from mixwright.audit.instruction_parts import LEAST_PROMPTS, Divided, divide_rows, write_instruction
+from mixwright.audit.instruction_parts import CLOSED_SHARE, LEAST_PROMPTS, MAX_LABELS, Divided, divide_rows, write_instruction
 from mixwright.audit.instruction_wording import (
-    CHARACTERS_READ,
     REQUESTS,
     NamedAnswers,
     compare_with_named,
@@ -42,8 +42,6 @@ LEAST_SAME_SHARE = 0.6
 """Share of the inputs under two instructions that ask for different things with one answer, from which on it is told."""
 ALPHA = 0.001
 """Probability of so many, were answers dealt out at random under each instruction."""
-MAX_LABELS, CLOSED_SHARE = 12, 0.95
-"""Answers that make a closed set, and the share of rows that these must have."""
 MAX_LABEL_WORDS = 5
 LEAST_UNNAMED_ROWS, LEAST_UNNAMED_SHARE = 5, 0.05
 """Rows whose answer their instruction does not name, and their share, from which on they are told."""
@@ -51,6 +49,12 @@ LEAST_UNFULFILLED = 0.3
 """Share of the rows that are asked for a form and have it not, from which on they are told."""
 RARE = 0.25
 """An answer that is named is missing where one this part as frequent as equal shares make it would occur."""
+RARELY = 0.01
+"""Share of the rows that an answer has that hardly occurs."""
+SETTLED_SHARE, LEAST_SETTLED, LEAST_SETTLING = 0.97, 0.8, 3
+"""Share of an instruction's rows with one answer that settle it; share of a task's rows under such, and how many there are."""
+LEAST_APART, MAX_OVERLAP = 12, 0.3
+"""Rows under one of two instructions alone that show what it asks for, and what their answers have in common at most."""
 ROWS_LISTED = PAIRS_WANTED = 50
 """Inputs that should stand in two tasks of one kind of input, with two answers; rows of each that are listed for it."""
 
@@ -64,7 +68,7 @@ class Pair:
     texts: tuple[str, str]
     """The instructions."""
     excluding: tuple[str, str] | None
-    """Words by which they ask for different things; None where they may be paraphrases."""
+    """Words by which they ask for different things, or answers elsewhere; None where they may be paraphrases."""
     shared: int
     """Inputs that both stand before."""
     same: int
@@ -138,6 +142,22 @@ class Named:
     """Numbers of the rows whose answer it does not name."""
     rows: tuple[int, ...]
     """Numbers of all of them."""
+    with_unused: int
+    """Rows with a named answer that hardly occurs."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Instructions of one task that have one answer each, so that no input need be read."""
+
+    task: str
+    """Task of the rows."""
+    answers: tuple[tuple[str, str], ...]
+    """Each instruction with its answer."""
+    same: int
+    """Rows that have the answer of their instruction."""
+    rows: tuple[int, ...]
+    """Numbers of the rows under these instructions."""
 
 
 @dataclass(frozen=True)
@@ -183,11 +203,13 @@ class Instructions:
     """Forms that instructions ask for and answers have not."""
     named: tuple[Named, ...]
     """Instructions whose named answers are not those that occur."""
+    settled: tuple[Settled, ...]
+    """Tasks whose instructions have one answer each."""
     alike: tuple[Alike, ...]
     """Pairs of tasks that could share inputs."""
 
 
-Key = tuple[int, ...]
+Key = int
 
 
 def find_instructions(corpus: Corpus) -> Instructions:
@@ -200,7 +222,7 @@ def find_instructions(corpus: Corpus) -> Instructions:
         by_input[row.input].setdefault(row.instruction, []).append(row)
     shared = [one for one in by_input.values() if len(one) > 1]
     constant, judged = _find_constant(tasks, divided)
-    pairs = _compare_pairs(reader, tasks, shared)
+    pairs = _compare_pairs(reader, tasks, shared, _read_apart(by_input))
     return Instructions(
         judged,
         tuple(constant),
@@ -221,7 +243,7 @@ def _find_constant(tasks: Sequence[str], rows: Iterable[Divided]) -> tuple[list[
     by_task: dict[int, Counter[Key]] = defaultdict(Counter)
     for row in rows:
         by_task[row.task][row.instruction] += 1
-    judged = {code: own for code, own in by_task.items() if own.total() >= MIN_ROWS and own[()] < own.total() / 2}
+    judged = {code: own for code, own in by_task.items() if own.total() >= MIN_ROWS and own[0] < own.total() / 2}
     return [tasks[code] for code, own in judged.items() if own.most_common(1)[0][1] >= CONSTANT_SHARE * own.total()], len(
         judged
     )
@@ -232,7 +254,12 @@ def _count_decided(by_instruction: Mapping[Key, Sequence[Divided]]) -> int:
     return sum(any(row.answer not in other for other in answers) for own in by_instruction.values() for row in own)
 
 
-def _compare_pairs(reader: Reader, tasks: Sequence[str], shared: Sequence[Mapping[Key, Sequence[Divided]]]) -> list[Pair]:
+def _compare_pairs(
+    reader: Reader,
+    tasks: Sequence[str],
+    shared: Sequence[Mapping[Key, Sequence[Divided]]],
+    apart: Mapping[Key, Counter[str]],
+) -> list[Pair]:
     """Pairs of instructions with enough inputs in common."""
     rows: dict[tuple[Key, Key], list[tuple[Divided, Divided]]] = defaultdict(list)
     for one in shared:
@@ -242,7 +269,7 @@ def _compare_pairs(reader: Reader, tasks: Sequence[str], shared: Sequence[Mappin
     often = often[:MAX_PAIRS_COMPARED]
     first_rows = {key: row for pair in often for key, row in zip(pair, rows[pair][0], strict=True)}
     examples = _read_examples(reader, [row.number for row in first_rows.values()])
-    texts = {key: write_instruction(examples[row.number], key) for key, row in first_rows.items()}
+    texts = {key: write_instruction(examples[row.number], row) for key, row in first_rows.items()}
     found = []
     for first, second in often:
         own = rows[first, second]
@@ -252,7 +279,7 @@ def _compare_pairs(reader: Reader, tasks: Sequence[str], shared: Sequence[Mappin
             Pair(
                 (tasks[first_rows[first].task], tasks[first_rows[second].task]),
                 (texts[first], texts[second]),
-                what_excludes(texts[first], texts[second], labels),
+                what_excludes(texts[first], texts[second], labels) or _compare_apart(apart[first], apart[second]),
                 len(own),
                 sum(one.answer == other.answer for one, other in own),
                 sum(count * counts[1][answer] for answer, count in counts[0].items()) / len(own),
@@ -262,6 +289,25 @@ def _compare_pairs(reader: Reader, tasks: Sequence[str], shared: Sequence[Mappin
             )
         )
     return found
+
+
+def _read_apart(by_input: Mapping[Key, Mapping[Key, Sequence[Divided]]]) -> Mapping[Key, Counter[str]]:
+    """Answers under each instruction of inputs that stand under no other one."""
+    apart: dict[Key, Counter[str]] = defaultdict(Counter)
+    for one in by_input.values():
+        if len(one) == 1:
+            for instruction, own in one.items():
+                apart[instruction][own[0].answer] += 1
+    return apart
+
+
+def _compare_apart(first: Counter[str], second: Counter[str]) -> tuple[str, str] | None:
+    """The commonest answers of inputs that stand under one of two instructions alone, where these are few and differ."""
+    totals = [own.total() for own in (first, second)]
+    if min(totals) < LEAST_APART or any(len(own) > min(MAX_LABELS, own.total() / 3) for own in (first, second)):
+        return None
+    overlap = sum(min(count / totals[0], second[answer] / totals[1]) for answer, count in first.items())
+    return (first.most_common(1)[0][0], second.most_common(1)[0][0]) if overlap <= MAX_OVERLAP else None
 
 
 def _choose_alike(first: Sequence[Divided], second: Sequence[Divided]) -> tuple[Divided, Divided]:
@@ -287,42 +333,86 @@ def _find_ignored(pairs: Iterable[Pair]) -> list[Ignored]:
 
 def _compare_with_answers(
     reader: Reader, tasks: Sequence[str], rows: Iterable[Divided]
-) -> tuple[tuple[Unfulfilled, ...], tuple[Named, ...]]:
-    """Forms and answers that instructions ask for, beside those that their rows have."""
-    by_instruction: dict[tuple[int, Key], list[Divided]] = defaultdict(list)
+) -> tuple[tuple[Unfulfilled, ...], tuple[Named, ...], tuple[Settled, ...]]:
+    """Forms and answers that instructions ask for, beside those that their rows have; and answers that they settle."""
+    by_task: dict[int, dict[Key, list[Divided]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        by_instruction[row.task, row.instruction].append(row)
-    often = {key: own for key, own in by_instruction.items() if len(own) >= LEAST_PROMPTS}
-    examples = _read_examples(reader, [own[0].number for own in often.values()])
-    named, asked = [], defaultdict[tuple[int, int], list[Divided]](list)
-    for key, own in sorted(often.items(), key=lambda one: (tasks[one[0][0]], one[0][1])):
-        text = write_instruction(examples[own[0].number], key[1])
-        for bit, request in enumerate(REQUESTS):
-            if request.pattern.search(text[:CHARACTERS_READ]):
-                asked[key[0], bit] += own
-        if (labels := _read_labels(own)) and (one := _compare_named(tasks[key[0]], text, own, labels)):
-            named.append(one)
-    unfulfilled = [
-        Unfulfilled(tasks[task], REQUESTS[bit].name, without, len(own))
-        for (task, bit), own in sorted(asked.items())
-        if len(without := tuple(row.number for row in own if not row.forms >> bit & 1)) >= LEAST_UNFULFILLED * len(own)
-        and len(own) >= MIN_ROWS
-    ]
-    return tuple(unfulfilled), tuple(named)
+        by_task[row.task][row.instruction].append(row)
+    unfulfilled, named, settled = list[Unfulfilled](), list[Named](), list[Settled]()
+    for task, every in sorted(by_task.items(), key=lambda one: tasks[one[0]]):
+        often = sorted((own for own in every.values() if len(own) >= LEAST_PROMPTS), key=lambda own: -len(own))
+        examples = _read_examples(reader, [own[0].number for own in often])
+        texts = [write_instruction(examples[own[0].number], own[0]) for own in often]
+        for request in REQUESTS:
+            asked = [row for text, own in zip(texts, often, strict=True) if request.is_in(text) for row in own]
+            without = tuple(row.number for row in asked if not row.forms >> REQUESTS.index(request) & 1)
+            if len(asked) >= MIN_ROWS and len(without) >= LEAST_UNFULFILLED * len(asked):
+                unfulfilled.append(Unfulfilled(tasks[task], request.name, without, len(asked)))
+        one = _find_settled(tasks[task], texts, often, sum(map(len, every.values())))
+        settled += [one] if one else []
+        named += _find_named(tasks[task], texts, often, is_settled=one is not None)
+    return tuple(unfulfilled), tuple(named), tuple(settled)
+
+
+def _find_settled(task: str, texts: Sequence[str], often: Sequence[Sequence[Divided]], read: int) -> Settled | None:
+    """Instructions of a task that have one answer each, where the task has others, beyond chance."""
+    counts = [Counter(row.answer for row in own) for own in often]
+    own = [place for place, one in enumerate(counts) if one.most_common(1)[0][1] >= SETTLED_SHARE * one.total()]
+    answers = [counts[place].most_common(1)[0] for place in own]
+    total, rows = sum(counts, Counter[str]()), [row for place in own for row in often[place]]
+    if len(own) < LEAST_SETTLING or len({answer for answer, _ in answers}) < 2 or len(rows) < LEAST_SETTLED * read:
+        return None
+    if len(rows) < MIN_ROWS or len({row.input for row in rows}) < len(rows) / 2:
+        return None
+    chance = sum(
+        math.log(max(binomial_tail(count, counts[place].total(), total[answer] / total.total()), 1e-300))
+        for place, (answer, count) in zip(own, answers, strict=True)
+    )
+    if chance >= math.log(ALPHA):
+        return None
+    settles = tuple((texts[place], answer) for place, (answer, _) in zip(own, answers, strict=True))
+    return Settled(task, settles, sum(count for _, count in answers), tuple(row.number for row in rows))
+
+
+def _find_named(
+    task: str, texts: Sequence[str], often: Sequence[Sequence[Divided]], *, is_settled: bool
+) -> Iterable[Named]:
+    """Instructions that name answers, those of the same ones together, beside the closed set of their rows' answers."""
+    of_task = _read_labels([row for own in often for row in own])
+    groups: dict[frozenset[str], list[int]] = defaultdict(list)
+    for place, own in enumerate(often):
+        one = compare_with_named(texts[place], of_task or _read_labels(own))
+        groups[frozenset(one.named) | frozenset(word.casefold() for word in one.unused)].append(place)
+    for places in groups.values():
+        rows = [row for place in places for row in often[place]]
+        if (labels := _read_labels(rows)) and (one := _compare_named(task, texts[places[0]], rows, labels)):
+            if not is_settled or one.answers.unnamed:
+                yield one
 
 
 def _compare_named(task: str, text: str, rows: Sequence[Divided], labels: Sequence[str]) -> Named | None:
     """What an instruction names beside the closed set of its answers; None where these agree."""
-    answers = compare_with_named(text, labels)
+    answers, counts = compare_with_named(text, labels), Counter(row.answer.casefold() for row in rows)
     without = [row.number for row in rows if row.answer.casefold() in answers.unnamed]
     if len(without) < max(LEAST_UNNAMED_ROWS, LEAST_UNNAMED_SHARE * len(rows)):
         answers, without = answers._replace(unnamed=()), []
+    rare = tuple(answer for answer in answers.named if counts[answer] <= RARELY * len(rows))
+    if rare and len(answers.named) - len(rare) + len(answers.unused) > 1:
+        kept = tuple(answer for answer in answers.named if answer not in rare)
+        answers = answers._replace(named=kept, unused=(*answers.unused, *rare))
     missing = RARE / (len(answers.named) + len(answers.unused)) if answers.named else 0.0
-    if answers.named and (1 - missing) ** len(rows) >= ALPHA:
-        answers = answers._replace(unused=())
+    if answers.named:
+        seldom = [one for one in answers.unused if _is_missing(counts[one.casefold()], len(rows), missing)]
+        answers = answers._replace(unused=tuple(seldom))
     if not answers.unnamed and not (answers.named and answers.unused):
         return None
-    return Named(task, text, answers, len(rows), tuple(without), tuple(row.number for row in rows))
+    found = sum(counts[one.casefold()] for one in answers.unused) if answers.named else 0
+    return Named(task, text, answers, len(rows), tuple(without), tuple(row.number for row in rows), found)
+
+
+def _is_missing(count: int, rows: int, share: float) -> bool:
+    """Whether an answer of this share would hardly occur as seldom."""
+    return 1 - binomial_tail(count + 1, rows, share) < ALPHA
 
 
 def _read_labels(rows: Sequence[Divided]) -> list[str]:

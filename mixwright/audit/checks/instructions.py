@@ -20,6 +20,7 @@ from mixwright.audit.instructions import (
     PAIRS_WANTED,
     Ignored,
     Named,
+    Settled,
     Unfulfilled,
     find_instructions,
 )
@@ -56,6 +57,7 @@ class Instructions(Check):
             if told[one.task] <= MOST_TOLD:
                 observations += _observe_named(one, reader)
         observations += [_observe_unfulfilled(one, reader) for one in found.unfulfilled]
+        observations += [_observe_settled(one, reader) for one in found.settled]
         return observations + _observe_all(found, reader)
 
 
@@ -88,8 +90,8 @@ def _observe_named(one: Named, reader: Reader) -> list[Observation]:
             Observation("instructions", one.task, "warning", len(one.not_named), one.read, text, remedy, null, evidence)
         )
     if answers.named and answers.unused:
-        text = f"The instruction {asked} names {_name(answers.unused)}, which none of {one.read:,} rows with it has as its "
-        text += f"answer. What occurs is {_name(answers.named)}."
+        text = f"The instruction {asked} names {_name(answers.unused)}, which "
+        text += f"{one.with_unused or 'none'} of {one.read:,} rows with it has as its answer. What occurs is {_name(answers.named)}."
         remedy = "Add rows with this answer, or take it out of the instruction."
         null = "named answers a quarter as frequent as equal shares make them"
         evidence = _list_rows(one.rows[:MAX_NAMES_SHOWN], reader)
@@ -105,6 +107,17 @@ def _observe_unfulfilled(one: Unfulfilled, reader: Reader) -> Observation:
     )
     evidence = _list_rows(one.rows, reader)
     return Observation("instructions", one.task, "warning", len(one.rows), one.read, text, remedy, null, evidence)
+
+
+def _observe_settled(one: Settled, reader: Reader) -> Observation:
+    text = f"Of {len(one.rows):,} rows under {len(one.answers)} instructions, {one.same:,} have the one answer of their "
+    text += "instruction: "
+    text += join_some([f"{answer!r} under {_quote(asked)}" for asked, answer in one.answers])
+    text += ". So the instruction alone tells the answer, and the input need not be read."
+    remedy = "Add rows with other answers under each of these instructions."
+    null = "answers of the task dealt out at random over its rows"
+    evidence = _list_rows(one.rows, reader)
+    return Observation("instructions", one.task, "warning", one.same, len(one.rows), text, remedy, null, evidence)
 
 
 def _observe_all(found: Found, reader: Reader) -> list[Observation]:
