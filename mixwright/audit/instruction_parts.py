@@ -41,7 +41,7 @@ WRAPPED_CHARACTERS = 300
 """Characters up to which an answer is looked for inside of a text."""
 MAX_LABELS, CLOSED_SHARE = 12, 0.95
 """Answers that make a closed set, and the share of rows that these must have."""
-LABEL_WORDS, MAX_PIECES = 3, 40
+LABEL_WORDS, MAX_PIECES = 2, 40
 """Words of a label before a line, and pieces at either end of a prompt that are compared."""
 COVERED_SHARE = 0.5
 """Share of a task's rows that begin or end with known lines, or have a system message, from which on these divide them."""
@@ -248,10 +248,27 @@ def _read_labels(rows: Sequence[_Read]) -> list[_Read]:
     """The same rows, with answers without the words that nearly all begin with, and without case where these are few."""
     start = common_start([row.answer for row in rows if not row.answer.startswith("\n")])
     answers = [row.answer.removeprefix(start) for row in rows]
+    answers = _without_phrases(answers)
     counts = Counter(answer.casefold() for answer in answers)
     if sum(count for _, count in counts.most_common(MAX_LABELS)) >= CLOSED_SHARE * len(rows):
         answers = [answer.casefold() for answer in answers]
     return [row._replace(answer=answer) for row, answer in zip(rows, answers, strict=True)]
+
+
+def _without_phrases(answers: Sequence[str]) -> list[str]:
+    """Answers without words that stand before several others that occur on their own (`I would say yes`, `yes`)."""
+    folded = [answer.casefold() for answer in answers]
+    known, before = {*folded}, defaultdict[str, set[str]](set)
+    for answer in known:
+        phrase, _, last = answer.rpartition(" ")
+        if last in known:
+            before[phrase].add(last)
+    phrases = {phrase for phrase, lasts in before.items() if phrase and len(lasts) > 1}
+    split = [answer.rpartition(" ") for answer in answers]
+    return [
+        last if phrase.casefold() in phrases and last.casefold() in known else answer
+        for answer, (phrase, _, last) in zip(answers, split, strict=True)
+    ]
 
 
 def _divide_by_lines(rows: Sequence[_Read]) -> list[Divided]:
@@ -272,10 +289,9 @@ def _divide_by_lines(rows: Sequence[_Read]) -> list[Divided]:
         if head + tail >= count:  # one of both is the input
             head, tail = (head, count - 1 - head) if kinds[0] <= kinds[1] else (count - 1 - tail, tail)
         own = [*row.pieces[:head], *row.pieces[count - tail :]]
-        is_asked = row.columns is not None or row.system > 0 or not all(piece.is_label for piece in own)
-        covered += is_asked
-        asked = {*range(row.system), *(place for piece in own for place in range(piece.first, piece.end))}
-        divided.append(_make_divided(row, asked if is_asked else set()))
+        asked = {*range(row.system), *_places(piece for piece in own if not piece.is_label)}
+        covered += bool(asked) or row.columns is not None
+        divided.append(_make_divided(row, asked, {*_places(piece for piece in own if piece.is_label)}))
     return divided if covered >= COVERED_SHARE * len(rows) else []
 
 
@@ -286,11 +302,15 @@ def _count_known(pieces: Sequence[Piece], counts: Mapping[tuple[int, ...], int])
     return next(known, 0)
 
 
-def _make_divided(row: _Read, asked: Collection[int]) -> Divided:
-    """A row whose instruction is the parts of these places, or a column."""
+def _places(pieces: Iterable[Piece]) -> Iterable[int]:
+    return (place for piece in pieces for place in range(piece.first, piece.end))
+
+
+def _make_divided(row: _Read, asked: Collection[int], labels: Collection[int] = ()) -> Divided:
+    """A row whose instruction is the parts of these places, or a column; labels are neither instruction nor input."""
     if row.columns:
         return Divided(row.number, row.task, *row.columns, row.answer, row.forms, ())
-    given = [part.key for place, part in enumerate(row.parts) if place not in asked]
+    given = [part.key for place, part in enumerate(row.parts) if place not in asked and place not in labels]
     if row.is_cut and len(given) > 2 * END_PARTS:  # where the middle begins depends on the length of the instruction
         given = given[:END_PARTS] + given[-END_PARTS:]
     parts = [row.parts[place] for place in sorted(asked)] if given else []

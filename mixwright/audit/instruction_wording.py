@@ -70,12 +70,13 @@ _EXCLUSIVE = tuple(
 )
 """Words of which one instruction asks for one."""
 _AMBIGUOUS = {
-    **dict.fromkeys(["first", "last", "most", "least", "sum", "difference", "product", "mean", "median"], ("the",)),
+    **dict.fromkeys(["first", "last"], ("the", "come", "comes")),
+    **dict.fromkeys(["most", "least", "sum", "difference", "product", "mean", "median"], ("the",)),
     "polish": ("the", "in", "into", "to", "from"),
 }
 """Words that count behind one of others alone: `First, read it`, `What does it mean?`, `Polish it`."""
 _REVERSING = frozenset(
-    {"opposite", "reverse", "reversed", "inverse", "inverted", "invert", "flipped", "flip", "swapped", "swap", "contrary"}
+    {"opposite", "reverse", "reversed", "inverse", "inverted", "invert", "flipped", "flip", "swapped", "swap", "contrary", "backwards"}
 )
 _TARGET = re.compile(rf"\b(?:in|into|to)\s+({'|'.join(_LANGUAGES.split())})\b")
 _UNIT = re.compile(
@@ -89,6 +90,15 @@ _LISTS = (
     re.compile(rf"(?:{_END_ITEM})(?:\s?[/|]\s?(?:{_END_ITEM})){{1,20}}"),
     re.compile(rf"(?<=:\s)(?:{_ITEM})(?:\s?[,;]\s?(?:and |or )?(?:{_ITEM})){{1,20}}(?=[.\s]*(?:\n|$))"),
 )
+_BULLETS = re.compile(rf"(?:^|\n)[-*\u2022] ?(?:{_ITEM})[,;.]?(?:\n[-*\u2022] ?(?:{_ITEM})[,;.]?){{1,20}}(?=\n|$)")
+_BULLET = re.compile(r"[,;.]?(?:^|\n)[-*\u2022] ?")
+_BRACKETS = re.compile(rf"(?<=[\[(])(?:{_ITEM})(?:\s?[,;]\s?(?:and |or )?(?:{_ITEM})){{1,20}}(?=[\])])")
+_LEADS_TO_ITEM = re.compile(
+    r"(?:^|[(\[:/]|\b(?:as|of|from|with|either|be|is|are|between|answer|say|reply|write|give|return|choose|options?|labels?))"
+    r"\s*$",
+    re.IGNORECASE,
+)
+"""What stands before the first item of a list; behind other words it may be no item: `Rate its urgency, low or high.`"""
 _SEPARATOR = re.compile(r"\s?[,;/|]\s?(?:or |and |OR )?|\s(?:or|OR)\s")
 _ASKS_FOR_ANSWER = re.compile(
     r"(?:answer|reply|respond|output|label|write|return|say)s?(?: only| just)?(?: with| as| using| by)?"
@@ -98,12 +108,13 @@ _ASKS_FOR_ANSWER = re.compile(
     re.IGNORECASE,
 )
 CHARACTERS_READ = 2_000
+_EXAMPLES = re.compile(r"\b(?:such as|for example|for instance|e\.g\.|like)(?=\W)[^.?!\n]*", re.IGNORECASE)
 MAX_DIFFERING_WORDS = 40
 """Words of one instruction that another lacks, up to which they are compared: more are a passage to read."""
 _ASPECTS = tuple(
     frozenset(words.split())
     for words in (
-        "sentiment opinion mood tone polarity attitude feeling emotion stance",
+        "sentiment opinion mood tone polarity attitude feel feeling emotion stance",
         "topic subject theme category genre",
         "language",
         "grammar spelling",
@@ -115,15 +126,28 @@ _ASPECTS = tuple(
         "intent intention",
         "spam",
         "colour color",
-        "author writer",
-        "year date",
-        "country city",
+        "author sender who",
+        "person people who",
+        "year date day weekday month when",
+        "country city town place where",
+        "urgency urgent priority",
+        "department desk team",
+        "order",
+        "thank gratitude grateful",
+        "callback phone",
+        "sum total add",
+        "largest biggest greatest highest maximum",
+        "smallest lowest minimum",
+        "longest shortest",
+        "first second third last",
+        "initial",
+        "alphabet alphabetical",
         "price cost",
         "gender",
         "age",
         "translate translation",
         "summarize summarise summary shorten condense paraphrase rephrase reword",
-        "count",
+        "count length",
         "sort alphabetize",
         "capitalize uppercase",
     )
@@ -212,7 +236,7 @@ def compare_with_named(instruction: str, used: Collection[str]) -> NamedAnswers:
         instruction: its text.
         used: the answers that occur, which are few.
     """
-    text = instruction[:CHARACTERS_READ]
+    text = _EXAMPLES.sub(" ", instruction[:CHARACTERS_READ])
     words = {form for word in words_of(text) for form in (word, _stem(word))}
     named = tuple(label for label in used if _is_in(label, words))
     unnamed = tuple(label for label in used if label not in named)
@@ -246,6 +270,11 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
         >>> what_excludes("Label the sentiment.", "Classify the opinion.")
     """
     texts = [text[:CHARACTERS_READ].casefold() for text in (first, second)]
+    lists = [{item for items, _ in _read_lists(text) for item in items} for text in texts]
+    if min(map(len, lists)) > 1 and lists[0].isdisjoint(lists[1]):
+        return min(lists[0]), min(lists[1])
+    for written, meant in _PHRASES:
+        texts = [written.sub(meant, text) for text in texts]
     words = [words_of(text) for text in texts]
     counts = [Counter(own) for own in words]
     if max((counts[0] - counts[1]).total(), (counts[1] - counts[0]).total()) > MAX_DIFFERING_WORDS:
@@ -267,9 +296,38 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
     turned = [sorted(one & _REVERSING) for one in stems]
     if bool(turned[0]) != bool(turned[1]):
         return (turned[0] or ["as it is"])[0], (turned[1] or ["as it is"])[0]
-    return _what_labels_mean(words[0], words[1], {label.casefold() for label in labels}) or _which_aspects(
-        stems[0], stems[1]
-    )
+    folded = {label.casefold() for label in labels}
+    if meant := _what_labels_mean(words[0], words[1], folded):
+        return meant
+    asked = [_without_lists(text) for text in texts]
+    if folded and folded <= _YES | _NO and (denied := [_what_denies(text) for text in asked]) and any(denied) != all(denied):
+        return denied[0] or "as it is", denied[1] or "as it is"
+    return _which_aspects(*({_stem(word) for word in _words_that_count(text)} for text in asked))
+
+
+def _words_that_count(text: str) -> list[str]:
+    own = words_of(text)
+    return [word for before, word in pairwise(["", *own]) if before in _AMBIGUOUS.get(word, (before,))]
+
+
+def _without_lists(text: str) -> str:
+    """The text without the items of lists; a first item that may belong to the words before stays."""
+    for pattern in (*_LISTS, _BRACKETS, _BULLETS):
+        text = pattern.sub(
+            lambda match: " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else match.group().split(",")[0] + " ", text
+        )
+    return text
+
+
+def _what_denies(text: str) -> str:
+    """The word by which a question with yes or no asks whether something is not so; empty where it asks whether it is."""
+    condition = _CONDITION.search(text)
+    question = _PROHIBITION.sub(" ", condition["what"] if condition else text)
+    found = _DENIAL.findall(question)
+    is_denied = len(found) % 2 == 1
+    if condition and condition["label"] in _NO:
+        return "" if is_denied else f"{condition['label']} if"
+    return found[0] if is_denied else ""
 
 
 def _what_labels_mean(first: Sequence[str], second: Sequence[str], labels: Collection[str]) -> tuple[str, str] | None:
@@ -303,16 +361,43 @@ def _read_meanings(words: Sequence[str], labels: Collection[str]) -> list[tuple[
     ]
 
 
+_YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false"})
+_CONDITION = re.compile(
+    r"\b(?P<label>yes|true|no|false)['\"]? (?:if|when|where) (?P<what>[^.\n]*?)"
+    r"(?=[,;]? (?:and|or|else|otherwise)? ?['\"]?(?:yes|true|no|false)['\"]?(?: (?:if|when|where|otherwise)\b|[.\n]|$)|[.\n]|$)"
+)
+_DENIAL = re.compile(
+    r"\b(?:not|no|none|nobody|nowhere|never|without|lacks?|lacking|missing|absent|fails? to|left out|leaves? out)\b|n['\u2019]t\b"
+)
+_PROHIBITION = re.compile(r"(?:^|(?<=[.!?\n]))\s*(?:do not|don['\u2019]t|never|no other)\b[^.!?\n]*")
+_PHRASES = tuple(
+    (re.compile(rf"\b(?:{written})\b"), meant)
+    for written, meant in (
+        ("how many", "count"),
+        ("add up", "sum up"),
+        ("most letters", "longest"),
+        ("fewest letters", "shortest"),
+        ("first letters?(?= of)", "initial"),
+        ("from the end", "backwards"),
+        ("top one", "the first"),
+        ("bottom one", "the last"),
+        ("call(?:ed)?(?: \\w+){0,2} back", "callback"),
+    )
+)
+"""Phrases, and words in their place."""
 _JOINING = frozenset({"and", "or", "if", "when", "for", "else", "otherwise", "it", "is", "the", "a", "an"})
 
 
 def _read_lists(text: str) -> list[tuple[list[str], str]]:
     """Lists of answers in a text (`yes or no`, `a/b/c`, `Labels: a, b`), each with the text before it."""
     found = []
-    for pattern in _LISTS:
+    for pattern in (*_LISTS, _BRACKETS, _BULLETS):
         for match in pattern.finditer(text):
-            items = [item.strip(f" {_QUOTES}") for item in _SEPARATOR.split(match.group())]
-            found.append(([item for item in items if item], text[max(0, match.start() - 60) : match.start()]))
+            before = text[max(0, match.start() - 60) : match.start()]
+            items = (_BULLET if pattern is _BULLETS else _SEPARATOR).split(match.group())
+            if match.group()[0] not in f"{_QUOTES}\n-*\u2022" and not _LEADS_TO_ITEM.search(before):
+                items = items[1:]
+            found.append(([item for one in items if (item := one.strip(f" {_QUOTES}.,;"))], before))
     return found
 
 

@@ -91,7 +91,10 @@ def _observe_named(one: Named, reader: Reader) -> list[Observation]:
         )
     if answers.named and answers.unused:
         text = f"The instruction {asked} names {_name(answers.unused)}, which "
-        text += f"{one.with_unused or 'none'} of {one.read:,} rows with it has as its answer. What occurs is {_name(answers.named)}."
+        often = f"none of {one.read:,} rows with it has"
+        if one.with_unused:
+            often = f"only {one.with_unused} of {one.read:,} rows with it has"
+        text += f"{often} as its answer. What occurs is {_name(answers.named)}."
         remedy = "Add rows with this answer, or take it out of the instruction."
         null = "named answers a quarter as frequent as equal shares make them"
         evidence = _list_rows(one.rows[:MAX_NAMES_SHOWN], reader)
