@@ -76,7 +76,7 @@ _AMBIGUOUS = {
 }
 """Words that count behind one of others alone: `First, read it`, `What does it mean?`, `Polish it`."""
 _REVERSING = frozenset(
-    {"opposite", "reverse", "reversed", "inverse", "inverted", "invert", "flipped", "flip", "swapped", "swap", "contrary", "backwards"}
+    {"opposite", "reverse", "reversed", "inverse", "inverted", "invert", "flipped", "flip", "swapped", "swap", "contrary", "backward"}
 )
 _TARGET = re.compile(rf"\b(?:in|into|to)\s+({'|'.join(_LANGUAGES.split())})\b")
 _UNIT = re.compile(
@@ -312,9 +312,11 @@ def _words_that_count(text: str) -> list[str]:
 
 def _without_lists(text: str) -> str:
     """The text without the items of lists; a first item that may belong to the words before stays."""
-    for pattern in (*_LISTS, _BRACKETS, _BULLETS):
+    for pattern in (_BRACKETS, _BULLETS):
+        text = pattern.sub(" ", text)
+    for pattern in _LISTS:
         text = pattern.sub(
-            lambda match: " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else match.group().split(",")[0] + " ", text
+            lambda match: " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else f"{match.group().split()[0]} ", text
         )
     return text
 
@@ -378,7 +380,7 @@ _PHRASES = tuple(
         ("most letters", "longest"),
         ("fewest letters", "shortest"),
         ("first letters?(?= of)", "initial"),
-        ("from the end", "backwards"),
+        ("from the end", "backward"),
         ("top one", "the first"),
         ("bottom one", "the last"),
         ("call(?:ed)?(?: \\w+){0,2} back", "callback"),

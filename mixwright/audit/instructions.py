@@ -64,7 +64,7 @@ class Pair:
     """Two instructions that stand before the same inputs."""
 
     tasks: tuple[str, str]
-    """Of the first rows with them."""
+    """Of most rows with them."""
     texts: tuple[str, str]
     """The instructions."""
     excluding: tuple[str, str] | None
@@ -273,11 +273,12 @@ def _compare_pairs(
     found = []
     for first, second in often:
         own = rows[first, second]
+        of_both = Counter((one.task, other.task) for one, other in own).most_common(1)[0][0]
         counts = [Counter(pair[side].answer for pair in own) for side in (0, 1)]
         labels = [answer for answer, _ in sum(counts, Counter()).most_common(MAX_LABELS)]
         found.append(
             Pair(
-                (tasks[first_rows[first].task], tasks[first_rows[second].task]),
+                (tasks[of_both[0]], tasks[of_both[1]]),
                 (texts[first], texts[second]),
                 what_excludes(texts[first], texts[second], labels) or _compare_apart(apart[first], apart[second]),
                 len(own),
@@ -328,7 +329,12 @@ def _find_ignored(pairs: Iterable[Pair]) -> list[Ignored]:
     for tasks, some in small.items():
         if Ignored(tasks, tuple(some)).is_beyond_chance:
             own[tasks] += some
-    return [Ignored(tasks, tuple(some)) for tasks, some in sorted(own.items())]
+    alone = {first for first, second in own if first == second}  # what two tasks share is told there
+    return [
+        Ignored(tasks, tuple(some))
+        for tasks, some in sorted(own.items())
+        if tasks[0] == tasks[1] or alone.isdisjoint(tasks)
+    ]
 
 
 def _compare_with_answers(
