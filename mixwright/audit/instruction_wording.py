@@ -76,7 +76,20 @@ _AMBIGUOUS = {
 }
 """Words that count behind one of others alone: `First, read it`, `What does it mean?`, `Polish it`."""
 _REVERSING = frozenset(
-    {"opposite", "reverse", "reversed", "inverse", "inverted", "invert", "flipped", "flip", "swapped", "swap", "contrary", "backward"}
+    {
+        "opposite",
+        "reverse",
+        "reversed",
+        "inverse",
+        "inverted",
+        "invert",
+        "flipped",
+        "flip",
+        "swapped",
+        "swap",
+        "contrary",
+        "backward",
+    }
 )
 _TARGET = re.compile(rf"\b(?:in|into|to)\s+({'|'.join(_LANGUAGES.split())})\b")
 _UNIT = re.compile(
@@ -94,7 +107,7 @@ _BULLETS = re.compile(rf"(?:^|\n)[-*\u2022] ?(?:{_ITEM})[,;.]?(?:\n[-*\u2022] ?(
 _BULLET = re.compile(r"[,;.]?(?:^|\n)[-*\u2022] ?")
 _BRACKETS = re.compile(rf"(?<=[\[(])(?:{_ITEM})(?:\s?[,;]\s?(?:and |or )?(?:{_ITEM})){{1,20}}(?=[\])])")
 _LEADS_TO_ITEM = re.compile(
-    r"(?:^|[(\[:/]|\b(?:as|of|from|with|either|be|is|are|between|answer|say|reply|write|give|return|choose|options?|labels?))"
+    r"(?:^|[(\[:/,;?.]|\b(?:as|of|from|with|either|be|is|are|between|answer|say|reply|write|give|return|choose|options?|labels?))"
     r"\s*$",
     re.IGNORECASE,
 )
@@ -245,7 +258,7 @@ def compare_with_named(instruction: str, used: Collection[str]) -> NamedAnswers:
     for items, before in _read_lists(text):
         known = [item for item in items if {_stem(word) for word in words_of(item)} <= used_words]
         others = [item for item in items if item not in known]
-        unused += others if known else []
+        unused += [item for item in others if not any(_is_within(label, item) for label in used)] if known else []
         asked += items if not known and _ASKS_FOR_ANSWER.search(before) else []
     if named and (len(named) > 1 or unused):
         return NamedAnswers(named, unnamed, tuple(dict.fromkeys(unused)))
@@ -316,7 +329,8 @@ def _without_lists(text: str) -> str:
         text = pattern.sub(" ", text)
     for pattern in _LISTS:
         text = pattern.sub(
-            lambda match: " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else f"{match.group().split()[0]} ", text
+            lambda match: " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else f"{_SEPARATOR.split(match.group())[0]} ",
+            text,
         )
     return text
 
@@ -369,7 +383,8 @@ _CONDITION = re.compile(
     r"(?=[,;]? (?:and|or|else|otherwise)? ?['\"]?(?:yes|true|no|false)['\"]?(?: (?:if|when|where|otherwise)\b|[.\n]|$)|[.\n]|$)"
 )
 _DENIAL = re.compile(
-    r"\b(?:not|no|none|nobody|nowhere|never|without|lacks?|lacking|missing|absent|fails? to|left out|leaves? out)\b|n['\u2019]t\b"
+    r"\b(?:not|no|none|nobody|nowhere|never|without|lacks?|lacking|missing|absent|fails? to|left out|leaves? out)\b"
+    r"|n['\u2019]t\b"
 )
 _PROHIBITION = re.compile(r"(?:^|(?<=[.!?\n]))\s*(?:do not|don['\u2019]t|never|no other)\b[^.!?\n]*")
 _PHRASES = tuple(
@@ -405,6 +420,12 @@ def _read_lists(text: str) -> list[tuple[list[str], str]]:
 
 def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _is_within(label: str, item: str) -> bool:
+    """Whether an item of a list is a label with more words (`deductively valid`)."""
+    own = words_of(label)
+    return bool(own) and {*own} < {*words_of(item)}
 
 
 def _is_in(label: str, words: Collection[str]) -> bool:

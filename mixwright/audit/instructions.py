@@ -16,7 +16,14 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from mixwright.audit.instruction_parts import CLOSED_SHARE, LEAST_PROMPTS, MAX_LABELS, Divided, divide_rows, write_instruction
+from mixwright.audit.instruction_parts import (
+    CLOSED_SHARE,
+    LEAST_PROMPTS,
+    MAX_LABELS,
+    Divided,
+    divide_rows,
+    write_instruction,
+)
 from mixwright.audit.instruction_wording import (
     REQUESTS,
     NamedAnswers,
@@ -52,7 +59,7 @@ RARE = 0.25
 RARELY = 0.01
 """Share of the rows that an answer has that hardly occurs."""
 SETTLED_SHARE, LEAST_SETTLED, LEAST_SETTLING = 0.97, 0.8, 3
-"""Share of an instruction's rows with one answer that settle it; share of a task's rows under such, and how many there are."""
+"""Share of an instruction's rows with one answer that settle it; share of a task's rows under such, and their number."""
 LEAST_APART, MAX_OVERLAP = 12, 0.3
 """Rows under one of two instructions alone that show what it asks for, and what their answers have in common at most."""
 ROWS_LISTED = PAIRS_WANTED = 50
@@ -331,9 +338,7 @@ def _find_ignored(pairs: Iterable[Pair]) -> list[Ignored]:
             own[tasks] += some
     alone = {first for first, second in own if first == second}  # what two tasks share is told there
     return [
-        Ignored(tasks, tuple(some))
-        for tasks, some in sorted(own.items())
-        if tasks[0] == tasks[1] or alone.isdisjoint(tasks)
+        Ignored(tasks, tuple(some)) for tasks, some in sorted(own.items()) if tasks[0] == tasks[1] or alone.isdisjoint(tasks)
     ]
 
 
@@ -380,9 +385,7 @@ def _find_settled(task: str, texts: Sequence[str], often: Sequence[Sequence[Divi
     return Settled(task, settles, sum(count for _, count in answers), tuple(row.number for row in rows))
 
 
-def _find_named(
-    task: str, texts: Sequence[str], often: Sequence[Sequence[Divided]], *, is_settled: bool
-) -> Iterable[Named]:
+def _find_named(task: str, texts: Sequence[str], often: Sequence[Sequence[Divided]], *, is_settled: bool) -> Iterable[Named]:
     """Instructions that name answers, those of the same ones together, beside the closed set of their rows' answers."""
     of_task = _read_labels([row for own in often for row in own])
     groups: dict[frozenset[str], list[int]] = defaultdict(list)
@@ -391,9 +394,10 @@ def _find_named(
         groups[frozenset(one.named) | frozenset(word.casefold() for word in one.unused)].append(place)
     for places in groups.values():
         rows = [row for place in places for row in often[place]]
-        if (labels := _read_labels(rows)) and (one := _compare_named(task, texts[places[0]], rows, labels)):
-            if not is_settled or one.answers.unnamed:
-                yield one
+        labels = _read_labels(rows)
+        one = _compare_named(task, texts[places[0]], rows, labels) if labels else None
+        if one and (one.answers.unnamed or not is_settled):
+            yield one
 
 
 def _compare_named(task: str, text: str, rows: Sequence[Divided], labels: Sequence[str]) -> Named | None:
