@@ -159,6 +159,73 @@ def test_a_named_answer_that_never_occurs_needs_enough_rows() -> None:
     assert "names 'neutral', which none of 80 rows with it has as its answer" in seen.message
 
 
+def test_an_answer_that_hardly_occurs_is_missing_too() -> None:
+    """Named by two wordings, which are taken together."""
+    asked = ["Rate it as low, medium or high.", "Is it low, medium or high?"]
+    rows = made(asked, lambda place, at: "medium" if (place, at) == (3, 0) else ("low", "high")[place % 2], count=80)
+    (seen,) = warnings(rows)
+    assert (seen.count, seen.total) == (160, 160)
+    assert "names 'medium', which only 1 of 160 rows with it has as its answer" in seen.message
+
+
+def test_instructions_that_settle_the_answer_are_told() -> None:
+    asked = ["Is a town named?", "How urgent is it?", "Who wrote it?"]
+    answers = ("yes", "high", "customer")
+    rows = [row for n, row in enumerate(made(asked, lambda _, at: answers[at], count=90)) if n % 3 == n // 3 % 3]
+    (seen,) = warnings(rows)
+    assert (seen.task, seen.count, seen.total) == ("t", 90, 90)
+    assert "'high' under 'How urgent is it?'" in seen.message
+    assert seen.remedy == "Add rows with other answers under each of these instructions."
+    assert warnings(made(asked[:2], lambda _, at: answers[at], count=90)) == [], "two instructions are too few"
+    assert warnings(made(asked, lambda *_: "yes", count=90)) == [], "the same answer under all"
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda answer: f"\\boxed{{{answer}}}",
+        lambda answer: f"The answer is {answer}.",
+        lambda answer: json.dumps({"label": answer}),
+        lambda answer: json.dumps({"answer": answer, "source": "text"}),
+        lambda answer: f"I would say {answer}.",
+        lambda answer: f"**{answer}**",
+    ],
+)
+def test_answers_are_read_inside_of_their_wrapping(wrap: Callable[[str], str]) -> None:
+    rows = made([LABEL], lambda place, _: wrap("unclear" if place < 10 else label(place)))
+    (seen,) = warnings(rows)
+    assert seen.message.endswith("Of 100 rows with it 10 have another one: 'unclear'.")
+
+
+def test_inputs_of_recurring_sentences_are_inputs() -> None:
+    """The rows' inputs are put together of ten sentences; the instruction stands behind them."""
+    rng = random.Random(1)
+    sentences = inputs(10)
+    texts = {text: " ".join(rng.sample(sentences, 6)) for text in inputs(100)}
+    rows = made([LABEL, OPPOSITE], label, form=lambda asked, text: f"{texts[text]}\n\n{asked}")
+    assert [one.count for one in warnings(rows)] == [100]
+
+
+def test_columns_say_what_is_the_instruction() -> None:
+    rows = [
+        Example(f"{n}-{at}", "t", f"{one} {text}", target=label(n), extra={"instruction": one, "input": text})
+        for n, text in enumerate(inputs(60))
+        for at, one in enumerate((LABEL, OPPOSITE))
+    ]
+    assert [one.count for one in warnings(rows)] == [60]
+
+
+def test_answers_elsewhere_show_what_is_asked_for() -> None:
+    """Two questions of unknown wording: twenty inputs of either have answers of their own; those of both agree."""
+    own = (("tall", "short"), ("old", "young"))
+    asked = ["Say how it reaches.", "Say how it lasts."]
+    rows = made(asked, lambda place, at: own[at][place % 2] if place >= 60 else own[0][place % 2], count=100)
+    apart = [row for n, row in enumerate(rows) if n < 120 or n % 2 == n // 2 % 2]
+    (seen,) = warnings(apart)
+    assert (seen.count, seen.total) == (60, 60)
+    assert warnings(rows[:120]) == []
+
+
 def test_forms_that_are_asked_for_are_looked_for() -> None:
     asked = ["Answer in capital letters.", "Answer in lower case."]
     seen = warnings(made(asked, lambda place, at: "good boat" if at else "GOOD BOAT" if place < 70 else "Good boat"))
@@ -188,12 +255,18 @@ def test_forms_that_are_asked_for_are_looked_for() -> None:
         ("Polish this text.", "Rewrite this text in English.", None),
         ("What is the topic?", "Which opinion does its writer have?", ("topic", "opinion")),
         ("Classify this text.", "Count the words of this text.", None),
+        ("Answer tall or short.", "Answer old or young.", ("short", "old")),
+        ("Is a town named? Answer yes or no.", "Is no town named? Answer yes or no.", ("as it is", "no")),
+        ("Is a town named (yes or no)?", "Say yes if a town is named, and no if it is not.", None),
+        ("Is a town named (yes or no)?", "Say no if a town is named, otherwise yes.", ("as it is", "no if")),
+        ("Is a town named? Yes or no.", "Is a town named? Yes or no. Do not explain it.", None),
+        ("How many words are there?", "Give the longest word.", ("count", "longest")),
         ("Answer in French.", f"Answer in English. {'So many words. ' * 20}", None),
     ],
 )
 def test_wordings_that_exclude_each_other(first: str, second: str, expected: tuple[str, str] | None) -> None:
-    assert what_excludes(first, second) == expected
-    assert what_excludes(second, first) == (expected and expected[::-1])
+    assert what_excludes(first, second, ["yes", "no"]) == expected
+    assert what_excludes(second, first, ["yes", "no"]) == (expected and expected[::-1])
 
 
 def test_labels_may_change_their_meaning() -> None:
@@ -207,6 +280,9 @@ def test_named_answers_are_read_from_lists() -> None:
     assert compare_with_named("Labels: spam, ham, unsure", ["spam", "ham"]).unused == ("unsure",)
     assert compare_with_named("Is the film or the book good?", ["yes", "no"]) == ((), (), ())
     assert compare_with_named("Read the review or comment.", ["yes", "no"]) == ((), (), ())
+    assert compare_with_named("Rate the level, low or high.", ["low", "high"]) == (("low", "high"), (), ())
+    assert compare_with_named("One of:\n- low\n- medium\n- high", ["low", "high"]).unused == ("medium",)
+    assert compare_with_named("Name it, such as low or high.", ["low", "odd"]) == ((), (), ())
     assert compare_with_named("Answer true/false.", ["true", "maybe"]) == (("true",), ("maybe",), ("false",))
 
 

@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -219,20 +219,19 @@ def _hash_keys(keys: Iterable[int]) -> int:
 
 def _read_pieces(text: str, parts: Sequence[Part], first: int) -> tuple[Piece, ...]:
     """Lines as runs of parts; a label at a line's beginning is a piece of its own."""
-    starts, labels = [first], set[int]()
+    starts, labels = {first}, set[int]()
     for place in range(first, len(parts)):
         before = text[parts[place - 1].end : parts[place].start] if place else "\n"
         is_new = place == first or "\n" in before + text[parts[place].start : parts[place].start + 1]
         if is_new or place in starts:
-            starts.append(place)
+            starts.add(place)
         written = text[parts[place].start : parts[place].end].strip()
         if is_new and written.endswith(":") and len(written.split()) <= LABEL_WORDS:
             labels.add(place)
-            starts.append(place + 1)
-    starts = sorted({*starts, len(parts)})
+            starts.add(place + 1)
     return tuple(
         Piece(start, end, _hash_keys(part.key for part in parts[start:end]), start in labels)
-        for start, end in pairwise(starts)
+        for start, end in pairwise(sorted(starts | {len(parts)}))
         if end > start
     )
 
@@ -274,13 +273,15 @@ def _without_phrases(answers: Sequence[str]) -> list[str]:
 def _divide_by_lines(rows: Sequence[_Read]) -> list[Divided]:
     """Lines that many prompts of a task begin or end with, and system messages; nothing where they cover too few."""
     prompts = {tuple(piece.key for piece in row.pieces) for row in rows}
-    heads, tails = (
-        Counter(pieces[::step][: at + 1] for pieces in prompts for at in range(min(len(pieces) - 1, MAX_PIECES)))
-        for step in (1, -1)
-    )
+    heads, tails = (Counter(start for keys in prompts for start in _hash_starts(keys[::step])) for step in (1, -1))
     found = [(_count_known(row.pieces, heads), _count_known(row.pieces[::-1], tails)) for row in rows]
     kinds = [
-        len({tuple(piece.key for piece in row.pieces[::step][: own[side]]) for row, own in zip(rows, found, strict=True)})
+        len(
+            {
+                (own[side], _hash_starts([piece.key for piece in row.pieces[::step]])[own[side] - 1] if own[side] else 0)
+                for row, own in zip(rows, found, strict=True)
+            }
+        )
         for side, step in enumerate((1, -1))
     ]
     divided, covered = list[Divided](), 0
@@ -295,11 +296,15 @@ def _divide_by_lines(rows: Sequence[_Read]) -> list[Divided]:
     return divided if covered >= COVERED_SHARE * len(rows) else []
 
 
-def _count_known(pieces: Sequence[Piece], counts: Mapping[tuple[int, ...], int]) -> int:
+def _count_known(pieces: Sequence[Piece], counts: Mapping[int, int]) -> int:
     """Pieces at the beginning that stand there in many prompts."""
-    keys = tuple(piece.key for piece in pieces)
-    known = (at for at in range(min(len(keys) - 1, MAX_PIECES), 0, -1) if counts[keys[:at]] >= LEAST_PROMPTS)
-    return next(known, 0)
+    starts = _hash_starts([piece.key for piece in pieces])
+    return next((at for at in range(len(starts), 0, -1) if counts[starts[at - 1]] >= LEAST_PROMPTS), 0)
+
+
+def _hash_starts(keys: Sequence[int]) -> list[int]:
+    """Hashes of the first piece, the first two and so on, but not of all of them."""
+    return [*islice(accumulate(keys[:-1], lambda start, key: hash((start, key))), MAX_PIECES)]
 
 
 def _places(pieces: Iterable[Piece]) -> Iterable[int]:

@@ -329,7 +329,9 @@ def _without_lists(text: str) -> str:
         text = pattern.sub(" ", text)
     for pattern in _LISTS:
         text = pattern.sub(
-            lambda match: " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else f"{_SEPARATOR.split(match.group())[0]} ",
+            lambda match: (
+                " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else f"{_SEPARATOR.split(match.group())[0]} "
+            ),
             text,
         )
     return text
@@ -337,7 +339,8 @@ def _without_lists(text: str) -> str:
 
 def _what_denies(text: str) -> str:
     """The word by which a question with yes or no asks whether something is not so; empty where it asks whether it is."""
-    condition = _CONDITION.search(text)
+    conditions = sorted(_CONDITION.finditer(text), key=lambda match: match["label"] in _NO)
+    condition = conditions[0] if conditions else None
     question = _PROHIBITION.sub(" ", condition["what"] if condition else text)
     found = _DENIAL.findall(question)
     is_denied = len(found) % 2 == 1
@@ -380,7 +383,8 @@ def _read_meanings(words: Sequence[str], labels: Collection[str]) -> list[tuple[
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false"})
 _CONDITION = re.compile(
     r"\b(?P<label>yes|true|no|false)['\"]? (?:if|when|where) (?P<what>[^.\n]*?)"
-    r"(?=[,;]? (?:and|or|else|otherwise)? ?['\"]?(?:yes|true|no|false)['\"]?(?: (?:if|when|where|otherwise)\b|[.\n]|$)|[.\n]|$)"
+    r"(?=[,;]? (?:and|or|else|otherwise)? ?['\"]?(?:yes|true|no|false)['\"]?(?: (?:if|when|where|otherwise)\b|[.\n]|$)"
+    r"|[.\n]|$)"
 )
 _DENIAL = re.compile(
     r"\b(?:not|no|none|nobody|nowhere|never|without|lacks?|lacking|missing|absent|fails? to|left out|leaves? out)\b"

@@ -1,7 +1,7 @@
 """Check of instructions: whether rows teach that the instruction is to be read, and answers that do not follow it.
 
 Source: Kung and Peng 2023 (arXiv 2305.11383): models may learn which answers there are alone; the tests are our own.
-Unit: inputs under two instructions that ask for different things; rows whose instruction names other answers.
+Unit: inputs under two instructions that ask for different things; rows whose instruction names or settles their answer.
 Cost: at most 10,000 rows of a task and 100,000 in all are read, and 2,000 characters of a prompt.
 Blind spot: instructions that differ by other words than the listed ones, in mid-sentence, or in fewer than 8 prompts.
 """
