@@ -163,7 +163,7 @@ def _read_answer(row: Example) -> str:
     return read_conclusion(row.answer or plain(row.target) or "")
 
 
-def _common_start(answers: Sequence[str]) -> str:
+def common_start(answers: Sequence[str]) -> str:
     """The words that nearly all answers begin with (`I would say `), and no answer is."""
     split, shared = [answer.split() for answer in answers], 0
     start = ()
@@ -192,7 +192,7 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
     """Cues of a task whose answers are a closed set; None where they are none. Repeats of a prompt and answer count once."""
     rows = list({(plain(row.prompt).strip(), _read_answer(row)): row for row in reversed(rows)}.values())[::-1]
     answers = [_read_answer(row) for row in rows]
-    start = _common_start(answers)
+    start = common_start(answers)
     answers = [answer.removeprefix(start) for answer in answers]
     common = Counter(answers).most_common(MAX_LABELS)
     labels = [answer for answer, count in common if count >= MIN_LABEL_ROWS and answer]
@@ -399,7 +399,7 @@ def _read_picks(rows: Sequence[Example]) -> list[dict[Feature, tuple[bool, float
     are missing.
     """
     answers = [_read_answer(row) for row in rows]
-    start = _common_start(answers)
+    start = common_start(answers)
     places = [
         (int(answer[:6]), len(option_texts(row))) for answer, row in zip(answers, rows, strict=True) if answer.isdecimal()
     ]

@@ -4,6 +4,10 @@ The generator (`instruction_corpora.py`) was written by somebody who had not rea
 free for whoever writes the check; the study has other seeds. A planted fault is found where the planted task has a warning.
 Precision is the share of corpora with a warning in which the fault is found and nothing else is warned about.
 
+A first version of the check found nearly none of the faults of seeds 1 to 40. It was rewritten on those corpora, and words
+that tell two instructions apart were added while looking at them: of 400 faults it found 397. Some of these words are the
+generator's own, so that its other seeds flatter the kinds `ignored` and `opposite`, and say little about other wording.
+
 Expectations, written before the seeds that count: recall of at least .95 for severe faults and of at least .8 for mild
 ones, precision of at least .95, and a warning in at most 5 % of the clean corpora. Severe and mild are: one answer for 96
 to 100 % of the inputs that stand under several instructions, which are 60 to 100 % of the inputs, and for 90 to 96 % of 30
@@ -19,7 +23,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixwright.audit.checks.instructions import Instructions
-
 from mixwright.corpus import Corpus
 from mixwright.records import Example
 from mixwright_lab.studies.instruction_corpora import KINDS, MadeInstructions, make_instructions
