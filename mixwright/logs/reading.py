@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mixwright.corpus.reading import SUFFIXES, refuse_pointer, suffix_of
-from mixwright.errors import InputError
+from mixwright.errors import InputError, one_line
 from mixwright.logs import inspect_ai, lighteval, lm_eval, plain
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer
 from mixwright.logs.files import (
@@ -21,6 +21,7 @@ from mixwright.logs.files import (
     read_head,
     read_object_file,
 )
+from mixwright.logs.values import LONGEST_NAME
 from mixwright.run.folder import check_regular
 
 Reader = Callable[[str], EvaluationLog]
@@ -44,6 +45,8 @@ RESULTS = {
     lm_eval.FORM: _Results(lm_eval.RESULT_KEYS, lm_eval.list_tasks, "samples"),
     lighteval.FORM: _Results(lighteval.RESULT_KEYS, lighteval.list_tasks, "details"),
 }
+SHOWN_CHARACTERS = 100
+"""Characters of the name of a task of which nothing was read."""
 NO_LOG_MARKS = ("config.json", "adapter_config.json", "run.yaml", "manifest.json")
 """Files of folders that are checkpoints, adapters or run folders."""
 
@@ -75,7 +78,15 @@ def read_log(source: str) -> EvaluationLog:
         log = replace(log, unread={**log.unread, **_name_unread(Path(source), log)})
     if not log.answers:
         raise InputError("a log with answers", "none", "Run the evaluation with its samples logged.", file=source)
-    return replace(log, answers=tuple(map(_mend_texts, log.answers)))
+    for name in (name for task in log.tasks.values() for name in task.metrics if len(name) > LONGEST_NAME):
+        got = f"{one_line(name, SHOWN_CHARACTERS)} in a log"
+        raise InputError(f"names of metrics of at most {LONGEST_NAME} characters", got, "Rename it.", file=source)
+    return replace(
+        log,
+        model=one_line(log.model, LONGEST_NAME),
+        answers=tuple(map(_mend_texts, log.answers)),
+        unread={one_line(name, SHOWN_CHARACTERS): words for name, words in log.unread.items()},
+    )
 
 
 def _name_unread(folder: Path, log: EvaluationLog) -> dict[str, str]:
