@@ -45,8 +45,6 @@ class TimedGrades:
         Raises:
             InputError: the example has no answer, the grader fails, or it takes too long and `on_timeout` is stop.
         """
-        if self.seconds <= 0:
-            return self.corpus.grade(example, completion, cut=cut)
         task = example.task
         grading_text = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
         try:
