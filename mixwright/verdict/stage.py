@@ -62,17 +62,17 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
     """
     from mixwright.verdict.page.terminal import show
 
-    for name, title, order, blocks in sections(run):
-        if name not in without and (full or order < FIRST_SCREEN_ORDER):
+    for name, title, _, blocks in sections(run, before_order=math.inf if full else FIRST_SCREEN_ORDER):
+        if name not in without:
             show(console, title, blocks)
 
 
-def sections(run: RunFolder) -> list[Part]:
-    """(name, title, order, blocks) of every section that has something to say, in page order."""
+def sections(run: RunFolder, before_order: float = math.inf) -> list[Part]:
+    """(name, title, order, blocks) of every section up to an order that has something to say, in page order."""
     outcome, described_sections = read_outcome(run), []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED:
+        if before_order > section.ORDER and (outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED):
             described_sections.append((name, section.TITLE, section.ORDER, section.blocks(run)))
     interval_units = "items" if count_seeds(run) == 1 else "seeds and items"
     explained_sections = explain_once(

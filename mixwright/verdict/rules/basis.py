@@ -29,8 +29,8 @@ from mixwright.verdict.rules.claims import (
     read_claims,
 )
 from mixwright.verdict.rules.evidence import Sides
-from mixwright.verdict.rules.gate import GateOutcome, GateResult, check_mastered
-from mixwright.verdict.rules.gate_question import read_question
+from mixwright.verdict.rules.gate import GateOutcome, GateResult, check_sides
+from mixwright.verdict.rules.gate_question import GateQuestion, read_question
 from mixwright.verdict.rules.gate_run import check_gate
 from mixwright.verdict.rules.gate_words import format_damage
 from mixwright.verdict.rules.recommendation import (
@@ -181,7 +181,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         return None
     gate = check_gate(run, gate_question) if gate_question is not None else None
     if outcome in ("greedy", "sampled") and gate_question is None:
-        gate = check_mastered(*sides, decoding=outcome)
+        gate = check_sides(sides, outcome, GateQuestion())
     reading, unjudged_tasks, (any_right, right_as_declared) = (
         READINGS[outcome],
         find_unjudged_tasks(sides, outcome),
