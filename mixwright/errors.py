@@ -118,7 +118,8 @@ def one_line(value: object, limit: int | None = None) -> str:
     """
     text = str(value)
     more = "" if limit is None or len(text) <= limit else f"… ({len(text) - limit:,} more characters)"
-    return "".join(character if character.isprintable() else " " for character in text[:limit]) + more
+    shown = text[:limit]
+    return (shown if shown.isprintable() else "".join(letter if letter.isprintable() else " " for letter in shown)) + more
 
 
 def join_some(texts: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -80,18 +80,9 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
     if basis is None or any(item.gold is None for item in task.items):
         return NO_TEXTS
     whole = [to_example(item) for item in task.items]
-    # `so 6 + 2 = 8 #### 8` is compared as 8, which is quicker and what the harness reads out of it, too
-    short = [replace(row, answer=FinalAnswer().reading(row.answer or "")) for row in whole]
-    proposal = propose_grader(whole).grader
-    has_options = all(len(item.options) > 1 for item in task.items)
-    candidates = [
-        *([(whole, "choice")] if has_options else []),
-        *((rows, name) for name in PLAIN_GRADERS for rows in (whole, short)),
-        *((whole, name) for name in dict.fromkeys(filter(None, (proposal, *OTHER_GRADERS)))),
-    ]
     best: FoundGrader | None = None
     for basis in (name for name in BASES if all(_texts(task, side, name) is not None for side in sides)):
-        for rows, name in candidates:
+        for rows, name in _list_candidates(task, whole):
             tried = FoundGrader(name, basis, 0.0, _load_grader(name), rows)
             agreement = _find_agreement(task, tried)
             if agreement >= MIN_AGREEMENT and (best is None or agreement > best.agreement):
@@ -101,6 +92,20 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
         if best is not None:
             return best
     return f"no grader of ours repeats {MIN_AGREEMENT:.0%} of the scores ({task.metric})"
+
+
+def _list_candidates(task: JudgedTask, whole: Sequence[Example]) -> Iterator[tuple[Sequence[Example], str]]:
+    """Items, as a grader compares them, with the grader's name; most tasks need the first alone, so others are made late."""
+    if all(len(item.options) > 1 for item in task.items):
+        yield whole, "choice"
+    short: list[Example] | None = None
+    for name in PLAIN_GRADERS:
+        yield whole, name
+        # `so 6 + 2 = 8 #### 8` is compared as 8, which is quicker and what the harness reads out of it, too
+        short = short or [replace(row, answer=FinalAnswer().reading(row.answer or "")) for row in whole]
+        yield short, name
+    for name in dict.fromkeys(filter(None, (propose_grader(whole).grader, *OTHER_GRADERS))):
+        yield whole, name
 
 
 def to_example(item: JudgedItem) -> Example:
@@ -162,17 +167,21 @@ def _find_agreement(task: JudgedTask, grader: FoundGrader) -> float:
         ]
         rows = rows[:: max(1, -(-len(rows) // MAX_ANSWERS_TRIED))]
         few = rows[:: max(1, len(rows) // FEW_ANSWERS)]
-        if np.mean([(grader.grade(example, text) >= RIGHT_FROM_SCORE) == right for example, text, right in few]) < HOPELESS:
+        if _share([(grader.grade(example, text) >= RIGHT_FROM_SCORE) == right for example, text, right in few]) < HOPELESS:
             return 0.0
         agreed = [(right, (grader.grade(example, text) >= RIGHT_FROM_SCORE) == right) for example, text, right in rows]
-        shares.append(float(np.mean([same for _, same in agreed])))
+        shares.append(_share([same for _, same in agreed]))
         for right, same in agreed:
             hits[right].append(same)
     golds = examples[:: max(1, -(-len(examples) // MAX_ANSWERS_TRIED))]
     kinds = [[grader.grade(example, example.answer or "") >= RIGHT_FROM_SCORE for example in golds], *hits.values()]
-    if any(kind and np.mean(kind) < MIN_KIND_AGREEMENT for kind in kinds):
+    if any(kind and _share(kind) < MIN_KIND_AGREEMENT for kind in kinds):
         return 0.0
     return min(shares)
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags)
 
 
 class _LoggedRollouts:
@@ -212,5 +221,5 @@ class _LoggedPasses:
             for text, score in zip(texts, scores, strict=True):
                 known[item.id, text].append(score)
             marked = [(text, answer.cut) for text, answer in zip(texts, answers, strict=True)]
-            self.rollouts[item.id] = _LoggedRollouts(marked, float(np.mean(scores)))
-        self.grades = _LoggedGrades(grader, {key: float(np.mean(values)) for key, values in known.items()})
+            self.rollouts[item.id] = _LoggedRollouts(marked, sum(scores) / len(scores))
+        self.grades = _LoggedGrades(grader, {key: sum(values) / len(values) for key, values in known.items()})

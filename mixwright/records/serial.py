@@ -35,6 +35,12 @@ _NUMBER_ERRORS = ("finite_number", "int_", "float_", "greater_than", "less_than"
 """Beginnings of the kinds of errors that a value in the place of a number leads to."""
 
 
+@functools.cache
+def names_of_fields(record_class: type) -> tuple[str, ...]:
+    """Of a record, in order."""
+    return tuple(field.name for field in dataclasses.fields(record_class))
+
+
 _PLAIN_TYPES = frozenset({str, float, int, bool, type(None)})
 
 
@@ -43,7 +49,7 @@ def to_data(record: Any) -> Any:
     if type(record) in _PLAIN_TYPES:  # most values: there may be millions
         return record
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
-        return {f.name: to_data(getattr(record, f.name)) for f in dataclasses.fields(record)}
+        return {name: to_data(getattr(record, name)) for name in names_of_fields(type(record))}
     if isinstance(record, Mapping):
         return {str(key): to_data(value) for key, value in record.items()}
     if isinstance(record, list | tuple):

@@ -278,6 +278,7 @@ def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
     return f"its own former answers to {tasks} became far less likely, by {nats_range} nats a token"
 
 
+@keep_recent
 def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
     claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compare_cells(sides, outcome)]
