@@ -109,9 +109,17 @@ def disk_full_error(error: BaseException, file: str | Path | None = None) -> Inp
     return None
 
 
-def one_line(value: object) -> str:
-    """`value` on one line without control characters: text from data must not move the cursor or colour the terminal."""
-    return "".join(character if character.isprintable() else " " for character in str(value))
+def one_line(value: object, limit: int | None = None) -> str:
+    """`value` on one line without control characters: text from data must not move the cursor or colour the terminal.
+
+    Args:
+        value: of any length.
+        limit: characters that are shown, and then how many more there are; None shows all.
+    """
+    text = str(value)
+    more = "" if limit is None or len(text) <= limit else f"… ({len(text) - limit:,} more characters)"
+    shown = text[:limit]
+    return (shown if shown.isprintable() else "".join(letter if letter.isprintable() else " " for letter in shown)) + more
 
 
 def join_some(texts: Sequence[str]) -> str:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.estimates.dependence import dependence, dependence_of_items, dependence_of_margins, permutation_p
+from mixwright.estimates.dependence import (
+    dependence,
+    dependence_of_items,
+    dependence_of_margins,
+    dependence_of_shifts,
+    permutation_p,
+    permutation_p_of_shifts,
+)
 
 FOUR = np.array(
     [
@@ -177,9 +184,24 @@ def test_the_permutation_test_holds_its_level_and_has_power():
     assert np.mean(np.array(skilled) < 0.05) > 0.6
 
 
-def test_the_permutation_test_uses_the_shifts_that_are_whole_where_pairs_are_missing():
-    grades = np.full((8, 8), np.nan)
-    for shift, value in ((0, 0.5), (1, 0.2), (2, 0.5), (5, 0.6)):
-        grades[np.arange(8), (np.arange(8) + shift) % 8] = value
-    assert permutation_p(grades, np.random.default_rng(0)) == pytest.approx((1 + 2) / (1 + 3))
+def test_the_permutation_test_uses_shifts_where_pairs_are_missing():
+    grades = np.tile([0.5, 0.2, 0.5, 0.6], (8, 1))
+    p = permutation_p_of_shifts(grades, np.array([0, 1, 2, 5]), np.random.default_rng(0))
+    assert p == pytest.approx((1 + 2) / (1 + 3))
     assert permutation_p(np.ones((1, 1)), np.random.default_rng(0)) == 1
+
+
+@pytest.mark.parametrize(("prompts", "count"), [(5, 5), (40, 40), (101, 65), (300, 65), (777, 9)])
+def test_shifts_give_what_the_table_of_all_pairs_gives_to_the_bit(prompts, count):
+    rng = np.random.default_rng(prompts)
+    shifts = np.array([0, *np.sort(rng.permutation(np.arange(1, prompts))[: count - 1])])
+    grades = rng.integers(0, 4, (prompts, count)) / 3
+    table = np.full((prompts, prompts), np.nan)
+    for place, shift in enumerate(shifts):
+        table[np.arange(prompts), (np.arange(prompts) + shift) % prompts] = grades[:, place]
+    found, whole = dependence_of_shifts(grades, shifts), dependence(table)
+    assert (found.swapped, found.dependence, found.kappa) == (whole.swapped, whole.dependence, whole.kappa)
+    assert found.items.tolist() == whole.items.tolist()
+    if prompts == count:
+        p = permutation_p_of_shifts(grades, shifts, np.random.default_rng(1))
+        assert p == permutation_p(table, np.random.default_rng(1))

@@ -73,8 +73,66 @@ def test_a_log_of_another_form_beside_is_named_and_blocks(call: Call, name: str)
     Path("before", "org__small", "settings.json").write_text('{"batch": 8}')
     code, out, err = call("verdict", "before", "after", "--gate")
     assert code == 4, out + err
-    assert f"{name}: BEFORE has this file, which is a log of another form and was not read" in err
+    assert f"{name}: BEFORE has this file, which holds a log and was not read" in err
     assert "settings.json" not in err
+
+
+INSPECT_ROW = json.dumps(log([sample(1, "C")], task="second"))
+PLAIN_ROW = json.dumps({"task": "mmlu", "id": 1, "score": 1}) + "\n"
+SAMPLES_ROW = json.dumps(COLOURS[0]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bb.json~", INSPECT_ROW),
+        ("bb.log", INSPECT_ROW),
+        ("x.log", PLAIN_ROW),
+        ("mmlu", PLAIN_ROW),
+        ("colours.jsonl.bak", SAMPLES_ROW),
+        (".mmlu.jsonl.Xy12ab", PLAIN_ROW),
+        (f"samples_colours_{DATE}.jsonl.bak", SAMPLES_ROW),
+    ],
+)
+@pytest.mark.parametrize("harness", ["lm-eval", "Inspect"])
+def test_a_log_under_an_odd_name_is_named_and_blocks(call: Call, harness: str, name: str, text: str) -> None:
+    for folder in ("before", "after"):
+        if harness == "lm-eval":
+            logged(folder, {"gsm8k": GSM8K_ROWS}, None)
+        else:
+            write_eval(f"{folder}/one.eval", log([sample(n, "C") for n in range(400)]))
+    Path("before", "run.log").write_text("2026-08-01 INFO asked 400 items\n")
+    assert call("verdict", "before", "after", "--gate")[0] == 0
+    Path("before", name).write_text(text)
+    code, out, err = call("verdict", "before", "after", "--gate", "--folder", "again")
+    assert code == 4, out + err
+    assert f"{name}: BEFORE has this file, which " in err
+    assert f"warning: {name}: the log has this file" in call("measure", "before")[2]
+
+
+@pytest.mark.parametrize("task", ["bb", "arithmetic", "gsm8k"])
+@pytest.mark.parametrize("samples", ["lm-evaluation-harness", "Inspect", "lighteval"])
+@pytest.mark.parametrize("found", ["lm-evaluation-harness", "lighteval"])
+def test_results_of_one_harness_beside_answers_of_another_block(call: Call, samples: str, found: str, task: str) -> None:
+    """Even of a task of the same name: it is another evaluation, and nothing says what became of its items."""
+    for folder in ("before", "after"):
+        if samples == "lm-evaluation-harness":
+            logged(folder, {"gsm8k": GSM8K_ROWS}, results(GSM8K))
+        elif samples == "Inspect":
+            write_eval(f"{folder}/one.eval", log([sample(n, "C") for n in range(400)]))
+        else:
+            details(folder, {"gsm8k|0": lighteval_rows([True] * 400)}, {"model_name": "m"})
+    own = {"results": {task: {}}, "configs": {}} if found == "lm-evaluation-harness" else {}
+    other = {"config_general": {}, "results": {"all": {}, f"{task}|0": {}}} if found == "lighteval" else own
+    Path("before", "found.json").write_text(json.dumps(other))
+    code, out, err = call("verdict", "before", "after", "--gate")
+    if samples == found and task == "gsm8k":
+        assert code == 0, out + err
+        return
+    assert code == 4, out + err
+    by = "" if samples == found else f" by {found}"
+    answers = "details" if found == "lighteval" else "samples"
+    assert f"{task}: BEFORE has results of it{by} (found.json) and no {answers}" in err
 
 
 def test_a_task_with_results_and_no_samples_is_named_and_blocks(call: Call) -> None:

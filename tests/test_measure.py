@@ -1,5 +1,8 @@
 import copy
 import math
+import tracemalloc
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,14 +12,14 @@ from mixwright import catalog
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.dependence import dependence
+from mixwright.estimates.dependence import dependence, dependence_of_shifts
 from mixwright.estimates.intervals import wilson
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
 from mixwright.measure.probes.formats import normalised_entropy
 from mixwright.measure.stage import measure_learner
-from mixwright.measure.swaps import OTHER_ITEMS_PER_ITEM, grade_swapped
+from mixwright.measure.swaps import OTHER_ITEMS_PER_ITEM, choose_shifts, grade_swapped, swap_answers
 from mixwright.records import Example
 
 CONFIG = MeasureConfig(items=3, samples=4, max_new_tokens=4)
@@ -204,16 +207,33 @@ def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():
     rng = np.random.default_rng(0)
     lines = {row.id: [str(rng.integers(7)) if rng.random() < 0.5 else row.answer or "" for _ in range(3)] for row in rows}
     passes = Passes(Script(lines), None, MeasureConfig(items=150, samples=2), corpus)  # pyright: ignore
-    some = grade_swapped(passes, passes.items, "pass@1")
-    assert (
-        (~np.isnan(some)).sum(axis=0).tolist() == (~np.isnan(some)).sum(axis=1).tolist() == [1 + OTHER_ITEMS_PER_ITEM] * 150
-    )
+    shifts = choose_shifts(150)
+    some = grade_swapped(passes, passes.items, "pass@1", shifts)
+    assert some.shape == (150, 1 + OTHER_ITEMS_PER_ITEM) == (150, len(set(shifts.tolist())))
     whole = np.array(
         [[np.mean([t == row.answer for t in lines[item.id][1:]]) for row in passes.items] for item in passes.items]
     )
-    assert (some[~np.isnan(some)] == whole[~np.isnan(some)]).all()
-    assert dependence(some).swapped.value == pytest.approx(dependence(whole).swapped.value, abs=0.01)
-    assert dependence(some).kappa.value == pytest.approx(dependence(whole).kappa.value, abs=0.02)
+    assert (some == whole[np.arange(150)[:, None], (np.arange(150)[:, None] + shifts) % 150]).all()
+    found = dependence_of_shifts(some, shifts)
+    assert found.swapped.value == pytest.approx(dependence(whole).swapped.value, abs=0.01)
+    assert found.kappa.value == pytest.approx(dependence(whole).kappa.value, abs=0.02)
+
+
+def test_the_memory_of_swapping_grows_with_the_items_and_not_with_their_pairs():
+    rows = [Example(f"r{i}", "t", "?", answer=str(i)) for i in range(4000)]
+    passes = SimpleNamespace(
+        names=("greedy",),
+        rollouts={row.id: SimpleNamespace(texts=lambda _, row=row: Counter({(row.answer, False): 1})) for row in rows},
+        grades=SimpleNamespace(grade=lambda example, text, *, cut: float(example.answer == text)),
+    )
+    tracemalloc.start()
+    try:
+        found = swap_answers(passes, rows, np.random.default_rng(0))  # pyright: ignore
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.dependence_by_name["greedy"].swapped.value == 0
+    assert peak < 4000**2 * 8 / 5, f"{peak:,} bytes"
 
 
 def test_partial_credit_is_no_success(monkeypatch):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from tokenizers.processors import TemplateProcessing
 from trainers_tiny import model, tokenizer
@@ -189,8 +190,8 @@ def test_a_completion_that_was_cut_earns_nothing_by_its_last_number() -> None:
     passes = Passes(Writes(), None, MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
     assert [item.greedy_score for item in passes.rollouts.values()] == [1.0] * 4
     assert [item.scores for item in passes.rollouts.values()] == [(0.0, 0.0)] * 4
-    assert grade_swapped(passes, passes.items, "greedy").tolist() == [[1.0] * 4] * 4
-    assert grade_swapped(passes, passes.items, "pass@1").tolist() == [[0.0] * 4] * 4
+    assert grade_swapped(passes, passes.items, "greedy", np.arange(4)).tolist() == [[1.0] * 4] * 4
+    assert grade_swapped(passes, passes.items, "pass@1", np.arange(4)).tolist() == [[0.0] * 4] * 4
 
 
 def result(cut: float, values: dict[str, float]) -> MeasureResult:

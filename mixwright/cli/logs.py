@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mixwright.cli.comparison_folder import check_folder, clear
@@ -36,6 +37,8 @@ from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_RE
 SIDES = ("before", "after")
 CHECK = "evaluation log"
 """What `Observation.check` of a note on a log says."""
+LONGEST_LINE = 1000
+"""Characters of a line, or a note, on a log."""
 LEFT_OUT_REASON = "the logs cannot be compared (see the notes on measuring)"
 
 
@@ -79,7 +82,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         raise InputError("logs of sampled answers beside --sampled", "one answer to each item", "Leave --sampled out.")
     graders = {task.name: find_grader(task) for task in found.judged}
     for line in (*_describe_tasks(found, graders), *(f"{one.task}: {one.message}" for one in found.caveats)):
-        say(one_line(line))
+        _tell(line)
     _write(folder, logs, found, graders)
 
 
@@ -97,24 +100,29 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     judged = [task for task in tried.values() if isinstance(task, JudgedTask)]
     for name, why in tried.items():
         if isinstance(why, str):
-            say(one_line(f"{name} cannot be judged: {why}"))
+            _tell(f"{name} cannot be judged: {why}")
     if not judged:
         raise InputError("answers that were scored as right or wrong", "none", "Log another metric.", file=source)
     for task_name, _, message in find_lacking(log):
-        say(one_line(f"warning: {task_name}: the log {message}"))
+        _tell(f"warning: {task_name}: the log {message}")
     for task in judged:
         items, beside = find_unscored(task, answers_by_task[task.name])
         if items or beside:
             unscored = f"{items:,} items have no {task.metric}, and {beside:,} answers beside scored ones of their item"
-            say(one_line(f"warning: {task.name}: {unscored} have none"))
+            _tell(f"warning: {task.name}: {unscored} have none")
     name = name_of_success(sampled=is_sampled([log], judged))
     rows: list[Measurement] = []
     for task in judged:
         grader = find_grader(task)
-        say(one_line(_describe_task(task, grader)))
+        _tell(_describe_task(task, grader))
         swaps = find_swaps(task, 0, name, grader) if isinstance(grader, FoundGrader) else None
         rows += measure_task(task, 0, name, swaps)
     return rows
+
+
+def _tell(line: str) -> None:
+    """Say what has names of a log in it, which may be of any length."""
+    say(one_line(line, LONGEST_LINE))
 
 
 def check_log_options(measuring: Measuring, gating: Gating) -> None:
@@ -226,7 +234,8 @@ def _write(
             write_measurements(folder.measurements(when), rows)
         if completions:
             write_completion_rows(folder.path / "completions.parquet", completions)
-        write_notes(folder, list(_list_notes(logs, found, graders)))
+        listed = _list_notes(logs, found, graders)
+        write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
 
 
 def _cells_of(task: JudgedTask) -> Iterable[Iterable[object]]:

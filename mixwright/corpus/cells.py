@@ -13,7 +13,8 @@ import pyarrow as pa
 from mixwright.corpus.rows import GradedRows, pc, read_groups
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.chance import MAX_ROWS_TRIED, Chance, Rules, chance_level
+from mixwright.estimates.chance import MAX_ROWS_TRIED, Chance, Grade, Rules, chance_level
+from mixwright.graders import Grader
 from mixwright.graders.choice import option_texts
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Cell, Example, cell_key
@@ -81,13 +82,17 @@ def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str
 
 def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
     """The rules without the skill that a task's grader and options allow. Raises InputError for a grader that fails."""
-    grader = corpus.grader(task)
+    return chance_rules(corpus.grader(task), corpus.grade)
+
+
+def chance_rules(grader: Grader, grade: Grade) -> Rules:
+    """The same where a grader judges, and `grade` asks it."""
 
     def blind(rows: Sequence[Example]) -> float | None:  # letters that prompts list can be guessed whoever judges them
         luck = grader.luck(rows)
         return FinalAnswer().luck(rows) if luck is None else luck
 
-    return Rules(corpus.grade, blind, option_texts, grader.reading)
+    return Rules(grade, blind, option_texts, grader.reading)
 
 
 def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:

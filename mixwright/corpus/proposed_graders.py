@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixwright.corpus.cells import rows_by
 from mixwright.corpus.corpus import Corpus
@@ -56,9 +57,18 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     """
     groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
     names = [name for name, _ in groups]
-    spread = (rows[np.unique(np.linspace(0, len(rows) - 1, MAX_ROWS_READ).astype(int))] for rows in groups.values())
-    rows_by_task = read_groups(corpus.table, spread)
+    rows_by_task = read_groups(corpus.table, (rows[_spread(len(rows))] for rows in groups.values()))
     return {name: _propose(rows) for name, rows in zip(names, rows_by_task, strict=True)}
+
+
+def propose_grader(rows: Sequence[Example]) -> ProposedGrader:
+    """The same for the rows of one task."""
+    return _propose([rows[place] for place in _spread(len(rows)).tolist()])
+
+
+def _spread(count: int) -> NDArray[np.int64]:
+    """Places of the rows that are looked at, among so many."""
+    return np.arange(count) if count <= MAX_ROWS_READ else np.unique(np.linspace(0, count - 1, MAX_ROWS_READ).astype(int))
 
 
 def _propose(rows: Sequence[Example]) -> ProposedGrader:

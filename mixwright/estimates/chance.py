@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.intervals import wilson
+from mixwright.estimates.intervals import wilson_ends
 from mixwright.records import Example, Interval
 
 MAX_ROWS_TRIED = 500
@@ -173,8 +173,7 @@ def chance_level(rules: Rules, scored: Sequence[Example], other_rows: Sequence[E
         if earned.mean() > hits.mean():
             hits, rule, effective_rows = earned, name, len(scored)
     value = float(hits.mean()) if len(hits) else 0.0
-    low, high = wilson(value * effective_rows, effective_rows)
-    return Chance(value, float(low), float(high), rule or "nothing known", hits)
+    return Chance(value, *wilson_ends(value * effective_rows, effective_rows), rule or "nothing known", hits)
 
 
 def _choose_and_earn(

@@ -85,10 +85,12 @@ def estimate_crossed(
     if not seeds or not items:
         raise ValueError("no seeds or no items")
     share = np.full(items, 1 / items) if weights is None else np.asarray(weights, dtype=float)
-    groups = np.unique(np.asarray(strata), return_inverse=True)[1]
-    per_seed, per_item = values @ share, values.mean(axis=0)
+    groups = np.asarray(strata)
+    if groups.min() or not np.bincount(groups).all():  # they are not numbered from 0 as they are
+        groups = np.unique(groups, return_inverse=True)[1]
+    per_seed, per_item = values @ share, _mean_of_rows(values)
     value = float(per_seed.mean())
-    item_moves = per_item if moves is None else np.atleast_2d(moves).mean(axis=0)
+    item_moves = per_item if moves is None else _mean_of_rows(np.atleast_2d(moves))
     added_squares = squares_for(item_moves, pseudo_quantile) if counted else 0.0
     of_items, items_df = items_variance(per_item, groups, share, added_squares)
     if seeds < 2:
@@ -140,10 +142,16 @@ def pseudo_squares(squares: float, moved_count: float, pseudo_quantile: float = 
     return square * min((square + squares) / (square + moved_count), 1.0)
 
 
+def _mean_of_rows(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean over rows; of one row, which most comparisons have, itself: thousands of tasks are estimated one by one."""
+    return values[0] if len(values) == 1 else values.mean(axis=0)
+
+
 def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
     """Each value replaced by the mean of its row over its group; shape kept."""
     counts = np.bincount(groups).astype(float)
-    return np.stack([np.bincount(groups, row) / counts for row in values])[:, groups]
+    means = [np.bincount(groups, row) / counts for row in values]
+    return (means[0][None] if len(means) == 1 else np.stack(means))[:, groups]
 
 
 def items_variance(

@@ -62,6 +62,37 @@ def dependence(grades: Array) -> Dependence:
     return dependence_of_margins(success, np.nanmean(grades_elsewhere, axis=1), np.nanmean(grades_elsewhere, axis=0))
 
 
+def dependence_of_shifts(grades: Array, shifts: NDArray[np.int64]) -> Dependence:
+    """From grades on prompts that are some cyclic shifts away: the table of all pairs of a large cell would fill the memory.
+
+    Args:
+        grades: shape (prompts, shifts); [i, k] is the mean grade, 0..1, of the answers to prompt i judged on the prompt
+            `shifts[k]` places behind, where the first follows the last.
+        shifts: shape (shifts,); different, from 0 to prompts - 1, and the first of them is 0.
+
+    Raises:
+        ValueError: fewer than three prompts.
+    """
+    n, count = grades.shape
+    if n == count:
+        return dependence(_spread(grades, shifts))
+    columns, given, row = (np.arange(n)[:, None] + shifts) % n, np.empty(n), np.zeros(n)
+    for place in range(n):  # as rows of the whole table are summed, to the bit
+        row[columns[place, 1:]] = grades[place, 1:]
+        given[place] = row.sum()
+        row[columns[place, 1:]] = 0.0
+    received = np.bincount(columns[:, 1:].ravel(), grades[:, 1:].ravel(), n)
+    return dependence_of_margins(grades[:, 0], given / (count - 1), received / (count - 1))
+
+
+def _spread(grades: Array, shifts: NDArray[np.int64]) -> Array:
+    """The table of all pairs, where every shift is there."""
+    n = len(grades)
+    table = np.empty((n, n))
+    table[np.arange(n)[:, None], (np.arange(n)[:, None] + shifts) % n] = grades
+    return table
+
+
 def kappa(success: Numbers, swapped: Numbers) -> np.ndarray:
     """(success - S) / (1 - S), -1..1; 0 where S is 1."""
     room = 1 - np.asarray(swapped, dtype=float)
@@ -112,17 +143,26 @@ def permutation_p(grades: Array, rng: np.random.Generator, rounds: int = PERMUTA
     """One-sided p value of "answers earn no more on their own prompts than on permuted ones"; exact for any grader.
 
     Args:
-        grades: as for `dependence`. Where pairs are missing, the cyclic shifts that are whole stand for permutations.
+        grades: as for `dependence`, without pairs that are missing.
         rng: of the permutations.
         rounds: how many are drawn.
     """
     item_count, positions = len(grades), np.arange(len(grades))
     if item_count < 2:
         return 1.0
-    observed = np.diagonal(grades).mean()
-    if np.isnan(grades).any():
-        shifts = np.array([grades[positions, (positions + shift) % item_count].mean() for shift in range(1, item_count)])
-        null = shifts[~np.isnan(shifts)]
-    else:
-        null = grades[positions, rng.permuted(np.tile(positions, (rounds, 1)), axis=1)].mean(axis=1)
+    null = grades[positions, rng.permuted(np.tile(positions, (rounds, 1)), axis=1)].mean(axis=1)
+    return _share_reaching(null, np.diagonal(grades).mean())
+
+
+def permutation_p_of_shifts(grades: Array, shifts: NDArray[np.int64], rng: np.random.Generator) -> float:
+    """The same of grades as for `dependence_of_shifts`; where pairs are missing, the shifts stand for permutations."""
+    n, count = grades.shape
+    if n == count:
+        return permutation_p(_spread(grades, shifts), rng)
+    means = np.array([column.mean() for column in grades.T])
+    return _share_reaching(means[1:], means[0])
+
+
+def _share_reaching(null: Array, observed: float) -> float:
+    """P value of what was observed, among values of the null and itself."""
     return float((1 + (null >= observed - 1e-12).sum()) / (1 + len(null)))

@@ -46,10 +46,16 @@ def wilson(wins: Numbers, tries: Numbers, z: float = Z) -> tuple[NDArray[np.floa
     return np.where(tries > 0, low, 0.0)[()], np.where(tries > 0, high, 1.0)[()]
 
 
+@functools.lru_cache(maxsize=4096)
+def wilson_ends(wins: float, tries: float) -> tuple[float, float]:
+    """The same of one share; kept, because thousands of cells and items have the same few."""
+    low, high = wilson(wins, tries)
+    return float(low), float(high)
+
+
 def share_interval(wins: float, tries: float) -> Interval:
     """Wins out of tries, whole numbers, with Wilson's interval; (0, 1) around 0 where tries is 0."""
-    low, high = wilson(wins, tries)
-    return Interval(wins / tries if tries else 0.0, float(low), float(high), int(tries))
+    return Interval(wins / tries if tries else 0.0, *wilson_ends(wins, tries), int(tries))
 
 
 def effective_rollouts(success: float, low: float, high: float) -> float:
@@ -90,8 +96,7 @@ def clustered_share(values: NDArray[np.float64], samples: int) -> Interval:
         evidence = 4 * items * variance
         rho = (evidence * float(values.var(ddof=1)) / variance + PRIOR_WEIGHT) / (evidence + PRIOR_WEIGHT)
     rho = min(1.0, max(1.0 / samples, rho))
-    low, high = wilson(mean * items / rho, items / rho)
-    return Interval(mean, float(low), float(high), n=items * samples)
+    return Interval(mean, *wilson_ends(mean * items / rho, items / rho), n=items * samples)
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:

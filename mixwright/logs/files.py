@@ -110,8 +110,13 @@ def find_columns(path: Path) -> frozenset[str]:
         return frozenset()
 
 
-def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
-    """Files in a folder and below whose names are wanted, sorted; hidden ones are left out, links are followed.
+def list_files(folder: Path, wanted: Callable[[str], bool], *, hidden: bool = False) -> list[Path]:
+    """Files in a folder and below whose names are wanted, sorted; links are followed, and hidden folders left out.
+
+    Args:
+        folder: where to look.
+        wanted: whether a name is.
+        hidden: hidden files, too.
 
     Raises:
         InputError: so many files that this is no folder of logs, a pipe or a device among those wanted, or a folder that may
@@ -129,7 +134,7 @@ def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
         if seen > MAX_FILES:
             got = f"more than {MAX_FILES:,} files and folders"
             raise InputError("a folder of evaluation logs", got, "Name the folder of one evaluation.", file=folder)
-        found += [Path(place, name) for name in names if name[:1] != "." and wanted(name)]
+        found += [Path(place, name) for name in names if (hidden or name[:1] != ".") and wanted(name)]
     check_regular(*found)
     return sorted(found)
 

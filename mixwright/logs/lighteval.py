@@ -89,13 +89,16 @@ def read_lighteval(source: str) -> EvaluationLog:
         )
     unread = name_unread(path, re.compile("details_").match, files, "details_TASK_DATE.parquet") if path.is_dir() else {}
     for results_path in sorted({found for one in files if (found := _results_of(one)) is not None}):
-        for full_name in sorted(_part(read_object_file(results_path), "results")):
-            shots = SHOTS.fullmatch(full_name)
-            task = shots["task"] if shots else full_name
-            if task not in tasks and full_name != "all" and "_average" not in full_name:  # these are means of tasks
-                unread[task] = f"has results of it ({results_path.name}) and no details"
+        lacking = sorted(list_tasks(read_object_file(results_path)) - tasks.keys())
+        unread |= dict.fromkeys(lacking, f"has results of it ({results_path.name}) and no details")
     names = tuple(str(one) for one in used.values())
     return EvaluationLog(source, FORM, ", ".join(models), tasks, tuple(answers), names, unread)
+
+
+def list_tasks(results: Mapping[str, Any]) -> set[str]:
+    """Tasks that a results file lists, without means of several."""
+    names = [name for name in _part(results, "results") if name != "all" and "_average" not in name]
+    return {shots["task"] if (shots := SHOTS.fullmatch(name)) else name for name in names}
 
 
 def _find_directions(config: Mapping[str, Any]) -> tuple[list[str], frozenset[str]]:

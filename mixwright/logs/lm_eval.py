@@ -88,23 +88,19 @@ def read_lm_eval(source: str) -> EvaluationLog:
         models |= {str(results["model_name"])} if results and results.get("model_name") else set()
         used.append(samples_path)
     named = tuple(map(str, (*used, *results_files)))
-    unread = _find_unread(path, files) if path not in used else {}
+    unread: dict[str, str] = {}
+    if path.is_dir():
+        unread = name_unread(path, re.compile("samples_").match, used, "samples_TASK_DATE.jsonl")
+    elif path not in used:
+        lacking = sorted(list_tasks(read_object_file(path)) - tasks.keys())
+        unread = dict.fromkeys(lacking, f"has results of it ({path.name}) and no samples")
     return EvaluationLog(source, FORM, ", ".join(sorted(models)), tasks, tuple(answers), named, unread)
 
 
-def _find_unread(path: Path, files: Mapping[str, Path]) -> dict[str, str]:
-    """Files that are called nearly as samples are, and tasks that a results file lists, whose samples are not there."""
-    unread: dict[str, str] = {}
-    is_folder = path.is_dir()
-    if is_folder:
-        unread |= name_unread(path, re.compile("samples_").match, files.values(), "samples_TASK_DATE.jsonl")
-    for results_path in list_files(path, is_results_name) if is_folder else [path]:
-        results = read_object_file(results_path)
-        # groups have results and no samples of their own
-        groups = {*_part(results, "groups"), *(name for name, own in _part(results, "group_subtasks").items() if own)}
-        for task in sorted(_part(results, "results").keys() - groups - files.keys()):
-            unread[task] = f"has results of it ({results_path.name}) and no samples"
-    return unread
+def list_tasks(results: Mapping[str, Any]) -> set[str]:
+    """Tasks that a results file lists; groups have results and no samples of their own."""
+    groups = {*_part(results, "groups"), *(name for name, own in _part(results, "group_subtasks").items() if own)}
+    return _part(results, "results").keys() - groups
 
 
 def _find_samples(path: Path) -> dict[str, Path]:

@@ -3,21 +3,50 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from mixwright.corpus.reading import SUFFIXES, refuse_pointer, suffix_of
-from mixwright.errors import InputError
+from mixwright.errors import InputError, one_line
 from mixwright.logs import inspect_ai, lighteval, lm_eval, plain
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer
-from mixwright.logs.files import PARQUET_MAGIC, find_columns, find_foreign, find_top_keys, list_files, read_head
+from mixwright.logs.files import (
+    PARQUET_MAGIC,
+    find_columns,
+    find_foreign,
+    find_top_keys,
+    list_files,
+    read_head,
+    read_object_file,
+)
+from mixwright.logs.values import LONGEST_NAME
 from mixwright.run.folder import check_regular
 
 Reader = Callable[[str], EvaluationLog]
 FORMS = "lm-evaluation-harness, Inspect, lighteval, or JSONL with task, id and score"
 LOG_SUFFIXES = (*SUFFIXES, ".eval", ".csv", ".tsv", ".txt", ".html", ".zip", ".zst")
 """Suffixes of files that are logs, or are taken for some; files of settings have others."""
+
+
+class _Results(NamedTuple):
+    """Results of a harness, which say nothing of single items."""
+
+    keys: frozenset[str]
+    """What such a file has."""
+    list_tasks: Callable[[Mapping[str, Any]], set[str]]
+    """Tasks that it has results of."""
+    answers: str
+    """What the harness calls the files that have the answers."""
+
+
+RESULTS = {
+    lm_eval.FORM: _Results(lm_eval.RESULT_KEYS, lm_eval.list_tasks, "samples"),
+    lighteval.FORM: _Results(lighteval.RESULT_KEYS, lighteval.list_tasks, "details"),
+}
+SHOWN_CHARACTERS = 100
+"""Characters of the name of a task of which nothing was read."""
 NO_LOG_MARKS = ("config.json", "adapter_config.json", "run.yaml", "manifest.json")
 """Files of folders that are checkpoints, adapters or run folders."""
 
@@ -46,23 +75,40 @@ def read_log(source: str) -> EvaluationLog:
         raise InputError(f"an evaluation log ({FORMS})", "something else", "See docs/logs.md.", file=source)
     log = reader(source)
     if Path(source).is_dir():
-        log = replace(log, unread={**log.unread, **_name_other_logs(Path(source), log)})
+        log = replace(log, unread={**log.unread, **_name_unread(Path(source), log)})
     if not log.answers:
         raise InputError("a log with answers", "none", "Run the evaluation with its samples logged.", file=source)
-    return replace(log, answers=tuple(map(_mend_texts, log.answers)))
+    for name in (name for task in log.tasks.values() for name in task.metrics if len(name) > LONGEST_NAME):
+        got = f"{one_line(name, SHOWN_CHARACTERS)} in a log"
+        raise InputError(f"names of metrics of at most {LONGEST_NAME} characters", got, "Rename it.", file=source)
+    return replace(
+        log,
+        model=one_line(log.model, LONGEST_NAME),
+        answers=tuple(map(_mend_texts, log.answers)),
+        unread={one_line(name, SHOWN_CHARACTERS): words for name, words in log.unread.items()},
+    )
 
 
-def _name_other_logs(folder: Path, log: EvaluationLog) -> dict[str, str]:
-    """Files beside those that were read, which are logs by what they hold -> words on that; results say nothing of items."""
+def _name_unread(folder: Path, log: EvaluationLog) -> dict[str, str]:
+    """Files of a folder that are logs by what they hold, whatever they are called, and tasks that have results alone.
+
+    Returns:
+        Name of what was not read -> words on that, which follow the name of the log.
+    """
     read = {os.path.realpath(path) for path in log.files}
     unread: dict[str, str] = {}
-    for path in list_files(folder, lambda name: name.lower().endswith((*SUFFIXES, ".eval"))):
-        if os.path.realpath(path) in read or path.name in log.unread:
+    for path in list_files(folder, lambda _: True, hidden=True):  # a copy that was stopped half-way may be hidden
+        keys = find_top_keys(read_head(path))
+        form = next((form for form, known in RESULTS.items() if keys >= known.keys), None)
+        form = lm_eval.FORM if form is None and lm_eval.is_results_name(path.name) else form
+        if form is not None:  # results of another harness say nothing of the tasks that were read, even if they name them
+            tasks = RESULTS[form].list_tasks(read_object_file(path)) - (log.tasks.keys() if form == log.form else set())
+            by = "" if form == log.form else f" by {form}"
+            unread |= dict.fromkeys(sorted(tasks), f"has results of it{by} ({path.name}) and no {RESULTS[form].answers}")
+        elif os.path.realpath(path) in read or path.name in log.unread:
             continue
-        head = read_head(path)
-        is_results = find_top_keys(head) >= lm_eval.RESULT_KEYS or find_top_keys(head) >= lighteval.RESULT_KEYS
-        if not is_results and (path.name.lower().endswith(".eval") or _reader_of_file(path) is not None):
-            unread[path.name] = "has this file, which is a log of another form and was not read"
+        elif path.name.lower().endswith(".eval") or _reader_of_file(path) is not None:
+            unread[path.name] = "has this file, which holds a log and was not read"
     return unread
 
 

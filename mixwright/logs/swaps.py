@@ -9,19 +9,19 @@ Blind spot: a grader that agrees on own prompts may disagree on others; success 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from mixwright.corpus.cells import chance_rules_of
-from mixwright.corpus.corpus import Corpus
-from mixwright.corpus.proposed_graders import proposed_graders
-from mixwright.corpus.timed_grades import TimedGrades
+from mixwright.corpus.cells import chance_rules
+from mixwright.corpus.proposed_graders import propose_grader
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE, Chance, chance_level
+from mixwright.graders import Grader, load_grader
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.logs.entries import LoggedAnswer
 from mixwright.logs.judged import JudgedItem, JudgedTask
@@ -38,8 +38,6 @@ FEW_ANSWERS, HOPELESS = 100, 0.8
 the scores falls below it on fewer than one in 10^15 draws of 100."""
 PLAIN_GRADERS, OTHER_GRADERS = ("exact", "numeric"), ("final_answer", "includes")
 """Graders that are tried before and after the one that the right answers look like: those that read least come first."""
-NO_LIMIT = 0.0
-"""Seconds for one grade: the graders are our own, which no text makes hang, and a limit would cost more than grading."""
 BASES = ("reading", "completion")
 """What of an answer is graded: what the harness read out of it, else the whole."""
 NO_TEXTS = "the log has no right answers beside what the model answered"
@@ -55,8 +53,14 @@ class FoundGrader:
     """What it grades: `reading` or `completion`."""
     agreement: float
     """Share of scores that it repeats, in the log in which it repeats fewer."""
-    corpus: Corpus
-    """Items with right answers, judged by it."""
+    judge: Grader
+    """Itself."""
+    examples: Sequence[Example]
+    """The items, with right answers as it compares them."""
+
+    def grade(self, example: Example, text: str, *, cut: bool = False) -> float:
+        """Score of an answer to one of them, 0..1; no limit of time, since the grader is our own and no text hangs it."""
+        return self.judge.grade_cut(example, text) if cut else self.judge.grade(example, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +79,33 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
     basis = next((name for name in BASES if all(_texts(task, side, name) is not None for side in sides)), None)
     if basis is None or any(item.gold is None for item in task.items):
         return NO_TEXTS
-    examples = [to_example(item) for item in task.items]
-    whole = Corpus.from_examples(examples)
-    # `so 6 + 2 = 8 #### 8` is compared as 8, which is quicker and what the harness reads out of it, too
-    short = Corpus.from_examples(replace(row, answer=FinalAnswer().reading(row.answer or "")) for row in examples)
-    proposal = proposed_graders(whole)[task.name].grader
-    has_options = all(len(item.options) > 1 for item in task.items)
-    candidates = [
-        *([(whole, "choice")] if has_options else []),
-        *((rows, name) for name in PLAIN_GRADERS for rows in (whole, short)),
-        *((whole, name) for name in dict.fromkeys(filter(None, (proposal, *OTHER_GRADERS)))),
-    ]
+    whole = [to_example(item) for item in task.items]
     best: FoundGrader | None = None
     for basis in (name for name in BASES if all(_texts(task, side, name) is not None for side in sides)):
-        for rows, name in candidates:
-            corpus = rows.with_graders({task.name: name})
-            agreement = _find_agreement(task, corpus, basis)
+        for rows, name in _list_candidates(task, whole):
+            tried = FoundGrader(name, basis, 0.0, _load_grader(name), rows)
+            agreement = _find_agreement(task, tried)
             if agreement >= MIN_AGREEMENT and (best is None or agreement > best.agreement):
-                best = FoundGrader(name, basis, agreement, corpus)
+                best = replace(tried, agreement=agreement)
             if agreement == 1.0:
                 break
         if best is not None:
             return best
     return f"no grader of ours repeats {MIN_AGREEMENT:.0%} of the scores ({task.metric})"
+
+
+def _list_candidates(task: JudgedTask, whole: Sequence[Example]) -> Iterator[tuple[Sequence[Example], str]]:
+    """Items, as a grader compares them, with the grader's name; most tasks need the first alone, so others are made late."""
+    if all(len(item.options) > 1 for item in task.items):
+        yield whole, "choice"
+    short: list[Example] | None = None
+    for name in PLAIN_GRADERS:
+        yield whole, name
+        # `so 6 + 2 = 8 #### 8` is compared as 8, which is quicker and what the harness reads out of it, too
+        short = short or [replace(row, answer=FinalAnswer().reading(row.answer or "")) for row in whole]
+        yield short, name
+    for name in dict.fromkeys(filter(None, (propose_grader(whole).grader, *OTHER_GRADERS))):
+        yield whole, name
 
 
 def to_example(item: JudgedItem) -> Example:
@@ -117,12 +125,12 @@ def find_swaps(task: JudgedTask, side: int, name: str, grader: FoundGrader, seed
         seed: of the permutations.
     """
     cells: dict[Group, list[Example]] = defaultdict(list)
-    for example in grader.corpus:  # in the order of the items
+    for example in grader.examples:  # in the order of the items
         cells[example.task, example.level].append(example)
     logged = _LoggedPasses(task, side, name, grader)
     # swapping reads names, rollouts and grades alone, which a log has as a model's passes do
     swaps = swap_cells(cast(Passes, logged), cells, np.random.default_rng([seed, side]))
-    rules = chance_rules_of(grader.corpus, task.name)
+    rules = chance_rules(grader.judge, grader.grade)
     chances = {}
     for group, items in cells.items():
         small = len(items) < MIN_ITEMS
@@ -143,13 +151,15 @@ def _texts(task: JudgedTask, side: int, basis: str) -> list[list[str]] | None:
     return [[text for text in texts if text is not None] for texts in found]
 
 
-def _find_agreement(task: JudgedTask, corpus: Corpus, basis: str) -> float:
+_load_grader = functools.cache(load_grader)
+
+
+def _find_agreement(task: JudgedTask, grader: FoundGrader) -> float:
     """Share of scores that a grader repeats, in the log where it is less; 0 where it misses a kind of score, or the gold."""
-    grades = TimedGrades(corpus, NO_LIMIT, "wrong")
-    examples, shares = list(corpus), list[float]()
+    examples, shares = grader.examples, list[float]()
     hits: dict[bool, list[bool]] = {True: [], False: []}
     for side in range(len(task.items[0].answers)):
-        texts = _texts(task, side, basis) or []
+        texts = _texts(task, side, grader.basis) or []
         rows = [
             (example, text, score >= RIGHT_FROM_SCORE)
             for item, example, own in zip(task.items, examples, texts, strict=True)
@@ -157,17 +167,21 @@ def _find_agreement(task: JudgedTask, corpus: Corpus, basis: str) -> float:
         ]
         rows = rows[:: max(1, -(-len(rows) // MAX_ANSWERS_TRIED))]
         few = rows[:: max(1, len(rows) // FEW_ANSWERS)]
-        if np.mean([(grades.grade(example, text) >= RIGHT_FROM_SCORE) == right for example, text, right in few]) < HOPELESS:
+        if _share([(grader.grade(example, text) >= RIGHT_FROM_SCORE) == right for example, text, right in few]) < HOPELESS:
             return 0.0
-        agreed = [(right, (grades.grade(example, text) >= RIGHT_FROM_SCORE) == right) for example, text, right in rows]
-        shares.append(float(np.mean([same for _, same in agreed])))
+        agreed = [(right, (grader.grade(example, text) >= RIGHT_FROM_SCORE) == right) for example, text, right in rows]
+        shares.append(_share([same for _, same in agreed]))
         for right, same in agreed:
             hits[right].append(same)
     golds = examples[:: max(1, -(-len(examples) // MAX_ANSWERS_TRIED))]
-    kinds = [[grades.grade(example, example.answer or "") >= RIGHT_FROM_SCORE for example in golds], *hits.values()]
-    if any(kind and np.mean(kind) < MIN_KIND_AGREEMENT for kind in kinds):
+    kinds = [[grader.grade(example, example.answer or "") >= RIGHT_FROM_SCORE for example in golds], *hits.values()]
+    if any(kind and _share(kind) < MIN_KIND_AGREEMENT for kind in kinds):
         return 0.0
     return min(shares)
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags)
 
 
 class _LoggedRollouts:
@@ -186,12 +200,12 @@ class _LoggedRollouts:
 class _LoggedGrades:
     """Grades of answers: those of the log where it has them, else the grader's."""
 
-    def __init__(self, corpus: Corpus, known: Mapping[tuple[str, str], float]) -> None:
-        self._grades, self._known = TimedGrades(corpus, NO_LIMIT, "wrong"), known
+    def __init__(self, grader: FoundGrader, known: Mapping[tuple[str, str], float]) -> None:
+        self._grader, self._known = grader, known
 
     def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
         known = self._known.get((example.id, completion))
-        return self._grades.grade(example, completion, cut=cut) if known is None else known
+        return self._grader.grade(example, completion, cut=cut) if known is None else known
 
 
 class _LoggedPasses:
@@ -207,5 +221,5 @@ class _LoggedPasses:
             for text, score in zip(texts, scores, strict=True):
                 known[item.id, text].append(score)
             marked = [(text, answer.cut) for text, answer in zip(texts, answers, strict=True)]
-            self.rollouts[item.id] = _LoggedRollouts(marked, float(np.mean(scores)))
-        self.grades = _LoggedGrades(grader.corpus, {key: float(np.mean(values)) for key, values in known.items()})
+            self.rollouts[item.id] = _LoggedRollouts(marked, sum(scores) / len(scores))
+        self.grades = _LoggedGrades(grader, {key: sum(values) / len(values) for key, values in known.items()})

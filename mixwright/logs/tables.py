@@ -54,7 +54,7 @@ def measure_task(task: JudgedTask, side: int, name: str, swaps: LoggedSwaps | No
     answered = sum(len(item.answers[side]) for item in task.items)
     rows = [Measurement(LOG_PROBE, task.name, "answers", answered, answered, answered, len(task.items), "answers")]
     for group, items in groups.items():
-        success = np.array([float(np.mean(task.scores(item, side))) for item in items])
+        success = np.array([sum(scores) / len(scores) for scores in (task.scores(item, side) for item in items)])
         is_cell = cells.get(group) == items
         chance = _find_chance(group, items, swaps, hits, is_cell=is_cell)
         null = None if chance is None else chance.value

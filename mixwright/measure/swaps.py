@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.estimates.dependence import Dependence, dependence, permutation_p
+from mixwright.estimates.dependence import Dependence, dependence_of_shifts, permutation_p_of_shifts
 from mixwright.graders.choice import option_index, option_texts
 from mixwright.measure.passes import Group, Passes
 from mixwright.records import Example
@@ -59,38 +60,43 @@ def swap_answers(passes: Passes, items: Sequence[Example], rng: np.random.Genera
         # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed from them
         success = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in passes.names}
         return Swaps({}, {}, success)
-    tables = {name: grade_swapped(passes, items, name) for name in passes.names}
-    dependence_by_name = {name: dependence(table) for name, table in tables.items()}
+    shifts = choose_shifts(len(items))
+    tables = {name: grade_swapped(passes, items, name, shifts) for name in passes.names}
+    dependence_by_name = {name: dependence_of_shifts(table, shifts) for name, table in tables.items()}
     ids = [item.id for item in items]
     pseudo_values = {
         name: dict(zip(ids, dependence_of_name.items.tolist(), strict=True))
         for name, dependence_of_name in dependence_by_name.items()
     }
-    return Swaps(dependence_by_name, {name: permutation_p(table, rng) for name, table in tables.items()}, pseudo_values)
+    p_by_name = {name: permutation_p_of_shifts(table, shifts, rng) for name, table in tables.items()}
+    return Swaps(dependence_by_name, p_by_name, pseudo_values)
 
 
-def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
-    """Shape (items, items): mean grade of the answers to one item judged on another; NaN for pairs left out.
+def choose_shifts(count: int) -> NDArray[np.int64]:
+    """How far behind an item, among so many, those are that its answers are judged on; the first is 0, the item itself."""
+    if count <= MAX_ITEMS_ALL_PAIRS:
+        return np.arange(count)
+    return np.array([0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int)])
+
+
+def grade_swapped(passes: Passes, items: Sequence[Example], name: str, shifts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Shape (items, shifts): mean grade of the answers to an item, judged on the one that is so far behind it.
 
     Answers to rows with options are taken by their place among the options, so that a habit of one place is no skill.
     """
-    count, shifts = len(items), list(range(len(items)))
-    if count > MAX_ITEMS_ALL_PAIRS:
-        shifts = [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
-    table = np.full((count, count), np.nan)
-    known_grades: dict[tuple[int, str, bool], bool] = {}
-    for row, item in enumerate(items):
-        answers = passes.rollouts[item.id].texts(name)
-        for shift in shifts:
-            column = (row + shift) % count
+    count, answers_by_row = len(items), [passes.rollouts[item.id].texts(name) for item in items]
+    table = np.zeros((count, len(shifts)))
+    for column, other_item in enumerate(items):
+        known_grades: dict[tuple[str, bool], bool] = {}
+        for place, shift in enumerate(shifts.tolist()):
+            row = (column - shift) % count
             right_count = 0.0
-            for (text, cut), times in answers.items():
-                moved_text = text if not shift else _move_answer(item, items[column], text)
-                key = (column, moved_text, cut)
+            for (text, cut), times in answers_by_row[row].items():
+                key = (text if not shift else _move_answer(items[row], other_item, text), cut)
                 if key not in known_grades:
-                    known_grades[key] = passes.grades.grade(items[column], moved_text, cut=cut) >= RIGHT_FROM_SCORE
+                    known_grades[key] = passes.grades.grade(other_item, key[0], cut=cut) >= RIGHT_FROM_SCORE
                 right_count += times * known_grades[key]
-            table[row, column] = right_count / sum(answers.values())
+            table[row, place] = right_count / sum(answers_by_row[row].values())
     return table
 
 

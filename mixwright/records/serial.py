@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
+_NO_NUMBER = re.compile("nan|inf")
 _VALIDATOR_LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
 """How pydantic names a validator or a member of a union in the path to an error; names of our fields hold no bracket."""
 _EXPECTED_BY_ERROR = {
@@ -34,10 +35,21 @@ _NUMBER_ERRORS = ("finite_number", "int_", "float_", "greater_than", "less_than"
 """Beginnings of the kinds of errors that a value in the place of a number leads to."""
 
 
+@functools.cache
+def names_of_fields(record_class: type) -> tuple[str, ...]:
+    """Of a record, in order."""
+    return tuple(field.name for field in dataclasses.fields(record_class))
+
+
+_PLAIN_TYPES = frozenset({str, float, int, bool, type(None)})
+
+
 def to_data(record: Any) -> Any:
     """A record (or list of them) as JSON-ready values; dataclasses become dicts, tuples lists."""
+    if type(record) in _PLAIN_TYPES:  # most values: there may be millions
+        return record
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
-        return {f.name: to_data(getattr(record, f.name)) for f in dataclasses.fields(record)}
+        return {name: to_data(getattr(record, name)) for name in names_of_fields(type(record))}
     if isinstance(record, Mapping):
         return {str(key): to_data(value) for key, value in record.items()}
     if isinstance(record, list | tuple):
@@ -74,10 +86,13 @@ def from_data(
         record: Any = _make_adapter(cls).validate_python(data)
     except ValidationError as errors:
         raise add_location(*_describe_error(errors.errors()[0], cls)) from None
+    made = to_data(record)
+    if repr(made) == repr(data) and not _NO_NUMBER.search(repr(made)):  # nothing was read as what it is not
+        return record
     problems = [(path, "a number or a text", "true or false") for path in find_misread(data, record, bool)]
     if not texts_are_numbers:
         problems += [(path, "a number", "a text") for path in find_misread(data, record, str, int | float)]
-    problems = problems or [(path, "a finite number", repr(value)) for path, value in _not_finite(to_data(record))]
+    problems = problems or [(path, "a finite number", repr(value)) for path, value in _not_finite(made)]
     for path, expected, got in problems:
         raise add_location(InputError(f"{'.'.join(map(str, path))}: {expected}", got, "Correct that field."), path)
     return record

@@ -12,6 +12,7 @@ from mixwright import catalog
 from mixwright.errors import InputError
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import RunManifest, to_data
+from mixwright.records.serial import names_of_fields
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text
 from mixwright.verdict.page.arm_words import describe_run
 from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Part, keep_filled
@@ -62,17 +63,17 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
     """
     from mixwright.verdict.page.terminal import show
 
-    for name, title, order, blocks in sections(run):
-        if name not in without and (full or order < FIRST_SCREEN_ORDER):
+    for name, title, _, blocks in sections(run, before_order=math.inf if full else FIRST_SCREEN_ORDER):
+        if name not in without:
             show(console, title, blocks)
 
 
-def sections(run: RunFolder) -> list[Part]:
-    """(name, title, order, blocks) of every section that has something to say, in page order."""
+def sections(run: RunFolder, before_order: float = math.inf) -> list[Part]:
+    """(name, title, order, blocks) of every section up to an order that has something to say, in page order."""
     outcome, described_sections = read_outcome(run), []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED:
+        if before_order > section.ORDER and (outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED):
             described_sections.append((name, section.TITLE, section.ORDER, section.blocks(run)))
     interval_units = "items" if count_seeds(run) == 1 else "seeds and items"
     explained_sections = explain_once(
@@ -146,8 +147,12 @@ def _cell_data(cell: PageCell) -> dict[str, Any]:
 
 def to_json_ready(value: Any) -> Any:
     """JSON-ready values; blocks keep the name of their kind, numbers that are none become null."""
+    if isinstance(value, float):  # the commonest kinds first: there may be a million values
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: to_json_ready(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {name: to_json_ready(getattr(value, name)) for name in names_of_fields(type(value))}
         return (
             {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.page.blocks" else fields
         )
@@ -155,6 +160,4 @@ def to_json_ready(value: Any) -> Any:
         return {str(key): to_json_ready(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_json_ready(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
     return to_data(value)

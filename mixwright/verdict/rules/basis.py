@@ -11,7 +11,7 @@ from typing import Any
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN, change_word
-from mixwright.estimates.outcome import estimate_change
+from mixwright.estimates.outcome import Change, estimate_change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.notes import CUT_NOTE
@@ -29,8 +29,8 @@ from mixwright.verdict.rules.claims import (
     read_claims,
 )
 from mixwright.verdict.rules.evidence import Sides
-from mixwright.verdict.rules.gate import GateOutcome, GateResult, check_mastered
-from mixwright.verdict.rules.gate_question import read_question
+from mixwright.verdict.rules.gate import GateOutcome, GateResult, check_sides
+from mixwright.verdict.rules.gate_question import GateQuestion, read_question
 from mixwright.verdict.rules.gate_run import check_gate
 from mixwright.verdict.rules.gate_words import format_damage
 from mixwright.verdict.rules.recommendation import (
@@ -173,15 +173,20 @@ def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int 
     return seeds_needed or None
 
 
+@evidence.keep_recent
+def _estimate_change(sides: Sides, outcome: Outcome) -> Change | None:
+    return estimate_change(*sides, outcome=outcome)
+
+
 def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     """What the rule sees of two checkpoints."""
     outcome, gate_question, settings = evidence.read_outcome(run), read_question(run), _read_settings(run)
-    change = estimate_change(*sides, outcome=outcome)
+    change = _estimate_change(sides, outcome)
     if change is None:
         return None
     gate = check_gate(run, gate_question) if gate_question is not None else None
     if outcome in ("greedy", "sampled") and gate_question is None:
-        gate = check_mastered(*sides, decoding=outcome)
+        gate = check_sides(sides, outcome, GateQuestion())
     reading, unjudged_tasks, (any_right, right_as_declared) = (
         READINGS[outcome],
         find_unjudged_tasks(sides, outcome),

@@ -7,6 +7,7 @@ which rows they are of. What a claim is judged by is the level of its own items,
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import Claim, Interval
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.verdict.rules.claims import chance_level, leading_claims
-from mixwright.verdict.rules.evidence import Sides, leading_folders, leading_sides, scores
+from mixwright.verdict.rules.evidence import Sides, file_version, keep_recent, leading_folders, leading_sides, scores
 from mixwright.verdict.rules.spared import ClaimKey, claim_key
 
 SAME_CHANCE_TOLERANCE = 1e-6
@@ -41,6 +42,7 @@ class PageCell:
     """Chance level of its items; None where it was not measured."""
 
 
+@keep_recent
 def group_items(sides: Sides) -> dict[ClaimKey, list[Item]]:
     """The items that both sides have, of each cell and of each whole task."""
     groups: dict[ClaimKey, list[Item]] = defaultdict(list)
@@ -50,9 +52,16 @@ def group_items(sides: Sides) -> dict[ClaimKey, list[Item]]:
     return groups
 
 
-def _read_measured_chances(path: Path) -> dict[ClaimKey, Interval]:
+@keep_recent
+def _find_chances(sides: Sides) -> dict[ClaimKey, Interval | None]:
+    """What the chance rule earns after, on the items of each cell and of each whole task."""
+    return {key: chance_level(sides[1], items) for key, items in group_items(sides).items()}
+
+
+@functools.lru_cache(maxsize=8)
+def _read_measured_chances(path: Path, version: tuple[int, int] | None) -> dict[ClaimKey, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
-    measured = read_measurements(path) if path.is_file() else []
+    measured = read_measurements(path) if version else []
     rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
     levelled = {row.task for row in rows if row.level is not None}
     return {
@@ -66,10 +75,11 @@ def chance_levels(run: RunFolder) -> dict[ClaimKey, Interval]:
     path, sides = run.measurements("before"), leading_sides(run)
     if sides is None:
         sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
-    measured_chances = _read_measured_chances(next((folder / "before.parquet" for folder in leading_folders(run)), path))
+    measured_path = next((folder / "before.parquet" for folder in leading_folders(run)), path)
+    measured_chances = _read_measured_chances(measured_path, file_version(measured_path))
     chance_by_claim: dict[ClaimKey, Interval] = {}
-    for key, items in group_items(sides).items():
-        chance, measured = chance_level(sides[1], items), measured_chances.get(key)
+    for key, chance in _find_chances(sides).items():
+        measured = measured_chances.get(key)
         if chance is not None:
             is_same_chance = measured is not None and abs(measured.value - chance.value) < SAME_CHANCE_TOLERANCE
             chance_by_claim[key] = measured if measured is not None and is_same_chance else chance

@@ -22,7 +22,7 @@ import numpy as np
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import holm, wilson
+from mixwright.estimates.intervals import holm, wilson_ends
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
@@ -30,7 +30,7 @@ from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import cell_name, format_count, join_words, percent, points
-from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, read_outcome
+from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome
 from mixwright.verdict.rules.gate_question import read_question
 
 MAX_CELLS_NAMED = 8
@@ -90,26 +90,12 @@ class CellComparison:
     """Whether any answer to the task was right on either side, greedy or sampled; else the grader may be wrong."""
 
 
-_RECENT_COMPARISONS: list[tuple[object, Sides, list[CellComparison]]] = []
-"""The comparisons made last, with what they were made of: claims, the gate and several sections ask for the same."""
-MAX_RECENT_COMPARISONS = 8
-
-
 def compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
-    """Every cell that both sides have, and every task of several levels, with its word; kept for the last few sides."""
-    score_counts = [
-        [(id(scores), {name: len(values) for name, values in scores.scores.items()}) for scores in side] for side in sides
-    ]
-    key = (outcome, score_counts)
-    for known_key, _, compared in _RECENT_COMPARISONS:
-        if known_key == key:
-            return list(compared)
-    compared = _compare_cells(sides, outcome)
-    _RECENT_COMPARISONS.append((key, (tuple(sides[0]), tuple(sides[1])), compared))
-    del _RECENT_COMPARISONS[:-MAX_RECENT_COMPARISONS]
-    return list(compared)
+    """Every cell that both sides have, and every task of several levels, with its word."""
+    return list(_compare_cells(sides, outcome))
 
 
+@keep_recent
 def _compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
     candidates = list(_compare_parts(sides, outcome))
     judged_changes = {
@@ -169,14 +155,16 @@ def _compare_parts(sides: Sides, outcome: Outcome) -> Iterator[tuple[str, float 
         if task_change is None:
             continue
         levels = sorted({item[1] for item in task_change.items}, key=lambda level: -math.inf if level is None else level)
+        if len(levels) == 1:  # the cell is the task
+            yield task, levels[0], False, task_change
+            continue
         for level in levels:
             cell_change = estimate_change(
                 before[task], after[task], outcome=outcome, included=lambda item, cell_level=level: item[1] == cell_level
             )
             if cell_change is not None:
                 yield task, level, False, cell_change
-        if len(levels) > 1:
-            yield task, None, True, task_change
+        yield task, None, True, task_change
 
 
 def _list_tasks(side: Sequence[ItemScores]) -> set[str]:
@@ -217,8 +205,7 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
     value, independent_items = float(hit_shares.mean()), len(items) / 2
     if not np.isfinite(value):
         return None
-    low, high = wilson(value * independent_items, independent_items)
-    return Interval(value, float(low), float(high), len(items))
+    return Interval(value, *wilson_ends(value * independent_items, independent_items), len(items))
 
 
 def judge(run: RunFolder) -> list[Claim]:
@@ -291,6 +278,7 @@ def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
     return f"its own former answers to {tasks} became far less likely, by {nats_range} nats a token"
 
 
+@keep_recent
 def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
     claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compare_cells(sides, outcome)]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores, item_scores
 from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_plan, read_yaml
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def file_version(path: Path) -> tuple[int, int] | None:
@@ -98,6 +101,35 @@ def scores(path: Path) -> ItemScores:
 
 Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
 """Before and after, one each per seed, in the same order."""
+
+
+MAX_RECENT = 8
+"""Results of a function that are kept."""
+
+
+def keep_recent(function: Callable[Concatenate[Sides, P], T]) -> Callable[Concatenate[Sides, P], T]:
+    """The function, which keeps what it gave for the last few sides: claims, the gate and several sections ask for the same.
+
+    What it gives is shared, and must not be changed.
+    """
+    recent: list[tuple[object, Sides, T]] = []
+
+    @functools.wraps(function)
+    def find_or_call(sides: Sides, *args: P.args, **kwargs: P.kwargs) -> T:
+        score_counts = [
+            [(id(scores), {name: len(values) for name, values in scores.scores.items()}) for scores in side]
+            for side in sides
+        ]
+        key = (score_counts, args, kwargs)
+        for known_key, _, result in recent:
+            if known_key == key:
+                return result
+        result = function(sides, *args, **kwargs)
+        recent.append((key, (tuple(sides[0]), tuple(sides[1])), result))  # kept with its sides, so that ids stay theirs
+        del recent[:-MAX_RECENT]
+        return result
+
+    return find_or_call
 
 
 def comparisons(run: RunFolder) -> dict[str, Sides]:

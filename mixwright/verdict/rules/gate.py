@@ -39,6 +39,7 @@ from mixwright.estimates.protected import ONE_IN_DECIDES, SideScores, cell_order
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
+from mixwright.verdict.rules.evidence import Sides, keep_recent
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
@@ -394,7 +395,8 @@ def find_too_small(before: SideScores, decoding: Decoding) -> tuple[TooSmallCell
     return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
 
 
-def check_sides(sides: tuple[SideScores, SideScores], decoding: Decoding, question: GateQuestion) -> GateResult:
+@keep_recent
+def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
     """The gate over two sides. Raises InputError for a name as `named_cells` does."""
     if not question.protect:
         return check_mastered(*sides, decoding=decoding, each_cell=question.each, look=question.look)

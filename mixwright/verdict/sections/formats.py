@@ -34,9 +34,10 @@ class FormatsSection(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """A sentence, warnings and a table; nothing where no task had a choice of formats."""
         plan, path = plan_of(run), run.measurements("before")
-        forecasts = plan.forecast if plan else ()
+        if plan is None:
+            return []
         expected: dict[str, list[Forecast]] = defaultdict(list)
-        for forecast in forecasts:
+        for forecast in plan.forecast:
             if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
                 expected[forecast.task].append(forecast)
         measured = read_measurements(path) if path.is_file() else []

@@ -28,8 +28,8 @@ class Transfer(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """Two maps: from the start, and after a run on the row's own task; nothing where the probe was not made."""
         path = run.measurements("before")
-        measured = read_measurements(path) if path.is_file() else []
-        rows = {(row.task, row.name): row for row in measured if row.probe == "transfer"}
+        measured = read_measurements(path, "transfer") if path.is_file() else []
+        rows = {(row.task, row.name): row for row in measured}
         start = "success at the start"
         tasks = sorted({task for task, name in rows if name == start})
         if not tasks:
