@@ -21,8 +21,10 @@ from mixwright.audit.rows import Reader, draw_sample, rows_by_task
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 
-ROWS_READ, ROWS_READ_TOGETHER, CHARACTERS_READ = 500, 50_000, 8_000
-"""Completions of one task that are read, of all tasks (those with most rows first), and characters of a completion."""
+ROWS_READ, ROWS_READ_TOGETHER, CHARACTERS_READ, WORDS_READ = 500, 50_000, 8_000, 1_000
+"""Completions of one task that are read, of all tasks (those with most rows first), and characters and words of a completion;
+to align a word that is repeated takes time by the square of these.
+"""
 MIN_ROWS = 20
 """Completions of a task, below which nothing is said."""
 BASES, ROWS_COMPARED = 2, 12
@@ -86,7 +88,7 @@ def find_frame(task: str, completions: Sequence[str]) -> Frame | None:
 
 
 def _read(text: str) -> list[str]:
-    return _WORD.findall(text[:CHARACTERS_READ])
+    return _WORD.findall(text[:CHARACTERS_READ])[:WORDS_READ]
 
 
 def _longest_possible(rows: Sequence[Sequence[str]]) -> int:
