@@ -27,7 +27,8 @@ def refuse_hostile(text: str, lines_up_to: int) -> None:
 
 
 @pytest.mark.parametrize("harness", ["lm-evaluation-harness", "lighteval"])
-def test_names_of_tasks_in_results_are_bounded_and_plain(call: Call, harness: str) -> None:
+def test_names_of_tasks_in_results_are_bounded_and_plain(call: Call, harness: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["mixwright", "verdict", "before", "after"])  # commands that are advised begin so
     for folder in ("before", "after"):
         if harness == "lighteval":
             details(folder, {"gsm8k|0": lighteval_rows([True] * 400)}, {"model_name": HOSTILE})

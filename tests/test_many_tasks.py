@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections import Counter
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from cli_call import Call, write
+from log_rows import plain_rows, write_lines
 
 from mixwright import catalog
-from mixwright.corpus import Corpus, cells
+from mixwright.corpus import Corpus, identity
+from mixwright.corpus import cells as corpus_cells
 from mixwright.estimates.outcome import ItemScores, estimate_change
 from mixwright.records import Example, GroupOutcome, Plan, Stage
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
+from mixwright.verdict.rules import cells, claims, gate
 from mixwright.verdict.rules.claims import compare_cells
 
 TASKS = 1500
@@ -70,8 +76,8 @@ def test_rows_of_small_cells_are_put_together_once_for_a_task(monkeypatch: pytes
 
     rows = [Example(f"r{n}", "ab"[n % 2], f"{n}+1=", answer=str(n + 1), level=float(n)) for n in range(60)]
     corpus = Corpus.from_examples(rows)
-    monkeypatch.setattr(cells.np, "concatenate", count_joins)
-    assert len(cells.find_cells(corpus)) == 60
+    monkeypatch.setattr(corpus_cells.np, "concatenate", count_joins)
+    assert len(corpus_cells.find_cells(corpus)) == 60
     assert len(joined) < 10, "once for each of two tasks, and what numpy itself joins"
 
 
@@ -97,3 +103,30 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
         )
         assert alone is not None
         assert alone.estimate == estimate
+
+
+def test_a_verdict_on_logs_works_each_task_out_once(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate, claims, sections and the data of a page ask for the same of thousands of tasks."""
+    for folder, right in (("before", {0, 1, 2}), ("after", {0, 3})):
+        rows = [row for name in NAMES[:200] for row in plain_rows([n in right for n in range(5)], name)]
+        write_lines(f"{folder}.jsonl", rows)
+    counts: Counter[str] = Counter()
+
+    def count(module: ModuleType, name: str) -> None:
+        own = getattr(module, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            counts[name] += 1
+            return own(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, counted)
+
+    count(claims, "estimate_change")
+    count(claims, "_make_claim")
+    count(cells, "chance_level")
+    count(gate, "check_protected")
+    count(identity, "build_table")
+    code, out, err = call("verdict", "before.jsonl", "after.jsonl", "--gate")
+    assert code == 3, out + err
+    assert counts == {"estimate_change": 200, "_make_claim": 200, "chance_level": 400, "check_protected": 1}
+    assert gc.isenabled()
