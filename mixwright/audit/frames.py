@@ -22,7 +22,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 
 ROWS_READ, ROWS_READ_TOGETHER, CHARACTERS_READ, WORDS_READ = 500, 50_000, 8_000, 1_000
-"""Completions of one task that are read, of all tasks (those with most rows first), and characters and words of each; to align
+"""Completions of one task that are read, of all tasks (those with most rows first), and characters and words of each; aligning
 repeated words takes time by the square of these.
 """
 MIN_ROWS = 20
