@@ -22,8 +22,8 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 
 ROWS_READ, ROWS_READ_TOGETHER, CHARACTERS_READ, WORDS_READ = 500, 50_000, 8_000, 1_000
-"""Completions of one task that are read, of all tasks (those with most rows first), and characters and words of each; aligning
-repeated words takes time by the square of these.
+"""Completions that are read of one task and of all tasks (those with most rows first), and characters and words of each;
+aligning repeated words takes time by the square of these.
 """
 MIN_ROWS = 20
 """Completions of a task, below which nothing is said."""
