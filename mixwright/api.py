@@ -268,8 +268,8 @@ def mine(
     """Choose training rows, or make new ones, each with a reason; returns the table of them.
 
     Examples:
-        >>> mine("run.yaml", miner="pruning").as_posix()
-        'runs/run/mine/pruning.parquet'
+        >>> mine("run.yaml", miner="influence").as_posix()
+        'runs/run/mine/influence.parquet'
 
     Args:
         config: as `run` takes them.
