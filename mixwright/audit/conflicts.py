@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ from mixwright.records import Example, Interval, plain
 
 ROWS_READ, ROWS_READ_TOGETHER, ROWS_OF_PROMPT = 2_000, 100_000, 20
 """Rows of repeated prompts that are read of one task, of all tasks, and of one prompt; as many again are read for lists."""
+OTHER_ROWS_TOGETHER, WORDS_READ = 20_000, 100
+"""Rows of other prompts, of all tasks, by which it is told whether words decide labels; and words of each."""
 ROWS_OF_KIND = 500
 """Rows of a task by which the kind of its answers is told."""
 SURELY = 3.1
@@ -132,7 +135,8 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     A prompt is the same whatever its case, space and closing marks (`normal_form`); rows that differ in a column called like
     a context have different prompts. Preference pairs are left out.
     """
-    prints, reader, found, left = fingerprints(corpus), Reader(corpus), list[ConflictsOfTask](), [ROWS_READ_TOGETHER] * 2
+    prints, reader, found = fingerprints(corpus), Reader(corpus), list[ConflictsOfTask]()
+    left = [ROWS_READ_TOGETHER, ROWS_READ_TOGETHER, OTHER_ROWS_TOGETHER]
     train = np.flatnonzero(~prints.held_out & (prints.answer != 0))
     for code, positions in positions_by_code(prints.task[train]).items():
         task = corpus.tasks[prints.tasks[code]]
@@ -145,10 +149,11 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
         if repeated.is_differing.any() and left[0] > 0:
             kind = _KindOfTask.read(reader, train[positions])
             compared, left[0] = _compare(compared, reader, repeated, kind, left[0])
-            # in a small task whose repeats say nothing, other rows may show that words of the prompt decide
-            if compared.verdict == "open" and kind.is_closed and kind.has_one_form and compared.disagreement is not None:
-                once = np.setdiff1d(train[positions], repeated.numbers_repeated)
-                if words_tell_answers(reader.sample(once, ROWS_READ // 2)):
+            # where repeats say nothing, other rows may show that words of the prompt decide
+            if compared.verdict == "open" and kind.is_closed and kind.has_one_form and left[2] > 0:
+                rows = reader.sample(np.setdiff1d(train[positions], repeated.all_rows), min(ROWS_READ // 2, left[2]))
+                left[2] -= len(rows)
+                if words_tell_answers(rows):
                     compared = replace(compared, verdict="unknown")
             if compared.verdict != "open":
                 compared, left[1] = _list(compared, reader, repeated, kind, left[1])
@@ -183,7 +188,7 @@ class _Repeated:
         return len(self.starts)
 
     @property
-    def numbers_repeated(self) -> np.ndarray:
+    def all_rows(self) -> np.ndarray:
         """Row numbers of all repeated prompts."""
         return np.concatenate([self.rows(place) for place in range(len(self))])
 
@@ -272,7 +277,11 @@ def _judge(
 
 def words_tell_answers(rows: Sequence[Row]) -> bool:
     """Whether words of prompts tell the answer of other rows more often than the commonest one does: naive Bayes, halves."""
-    told = [(set(_WORD.findall(normal_form(row.prompt))), one.value) for row in rows if (one := tell_answer(row.answer))]
+    told = [
+        ({*_WORD.findall(normal_form(row.prompt))[:WORDS_READ]}, one.value)
+        for row in rows
+        if (one := tell_answer(row.answer))
+    ]
     right, base = 0, max(Counter(value for _, value in told).values(), default=0)
     if not MIN_PROMPTS <= base < len(told):
         return False
@@ -281,7 +290,7 @@ def words_tell_answers(rows: Sequence[Row]) -> bool:
         with_word = Counter((word, value) for words, value in told[1 - half :: 2] for word in words)
         for words, value in told[half::2]:
             scores = {
-                label: np.log(count) + sum(np.log((with_word[word, label] + 0.5) / (count + 1)) for word in words)
+                label: math.log(count) + sum(math.log((with_word[word, label] + 0.5) / (count + 1)) for word in words)
                 for label, count in counts.items()
             }
             right += max(scores, key=lambda label: scores[label]) == value

@@ -2,7 +2,7 @@
 
 Source: Lin et al. 2024 (arXiv 2404.07965): a loss on chosen tokens alone taught more than one on all; the test is our own.
 Unit: words of a task's completions that vary between rows, of all of them; signs are not counted.
-Cost: 500 completions of a task and 50,000 in all are read, 8,000 characters of each.
+Cost: 500 completions of a task and 50,000 in all are read, 8,000 characters and 1,000 words of each.
 Blind spot: several frames in one task; words that vary and decide nothing; what a trainer masks; completions all the same.
 """
 
