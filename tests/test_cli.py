@@ -54,7 +54,8 @@ FLAGS = {
         "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect"
         " --until-decided",
     ),
-    "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --eval --folder --gpus-per-worker --init --model --objective --output",
+    "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --eval --folder --gpus-per-worker --init --model --objective "
+    "--output",
     "diagnose": "ROLLOUTS --fail-on --json",
     "rewards": "FUNCTIONS --column --completion --corpus --fail-on --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),

@@ -1,4 +1,4 @@
-"""Workers on a real Ray cluster of this machine: the results of local ones, deaths that are survived, errors with a machine."""
+"""Workers on a real Ray cluster of this machine: results, deaths that are survived, and errors that name a machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from ray_cluster import Cluster
 
 from mixwright.errors import InputError
