@@ -165,6 +165,8 @@ def audit(
             help="Column that the writer of the completions saw and the model will not, for the check unseen. Repeatable.",
         ),
     ] = None,
+    workers: Annotated[int, typer.Option(min=0, max=1024, help=options.AUDIT_WORKERS_HELP)] = 1,
+    cluster: Annotated[str, typer.Option(metavar="ray|ray:HOST:PORT", help=options.CLUSTER_HELP)] = "",
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
     as_json: Json = False,
@@ -174,13 +176,14 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
+    placed = {"workers": 0 if cluster and workers == 1 else workers, "cluster": cluster}
     if not any((out, fix, balance, top_up, skills, cue, context)):
-        observations = api.audit(config, checks=checks)
+        observations = api.audit(config, checks=checks, **placed)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
         files = Files(out, fix, balance, top_up)
-        observations = audit_files(config, checks, files, skills, cue or (), context or ())
+        observations = audit_files(config, checks, files, skills, cue or (), context or (), **placed)
     if as_json:
         output.out_json({"observations": observations})
     else:

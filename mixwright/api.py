@@ -17,6 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import KIND_BY_NAME, Entry, listing
 from mixwright.cli.budget import Budget, parse_duration
@@ -115,7 +116,13 @@ def run(
     return page
 
 
-def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] | None = None) -> list[Observation]:
+def audit(
+    corpus: Corpus | CorpusConfig | str | Path,
+    *,
+    checks: Sequence[str] | None = None,
+    workers: int = 1,
+    cluster: str = "",
+) -> list[Observation]:
     """What is in the data, and what should not be: errors, then warnings, then infos. No model needed.
 
     Examples:
@@ -126,11 +133,15 @@ def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] |
     Args:
         corpus: what is looked at; contamination needs both splits, so a `CorpusConfig` with `eval`.
         checks: names of checks; None for all.
+        workers: processes for the long passes over the rows; 0 takes one per CPU core. The findings are the same.
+        cluster: where they run: `ray`, `ray:HOST:PORT`, or nothing for this machine.
 
     Raises:
-        InputError: data that cannot be read, or an unknown check.
+        InputError: data that cannot be read, an unknown check, or a cluster that cannot be used.
     """
-    return run_audit(_as_corpus(corpus), checks)
+    rows = _as_corpus(corpus)
+    with audited_by(workers, cluster, rows):
+        return run_audit(rows, checks)
 
 
 def diagnose(rollouts: str | Path) -> list[Observation]:

@@ -13,7 +13,7 @@ FLOORS = (
     ("errors", "time_limit", "final_answer", "skeleton"),
     ("records",),
     ("estimates", "config", "run.folder", "run.progress", "catalog"),
-    ("graders", "run.workers"),
+    ("graders", "run.workers", "run.ray_workers"),
     ("corpus",),
     ("contracts", "run.checked"),
     ("learner", "run.manifest"),

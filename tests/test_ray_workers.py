@@ -167,6 +167,18 @@ def test_a_machine_that_dies_takes_no_job_with_it(cluster: Cluster, tmp_path: Pa
     assert struck
 
 
+def test_a_board_that_dies_takes_nothing_with_it(cluster: Cluster) -> None:
+    with RayWorkers(f"ray:{cluster.address}") as workers:
+        killed = []
+
+        def kill_board(done: float, total: int, left: float | None) -> None:
+            if not killed:
+                killed.append(workers._ray.kill(workers._board, no_restart=False))
+
+        assert workers.run([Job("one", report_halves, None), Job("two", double, 3)], progress=kill_board) == [None, 6]
+    assert killed
+
+
 def test_another_version_elsewhere_is_refused(workers: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_workers, "__version__", "0.0.1")
     with pytest.raises(InputError, match=r"Mixwright 0\.0\.1, which gives the jobs"):

@@ -85,6 +85,9 @@ CLUSTER_HELP = (
     "Run the workers on a Ray cluster: ray for that of this machine, or else one that is started here; or ray:HOST:PORT. "
     "Default: processes of this machine."
 )
+AUDIT_WORKERS_HELP = (
+    "Processes for the long passes over the rows, which find the same; 0 takes one per CPU core. Pays from 100,000 rows."
+)
 GPUS_HELP = "GPUs of the cluster that each worker takes; .5 has two workers share one. Default: none."
 CORPUS_OPTION = "--corpus FILE"
 

@@ -33,6 +33,8 @@ SECONDS_FOR_AN_ANSWER = 10.0
 """Longest wait for a cluster."""
 SECONDS_TO_END = 10.0
 """Longest wait for jobs that are stopped."""
+REASON_CHARACTERS = 160
+"""Of what Ray says of a death."""
 SHARED = "Every machine has to see the same files under the same path."
 MEMORY_REMEDY = "Out of memory? Fewer workers on a machine need less: more gpus_per_worker, or trial.workers."
 
@@ -99,7 +101,8 @@ class RayWorkers(Workers):
             here = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
                 self._ray.get_runtime_context().get_node_id(), soft=True
             )
-            self._board = self._ray.remote(Board).options(num_cpus=0, scheduling_strategy=here).remote()
+            board = self._ray.remote(Board)
+            self._board = board.options(num_cpus=0, max_restarts=-1, scheduling_strategy=here).remote()
             options = {"num_cpus": 1, "num_gpus": self._gpus, "max_calls": 1, "max_retries": 0}
             self._task = self._ray.remote(**options, runtime_env={"env_vars": ONE_THREAD})(work_remotely)
         except BaseException:
@@ -151,17 +154,17 @@ class RayWorkers(Workers):
             yield from ((job_index, False, share) for job_index, share in shares.items() if job_index in running)
 
     def _read_board(self) -> dict[int, float]:
-        """Share of each job that is done, where it said so; none after the machine with the board died."""
+        """Share of each job that is done, where it said so; none while the board is started anew, which may die, too."""
         try:
             notes = self._ray.get(self._board.take.remote())
-        except self._ray.exceptions.RayActorError:
+        except self._ray.exceptions.RayError:
             return {}
         self._machines |= {job_index: machine for job_index, (machine, _) in notes.items()}
         return {job_index: share for job_index, (_, share) in notes.items()}
 
     def _say_death(self, job: Job, job_index: int, deaths: int, death: Exception) -> None:
         """Say that a job runs again. Raises InputError where it did so often enough."""
-        reason = (str(death).strip().splitlines() or [type(death).__name__])[0].rstrip(".")
+        reason = one_line(str(death).strip() or type(death).__name__)[:REASON_CHARACTERS].rstrip(" .")
         where = f"{job.name} on {self._machines.get(job_index, 'a machine that did not say its name')}: {reason}"
         if deaths > MAX_DEATHS:
             got = f"one that died {deaths} times. {where}. {format_log_tail(job)}"

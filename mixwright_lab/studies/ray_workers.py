@@ -7,8 +7,8 @@ each branch has a fresh process there, which imports torch and TRL, and takes ab
 
 Then trials on clusters of two raylets are disturbed. In each of four, five processes that run a branch are killed at random
 moments (SIGKILL). In one, this study takes memory until Ray's monitor has killed a worker for it. In one, a raylet is killed
-with all its processes while branches run. In one, the head is killed with all its processes after the second branch; then the
-same command is given again with a new head.
+with all its processes while branches run. In one, the head is killed with all its processes after the second branch; then
+the same command is given again with a new head.
 
 Goals, fixed before: every trial leaves what the local pool left, by value, and in the tables and weights of its branches to
 the byte; nothing is lost; 20 kills were made, at least one worker was killed for memory, and a raylet died with a branch on
@@ -194,7 +194,7 @@ def strike(
 ) -> Callable[[], None]:
     """What is done to a trial, called again and again; notes in the row how often it struck."""
     rng, born = random.Random(f"{SEED} {given.struck} {given.number}"), dict[int, float]()
-    state: dict[str, Any] = {"wait": rng.uniform(0.0, LONGEST_WAIT), "done": -1, "memory": []}
+    state: dict[str, Any] = {"wait": rng.uniform(0.0, LONGEST_WAIT), "done": -1, "struck": 0.0, "memory": []}
     row["strikes"] = 0
 
     def pids() -> list[int]:
@@ -204,13 +204,14 @@ def strike(
         return alive
 
     def on_branch() -> None:
+        row["strikes"] = running.said.count("runs again")  # a process that had just ended is no kill
         old = [pid for pid in pids() if time.monotonic() - born[pid] >= state["wait"]]
-        if old and row["strikes"] < KILLS and running.done > state["done"]:
+        # the next one strikes after a further branch, so that none is killed more often than it may be
+        may_strike = running.done > state["done"] or time.monotonic() > state["struck"] + 2 * LONGEST_WAIT
+        if old and row["strikes"] < KILLS and may_strike:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(rng.choice(old), signal.SIGKILL)
-                row["strikes"] += 1
-                # the next one strikes after a further branch, so that none is killed more often than it may be
-                state.update(done=running.done, wait=rng.uniform(0.0, LONGEST_WAIT))
+                state.update(done=running.done, struck=time.monotonic(), wait=rng.uniform(0.0, LONGEST_WAIT))
 
     def on_memory() -> None:
         if "memory" in running.said.partition(DONE.format(0))[2]:
