@@ -22,7 +22,8 @@ from mixwright.config import TrialConfig, check_cluster
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import BATCH_ROWS
 from mixwright.errors import InputError
-from mixwright.run.workers import Job, Workers, start_workers
+from mixwright.run.ray_workers import start_workers
+from mixwright.run.workers import Job, Workers
 
 MIN_BATCHES, SHARDS_PER_WORKER = 25, 4
 """Batches of a shard at least, about 50,000 rows, beside which the start of a process is little; and shards of each worker

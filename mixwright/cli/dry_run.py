@@ -18,7 +18,8 @@ from mixwright.learner.bases import TINY_PREFIX, bases_of
 from mixwright.records import Task, to_data
 from mixwright.run.checked import CheckedRun
 from mixwright.run.opening import resolve_training_settings
-from mixwright.run.workers import Job, Workers, start_workers
+from mixwright.run.ray_workers import start_workers
+from mixwright.run.workers import Job, Workers
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import corpus_pool
 from mixwright.trial import power

@@ -28,7 +28,7 @@ from mixwright.records import Measurement, Plan
 from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_plan
 from mixwright.run.opening import open_run_folder, validate_run
 from mixwright.run.preflight import check_keep, check_planner
-from mixwright.run.workers import start_workers
+from mixwright.run.ray_workers import start_workers
 from mixwright.trial.stage import checked_plan
 from mixwright.verdict.page.text import format_count
 

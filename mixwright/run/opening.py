@@ -16,7 +16,8 @@ from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
 from mixwright.run.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
 from mixwright.run.preflight import check_rows, check_settings, check_trial, check_warmup
-from mixwright.run.workers import Job, Workers, start_workers
+from mixwright.run.ray_workers import start_workers
+from mixwright.run.workers import Job, Workers
 from mixwright.trainers.configs import SettingsJob, resolve_settings
 
 

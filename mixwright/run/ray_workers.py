@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import __version__
+from mixwright.config import TrialConfig
 from mixwright.errors import InputError, one_line
 from mixwright.run.workers import ONE_THREAD, Job, JobFailed, Workers, format_log_tail, longest_first, run_job
 
@@ -67,6 +68,13 @@ class Board:
         """What was noted since the last call: index of a job -> machine, share done."""
         notes, self._notes = self._notes, {}
         return notes
+
+
+def start_workers(settings: TrialConfig) -> Workers:
+    """The worker processes that every heavy stage shares, here or on a cluster; a context that ends them."""
+    if not settings.cluster:
+        return Workers(settings.workers)
+    return RayWorkers(settings.cluster, settings.workers, gpus_per_worker=settings.gpus_per_worker)
 
 
 class RayWorkers(Workers):

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-    from mixwright.config import TrialConfig
-
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of every worker, set before it imports anything."""
 REMEDY_BY_SIGNAL: dict[int, str] = {
@@ -70,15 +68,6 @@ class _Worker:
     link: Connection
     job_index: int | None = None
     """Index of the job it has."""
-
-
-def start_workers(settings: TrialConfig) -> Workers:
-    """The worker processes that every heavy stage shares, here or on a cluster; a context that ends them."""
-    if not settings.cluster:
-        return Workers(settings.workers)
-    from mixwright.run.ray_workers import RayWorkers
-
-    return RayWorkers(settings.cluster, settings.workers, gpus_per_worker=settings.gpus_per_worker)
 
 
 def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:

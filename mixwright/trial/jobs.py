@@ -13,7 +13,8 @@ from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffle
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
-from mixwright.run.workers import Job, Workers, count_cores, start_workers
+from mixwright.run.ray_workers import start_workers
+from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.trial.arm_roles import (
     Arms,
     choose_arms,
