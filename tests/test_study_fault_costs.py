@@ -177,20 +177,16 @@ def test_similar_rows_share_more_words_with_the_items_than_random_ones() -> None
     assert nearest(similar.rows) > nearest(random.rows)
 
 
-def test_listed_values_are_masked_and_as_many_random_ones() -> None:
-    rows = {arm: rows_of.make(rows_of.TRACES, SEED, arm).rows for arm in (rows_of.SYSTEMATIC_MASKED, rows_of.MASKED_NULL)}
+def test_listed_steps_are_masked_and_as_many_random_ones() -> None:
+    masked, null = (rows_of.make(rows_of.TRACES, SEED, arm).rows for arm in (rows_of.SYSTEMATIC_MASKED, rows_of.MASKED_NULL))
+    texts = [[row["completion"][start:end] for start, end in row["mask"]] for row in masked]
     wrong = rows_of.solutions(SEED, rows_of.SYSTEMATIC)
-    for own in rows.values():
-        assert [row["completion"] for row in own] == [row["completion"] for row in wrong]
-    spans = {arm: [(row, span) for row in own for span in row["mask"]] for arm, own in rows.items()}
-    assert len({len(own) for own in spans.values()}) == 1
-    masked = {
-        row["id"]: {row["completion"][start:end] for start, end in row["mask"]}
-        for row in rows["systematic, listed values masked"]
-    }
-    for row in wrong:
-        assert {str(value) for _, _, value in _wrong_steps(row)} <= masked[row["id"]]
-    assert all(row["completion"][start:end].isdigit() for row, (start, end) in spans[rows_of.MASKED_NULL])
+    for row, own in zip(wrong, texts, strict=True):
+        assert {f"{one} + {other} = {value}" for one, other, value in _wrong_steps(row)} == set(own)
+    steps = [row["completion"][start:end] for row in null for start, end in row["mask"]]
+    assert len(steps) == sum(map(len, texts)) > 300
+    assert all(SUM.fullmatch(step) for step in steps)
+    assert [row["completion"] for row in null] == [row["completion"] for row in wrong]
 
 
 def test_answers_from_a_note_that_is_not_there_are_left_out_or_told() -> None:

@@ -5,8 +5,8 @@ Worlds of 1,000 rows each, one LoRA training an arm, and 200 items that are answ
 - `traces`: worked sums of two-digit numbers. Either some facts of digits always have the same wrong value, which goes on to
   the answer (`systematic`, some 30 % of the rows), or as many rows have a slip of random size at a random step. Items need
   such a fact (30 %, as in the rows) or not. The remedy leaves out the rows that the check `traces` lists; its null leaves
-  out as many random ones. Another remedy leaves all rows in and takes the wrong values that are listed out of the loss; its
-  null takes as many random values out.
+  out as many random ones. Another remedy leaves all rows in and takes the wrong steps that are listed out of the loss; its
+  null takes as many random steps out.
 - `cues`: whether a city is the capital of a country. Half of the questions have one of two words that decide nothing, and
   95 % of those with a word have the answer that goes with it. Items are about cities of their own, and have the word that
   goes with the answer, or the other one. The remedy adds copies of rows with the other word, as many as the list of the
@@ -28,7 +28,7 @@ Expectations, written before the first seed that counts; each is to be reached b
 
 And before those of `unseen`, `dilution` and of masks, after the results of the others:
 
-- `traces`, all items: `systematic` with the listed values masked is at least 5 points above random values masked.
+- `traces`, all items: `systematic` with the listed steps masked is at least 5 points above random steps masked.
 - `unseen`, items with nothing to know: without the listed rows at least 20 points above without random rows.
 - `dilution`, all items: without the frame at least 5 points above with it. That is what the check presumes; the frame may
   as well be learnt in a few steps and then cost nothing.

@@ -48,7 +48,7 @@ WORLDS = (TRACES, CUES, HOLES, UNSEEN, DILUTION)
 SOUND, SYSTEMATIC, RANDOM = "sound", "systematic", "random"
 SYSTEMATIC_DROPPED, RANDOM_DROPPED = "systematic, listed rows dropped", "random, listed rows dropped"
 SYSTEMATIC_NULL = "systematic, as many random rows dropped"
-SYSTEMATIC_MASKED, MASKED_NULL = "systematic, listed values masked", "systematic, as many random values masked"
+SYSTEMATIC_MASKED, MASKED_NULL = "systematic, listed steps masked", "systematic, as many random steps masked"
 PAIRS, NO_CUE = "minimal pairs", "no cue"
 TOPPED_UP, SIMILAR = "topped up", "similar rows"
 ARMS: Mapping[str, tuple[str, ...]] = {
@@ -81,8 +81,7 @@ WRONG_SHARE, WORD_SHARE, CUE_SHARE = 0.3, 0.5, 0.95
 """Of the rows: those with a wrong value, and those with a word; of these those whose word goes with the answer."""
 SLIPS = tuple(slip for slip in range(-9, 10) if slip)
 """What a wrong value is off by."""
-STATED = re.compile(r"= (\d+)")
-"""A value that a step states."""
+STEP = re.compile(r"\d+ \+ \d+ = \d+")
 WORDS = {"yes": "really", "no": "actually"}
 """Answer -> the word that goes with it."""
 TEST_PLACES = 25
@@ -198,13 +197,13 @@ def _traces(seed: int, arm: str) -> Made:
 
 
 def _masked(seed: int, arm: str, rows: Sequence[Row], items: list[Row], remarks: dict[str, Any]) -> Made:
-    """All rows, with the values that the check lists out of the loss, or as many random values of any row."""
+    """All rows, with the steps that the check lists out of the loss, or as many random steps of any row."""
     spans = listed_spans(rows, TRACES)
     count = sum(map(len, spans.values()))
     if arm == MASKED_NULL:
-        values = [(row["id"], list(found.span(1))) for row in rows for found in STATED.finditer(row["completion"])]
+        steps = [(row["id"], list(found.span())) for row in rows for found in STEP.finditer(row["completion"])]
         spans = {}
-        for name, span in sorted(random.Random(f"{seed} {arm}").sample(values, count)):
+        for name, span in sorted(random.Random(f"{seed} {arm}").sample(steps, count)):
             spans.setdefault(name, []).append(span)
     return Made([row | {MASK: spans.get(row["id"], [])} for row in rows], items, remarks | {"masked": count})
 
