@@ -1,4 +1,4 @@
-"""Steps of rows that can be verified without a model, and whether wrong ones stand together: correlation within rows, and its null.
+"""Steps of rows that can be verified without a model, and whether wrong ones stand together in rows, beside chance.
 
 A step is an equation between numbers, or the number that a turn answers to an expression in the turn before. It is right or
 wrong by what stands in it, so that what goes on rightly from a wrong value is right. What states a wrong value again is
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -169,12 +169,7 @@ def find_clustering(rows: Sequence[Sequence[Step]], rng: np.random.Generator) ->
     parts = np.stack([_parts(lengths, counted) for counted in (own, *by_row)])
     null = float(np.mean([_correlation(part.sum(0)) for part in parts[1:]]))
     found = jackknife(parts[0], _correlation)
-    return Clustering(*(*told_fields(told), found, null, (reached + 1) / (ROUNDS + 1)))
-
-
-def told_fields(told: Clustering) -> tuple[int, int, int, int, tuple[int, int], tuple[int, int]]:
-    """What was counted."""
-    return told.rows, told.steps, told.wrong, told.goes_on, told.after, told.else_
+    return replace(told, correlation=found, null=null, chance=(reached + 1) / (ROUNDS + 1))
 
 
 def _after_wrong(row: Sequence[Step]) -> NDArray[np.bool_]:

@@ -125,6 +125,11 @@ def recognise_columns(present: Iterable[str]) -> dict[str, str]:
     return dict(_columns(tuple(present), ())[0])
 
 
+def find_columns(row: Mapping[str, Any], config: CorpusConfig) -> dict[str, str]:
+    """Our name -> the column of a row that is taken for it, as the settings name them."""
+    return dict(_columns(tuple(row), tuple(config.columns.items()))[0])
+
+
 @functools.lru_cache(maxsize=256)
 def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], str]:
     """Our name -> file's column, and the mapped column that is not there (empty when all are)."""

@@ -5,10 +5,10 @@ The generator (`error_cluster_corpora.py`) was written and committed before the 
 fault is found where the planted task has a warning. Precision is the share of corpora with a warning in which the fault is
 found and nothing else is warned about.
 
-Severe and mild are: a share of .25 to .6 or of .12 to .25 of the rows in which each step is wrong with .5 to .85 or with .3
-to .5, beside .8 % of slips in the others at most; and for `contagion` a chance of .03 to .08, after a mistake .5 to .85 or .3
-to .5. One task of two to four is planted, of 200 to 450 rows. In the other tasks and in clean corpora there are slips alone,
-or 2 to 30 % of mistakes at one rate, by operation, by place, or by the size of the numbers.
+Severe and mild are: a share of .25 to .6 or of .12 to .25 of the rows in which each step is wrong with .5 to .85 or with
+.3 to .5, beside .8 % of slips in the others at most; and for `contagion` a chance of .03 to .08, after a mistake .5 to .85
+or .3 to .5. One task of two to four is planted, of 200 to 450 rows. In the other tasks and in clean corpora there are slips
+alone, or 2 to 30 % of mistakes at one rate, by operation, by place, or by the size of the numbers.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe faults and of at least .8 for mild ones,
 precision of at least .95, and a warning in at most 5 % of the clean corpora.

@@ -1,4 +1,4 @@
-"""Check of error clusters: wrong steps of solutions and talks that stand together in some rows, so that a mistake begets mistakes.
+"""Check of error clusters: wrong steps of solutions and talks that stand together in some rows.
 
 Source: Sinha et al. 2025 (arXiv 2509.09677): models go wrong more often once their context holds mistakes, and larger ones
     do too. That rows teach it by mistakes that stand together is our reading; they do not change the data.
@@ -88,7 +88,12 @@ def _observe(task: str, found: Clustering, rows: Sequence[Row]) -> Observation:
 def _observe_others(steps: int, others: Sequence[tuple[Clustering, Sequence[Row]]]) -> Observation:
     wrong = sum(found.wrong for found, _ in others)
     rows = [row for _, of_task in others for row in of_task]
-    text = f"{wrong:,} of {steps:,} steps are wrong ({wrong / steps:.1%}), and none stand together in rows beyond chance."
+    text = f"{wrong:,} of {steps:,} steps are wrong ({wrong / steps:.1%}), "
+    together = sum(found.correlation is not None and found.chance <= MOST_CHANCE for found, _ in others)
+    if together:
+        text += f"and in {together} of {len(others)} tasks they stand together, but are too few or too loosely to warn of."
+    else:
+        text += "and are not shown to stand together in rows."
     if few := sum(found.correlation is None and found.wrong > 0 for found, _ in others):
         text += f" In {few} of {len(others)} tasks that cannot be told."
     evidence = tuple(map(_make_evidence, rows[: max_pairs_listed()]))
