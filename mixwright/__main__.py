@@ -126,6 +126,10 @@ def audit(
             help="Write a cleaned copy of TRAIN, without repeats and copies of held-out items, and a manifest.",
         ),
     ] = None,
+    mask: Annotated[
+        bool,
+        typer.Option("--mask", help="In the cleaned copy leave wrong steps out of the loss: the column mask, train false."),
+    ] = False,
     balance: Annotated[
         Path | None,
         typer.Option(
@@ -165,12 +169,12 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    if not any((out, fix, balance, top_up, skills, cue, context)):
+    if not any((out, fix, mask, balance, top_up, skills, cue, context)):
         observations = api.audit(config, checks=checks)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
-        files = Files(out, fix, balance, top_up)
+        files = Files(out, fix, mask, balance, top_up)
         observations = audit_files(config, checks, files, skills, cue or (), context or ())
     if as_json:
         output.out_json({"observations": observations})

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -17,6 +18,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.masks import is_trained, mask_of, read_spans, trained_spans
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
+from mixwright.mine.exports import export_rows
 from mixwright.records import Example, Plan, Stage
 
 ROW = {"task": "sums", "prompt": "add", "completion": "2+2=5 so 5+1=6", "mask": [[9, 14], [0, 3], [2, 5]]}
@@ -124,3 +126,11 @@ def test_a_data_set_for_trl_has_the_column_and_the_flags(tmp_path: Path) -> None
     exported("trl", tmp_path / "b", chat=True, corpus=rows)
     (row,) = pq.read_table(next((tmp_path / "b" / "sources").glob("*.parquet"))).to_pylist()
     assert [message["train"] for message in row["completion"]] == [False, None, None]
+
+
+def test_mined_rows_keep_their_masks(tmp_path: Path) -> None:
+    names = ["bare", "0", "1"]
+    pq.write_table(pa.table({"id": names, "weight": [1.0] * 3, "reason": ["r"] * 3}), tmp_path / "mined.parquet")
+    export_rows(tmp_path / "mined.parquet", masked_corpus(), tmp_path / "out")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
+    assert {row["id"]: row["mask"] for row in rows} == {"bare": [], "0": [[0, 5]], "1": [[0, 5]]}

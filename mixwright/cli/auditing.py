@@ -35,6 +35,8 @@ class Files:
     """Folder of the findings."""
     fix: Path | None = None
     """File of the cleaned copy."""
+    mask: bool = False
+    """Whether the cleaned copy masks what checks list as wrong."""
     balance: Path | None = None
     """File of the copy with balanced pairs."""
     top_up: Path | None = None
@@ -66,7 +68,7 @@ def audit_files(
     corpus = read_corpus(config)
     options = {"cues": {"columns": tuple(cue_columns)}, "unseen": {"columns": tuple(context_columns)}}
     options |= {} if skills is None else {"coverage": {"skills": skills}}
-    cleaned = clean(corpus, checks, options) if files.fix is not None else None
+    cleaned = clean(corpus, checks, options, mask=files.mask) if files.fix is not None else None
     if cleaned is None:
         with list_for_files():
             observations = run_audit(corpus, checks, options)
@@ -94,9 +96,11 @@ def audit_files(
 
 def _check_files(config: CorpusConfig, files: Files) -> None:
     """Raises InputError where something cannot be written, or would take the place of something else."""
+    if files.mask and files.fix is None:
+        raise InputError("--fix FILE beside --mask", "none", "Name the file that gets the masks.")
     copies = [path for path in (files.fix, files.balance) if path is not None]
     for path in copies:
-        check_cleaned_file(config, path)
+        check_cleaned_file(config, path, mask=files.mask and path == files.fix)
     if files.out is not None:
         check_findings_folder(files.out)
     if files.top_up is not None:
@@ -126,6 +130,8 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path) -> str:
     counts = cleaned.counts()
     left_out = join_words([f"{count:,} by the check {check}" for check, count in counts.items()]) or "none"
     lines = [f"cleaned copy: {fix}, {format_count(cleaned.kept, 'row')}; left out: {left_out} ({manifest.name} lists them)"]
+    if cleaned.masked:
+        lines.append(f"masked: the wrong steps of {format_count(len(cleaned.masked), 'row')}, which stay in the context")
     if not cleaned.kept:
         lines.append("no row is left: all of them repeat each other or stand among the held-out items")
     if cleaned.left:

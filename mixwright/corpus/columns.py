@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, is_trained, read_spans
+from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
 from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation
 from mixwright.errors import unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
@@ -94,12 +94,13 @@ def read_example(
         theirs for ours, theirs in column_by_name.items() if ours in ("prompt", "messages", "text") and row[theirs] is None
     ]
     texts = _texts(values, extra, row, empty, location, column_conversions)
-    _check_mask(extra, texts["target"], location)
+    texts["prompt"] = _without_flags(texts["prompt"], extra)
     answer = _given_answer(values, extra, texts, location, column_conversions)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
+    _check_mask(extra, texts["target"], location)
     column_conversions.update(
         f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
         for ours, theirs in column_by_name.items()
@@ -122,6 +123,11 @@ def read_example(
 def recognise_columns(present: Iterable[str]) -> dict[str, str]:
     """Our name -> the one of the columns `present` that is taken for it when nobody says otherwise."""
     return dict(_columns(tuple(present), ())[0])
+
+
+def find_columns(row: Mapping[str, Any], config: CorpusConfig) -> dict[str, str]:
+    """Our name -> the column of a row that is taken for it, as the settings name them."""
+    return dict(_columns(tuple(row), tuple(config.columns.items()))[0])
 
 
 @functools.lru_cache(maxsize=256)
@@ -273,13 +279,23 @@ def _message(message: Any, name: str, location: RowLocation) -> Message:
             f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it: user or assistant."
         )
     read = {"role": role, "content": _unicode(content, name, location)}
-    if name not in ("target", "messages"):
+    if name not in ("prompt", "target", "messages"):
         return read
     try:
         return read if is_trained(message) else {**read, TRAIN_KEYS[0]: False}
     except ValueError as error:
         expected = f"{' or '.join(TRAIN_KEYS)} of a message as true or false, 1 or 0"
         raise location.error(expected, str(error), "Correct it, or leave it out.") from None
+
+
+def _without_flags(prompt: Text, extra: dict[str, Any]) -> Text:
+    """The prompt without what says that its turns are not trained on, which is kept beside it."""
+    if isinstance(prompt, str):
+        return prompt
+    replies = [message for message in prompt if message["role"] == "assistant"]
+    if untrained := [number for number, message in enumerate(replies) if not is_trained(message)]:
+        extra[UNTRAINED_TURNS] = untrained
+    return tuple({name: value for name, value in message.items() if name not in TRAIN_KEYS} for message in prompt)
 
 
 def _check_mask(extra: dict[str, Any], target: Text | None, location: RowLocation) -> None:
@@ -320,16 +336,12 @@ def _turns(messages: Text, location: RowLocation) -> tuple[Chat, Chat | None]:
         remedy = "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml."
         raise location.error("a list of chat messages", "text", remedy)
     if messages[-1]["role"] != "assistant":
-        return tuple(map(_without_flag, messages)), None
+        return messages, None
     trained = (place for place, one in enumerate(messages) if place and one["role"] == "assistant" and is_trained(one))
     messages = messages[: max(trained, default=len(messages) - 1) + 1]
     if len(messages) == 1:
         raise location.error("a message before the assistant's", "none", "Add the user's message or drop the row.")
-    return tuple(map(_without_flag, messages[:-1])), messages[-1:]
-
-
-def _without_flag(message: Message) -> Message:
-    return {name: value for name, value in message.items() if name not in TRAIN_KEYS}
+    return messages[:-1], messages[-1:]
 
 
 def _shared_prompt(chosen: Text, rejected: Text, location: RowLocation) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from mixwright.records import Example
 
 MASK_COLUMN = "mask"
 """Column of a row: [start, end) character spans of its completion that are not trained on."""
+UNTRAINED_TURNS = "untrained_turns"
+"""Of a row that was read: which of the assistant's turns in its prompt are not trained on, counted from 0."""
 TRAIN_KEYS = ("train", "weight", "loss", "loss_weight")
 """Names of the value of a message that says whether it is trained on: true or 1, false or 0. We write the first."""
 

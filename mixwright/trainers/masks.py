@@ -34,7 +34,7 @@ def carries_masks(dataset: Any) -> bool:
         return False
     if not isinstance(dataset, Dataset):
         first = next(iter(dataset), {})
-        return MASK_COLUMN in first or any(map(_says_so, first.values()))
+        return isinstance(first, Mapping) and (MASK_COLUMN in first or any(map(_says_so, first.values())))
     names = dataset.column_names
     return MASK_COLUMN in names or any(
         any(map(_says_so, dataset[name])) if "Json" in str(dataset.features[name]) else _may_say_so(dataset.features[name])

@@ -10,6 +10,7 @@ Blind spot: algebra with letters, words for numbers, code; whether a step follow
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from mixwright.audit.rows import max_pairs_listed, note_unlisted
 from mixwright.audit.steps import unknown_operands, values_used_too_early, wrong_mentions
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
+from mixwright.corpus.masks import MASK_COLUMN
 from mixwright.estimates.intervals import binomial_tail, wilson
 from mixwright.records import Observation
 
@@ -81,9 +83,10 @@ class Traces(Check):
         for batch in corpus.batches():
             plain = (batch.column(name).to_pylist() for name in ("id", "task", "source", "split"))
             sides = (texts(batch, name) for name in ("prompt", "target"))
-            for name, task, source, split, prompt, target in zip(*plain, *sides, strict=True):
+            masks = map(_read_mask, batch.column("extra").to_pylist())
+            for name, task, source, split, prompt, target, mask in zip(*plain, *sides, masks, strict=True):
                 if split != "eval" and target:
-                    _add(by_task[task], {"id": name, "source": source}, prompt or "", target)
+                    _add(by_task[task], {"id": name, "source": source}, prompt or "", target, mask)
         observations = [one for task, solutions in sorted(by_task.items()) for one in _observe_task(task, solutions)]
         count = sum(sum(solutions.equations.values()) for solutions in by_task.values())
         if count and not observations:
@@ -93,9 +96,18 @@ class Traces(Check):
         return observations
 
 
-def _add(solutions: Solutions, row: dict[str, Any], prompt: str, completion: str) -> None:
+def _read_mask(extra: str) -> list[list[int]]:
+    """Spans of the completion that are not trained on."""
+    return json.loads(extra).get(MASK_COLUMN) or [] if f'"{MASK_COLUMN}"' in extra else []
+
+
+def _add(
+    solutions: Solutions, row: dict[str, Any], prompt: str, completion: str, mask: Sequence[Sequence[int]] = ()
+) -> None:
     equations = read_equations(completion)
     for one in equations:
+        if any(start < one.span[1] and one.span[0] < end for start, end in mask):
+            continue
         if len(solutions.wrong[one.operation]) == MAX_WRONG_KEPT:
             continue
         solutions.equations[one.operation] += 1
@@ -293,8 +305,11 @@ def _warning(
 
 
 def _evidence(rows: Sequence[tuple[Equation, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Rows with the equation, its right value, and its place in the completion."""
-    return [row | {"equation": one.text, "right value": _shown(one.true), "span": list(one.span)} for one, row in rows]
+    """Rows with the equation, its right value, its place in the completion, and the mask that leaves it out of the loss."""
+    return [
+        row | {"equation": one.text, "right value": _shown(one.true), "span": list(one.span), "mask": [list(one.span)]}
+        for one, row in rows
+    ]
 
 
 def _shown(value: Fraction) -> str:
