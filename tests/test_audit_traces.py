@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.checks import traces
-from mixwright.audit.checks.traces import Traces, rules_of
+from mixwright.audit import wrong_values
+from mixwright.audit.checks.traces import Traces
 from mixwright.audit.equations import MAX_EQUATIONS, read_equations
 from mixwright.audit.steps import MAX_MENTIONS, values_used_too_early, wrong_mentions
+from mixwright.audit.worked import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 
@@ -163,7 +164,7 @@ def test_evidence_has_the_row_the_right_value_and_its_place() -> None:
     assert one.count == 30
     assert one.evidence[0]["id"] == "i0"
     assert one.evidence[0]["right value"] == "33"
-    begin, end = one.evidence[0]["span"]
+    begin, end = one.evidence[0]["start"], one.evidence[0]["end"]
     assert texts[0][begin:end] == "13 + 20 = 34"
 
 
@@ -224,6 +225,6 @@ def test_hostile_texts_end_soon() -> None:
 
 def test_wrong_equations_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Further equations of that operation are left out of both counts."""
-    monkeypatch.setattr(traces, "MAX_WRONG_KEPT", 30)
+    monkeypatch.setattr(wrong_values, "MAX_WRONG_KEPT", 30)
     (one,) = _check([f"{n} + 20 = {n + 21}." for n in range(13, 99)])
     assert (one.count, one.total) == (30, 30)
