@@ -51,8 +51,8 @@ _WORKED_OUT = re.compile(
     re.IGNORECASE,
 )
 """Words beside which an argument may be worked out."""
-_UNIT_WORDS = """second minute hour day week month year mm cm m km meter metre mile foot feet inch inche g gram kg pound lb oz
-ounce k thousand million dozen percent % cent degree celsius fahrenheit c f kb mb gb tb hr min sec s h"""
+_UNIT_WORDS = """second minute hour day week month year mm cm m km meter metre mile foot feet inch g gram kg pound lb oz
+ounce k thousand million dozen percent % cent degree c f kb mb gb tb hr min sec s h"""
 _UNITS = frozenset(_UNIT_WORDS.split())
 Key = tuple[str, str]
 """Tool and field."""

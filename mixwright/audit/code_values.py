@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from mixwright.audit.safe_values import UNKNOWN, Budget, UnknownValueError, parse, value_of
+from mixwright.audit.safe_values import LARGEST, UNKNOWN, Budget, UnknownValueError, literal, parse, value_of
 from mixwright.audit.worked import Step, digit_rules, number_rules
 
 MAX_CHARACTERS, MAX_VALUES, MAX_SHOWN = 20_000, 100, 500
@@ -21,7 +21,7 @@ MAX_CHARACTERS, MAX_VALUES, MAX_SHOWN = 20_000, 100, 500
 SEVERAL = "several signs"
 _LANGUAGES = frozenset(("", "python", "py", "python3", "pycon", "doctest", "ipython"))
 _OUTPUTS = frozenset(("", "text", "output", "console", "plaintext", "txt"))
-_FENCE = re.compile(r"^[ \t]{0,8}```[ \t]*([\w+-]*)[^\n`]*\n(.*?)^[ \t]{0,8}```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^[ \t]{0,8}```[ \t]*([\w+-]*)[^\n`]*$", re.MULTILINE)
 _MARK = re.compile(
     r"\s*#\s*(?P<mark>->|=>|\u2192"
     r"|(?:[Oo]utputs?|[Pp]rints|[Rr]eturns|[Gg]ives|[Ee]valuates to|[Rr]esult)\b:?)?\s*(?P<value>.*\S)"
@@ -41,6 +41,30 @@ _DOUBT = re.compile(
     r"\b(?:not|expect\w*|think|thought|assum\w*|suppose|if|wrong|mistake\w*|instead|incorrect\w*|claims?)\b|n't",
     re.IGNORECASE,
 )
+
+
+class Fence(NamedTuple):
+    """A block of code between two lines of three backticks."""
+
+    language: str
+    body: str
+    start: int
+    """Place of the body."""
+    span: tuple[int, int]
+    """Places of the begin of the first line and of the end of the last one."""
+
+
+def _read_fences(text: str) -> list[Fence]:
+    found: list[Fence] = []
+    opened: re.Match[str] | None = None
+    for line in _FENCE.finditer(text) if "```" in text else ():
+        if opened is None:
+            opened = line
+        elif line[0].strip() == "```":
+            start = min(opened.end() + 1, line.start())
+            found.append(Fence(opened[1].lower(), text[start : line.start()], start, (opened.start(), line.end())))
+            opened = None
+    return found
 
 
 class Known(NamedTuple):
@@ -80,29 +104,27 @@ class _Reader:
 
     def steps(self) -> Iterator[Step]:
         """All of the text's."""
-        fences = list(_FENCE.finditer(self.text)) if "```" in self.text else []
-        ends = [0, *(edge for fence in fences for edge in fence.span()), len(self.text)]
+        fences = _read_fences(self.text)
+        ends = [0, *(edge for fence in fences for edge in fence.span), len(self.text)]
         skip = -1
         for number, (start, end) in enumerate(pairwise(ends)):
             if number % 2 == 0:
                 yield from self._words(start, end, is_all=not fences)
                 continue
             fence = fences[number // 2]
-            language = fence[1].lower()
-            if number == skip or language not in _LANGUAGES:
+            if number == skip or fence.language not in _LANGUAGES:
                 continue
-            if ">>> " in fence[2]:
-                yield from self._session(fence.start(2), fence.end(2))
+            if ">>> " in fence.body:
+                yield from self._session(fence.start, fence.start + len(fence.body))
                 continue
-            yield from self._program(fence[2], fence.start(2), ruby=not language)
+            yield from self._program(fence.body, fence.start, ruby=not fence.language)
             following = fences[number // 2 + 1] if number // 2 + 1 < len(fences) else None
-            if self.printed and (claim := _OUTPUT.match(self.text, fence.end())):
-                if not claim["rest"].strip() and following and claim.end() >= following.start() - 2:
-                    if following[1].lower() in _OUTPUTS:
-                        yield from self._output(following[2], following.start(2), whole=True)
-                        skip = number + 2
-                else:
+            if self.printed and (claim := _OUTPUT.match(self.text, fence.span[1])):
+                if claim["rest"].strip() or following is None or claim.end() < following.span[0] - 2:
                     yield from self._output_in_words(claim)
+                elif following.language in _OUTPUTS:
+                    yield from self._output(following.body, following.start)
+                    skip = number + 2
 
     def _words(self, start: int, end: int, *, is_all: bool) -> Iterator[Step]:
         """Text outside fences: sessions, a whole program, code in backticks."""
@@ -198,9 +220,9 @@ class _Reader:
             if step is not None:
                 yield step
 
-    def _output(self, body: str, start: int, *, whole: bool) -> Iterator[Step]:
+    def _output(self, body: str, start: int) -> Iterator[Step]:
         lines = body.splitlines()
-        while whole and lines and not lines[-1].strip():
+        while lines and not lines[-1].strip():
             lines.pop()
         if self.printed is None or len(lines) != len(self.printed):
             return
@@ -433,14 +455,12 @@ def _is_shown(value: Any, shown: str, *, is_line: bool) -> tuple[bool | None, An
     if not shown or len(shown) > MAX_SHOWN or "..." in shown or "\u2026" in shown or shown.startswith("Traceback"):
         return None, None
     try:
-        stated = ast.literal_eval(shown)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        stated = literal(shown)
+    except UnknownValueError:
         for mark in (" (", "  ", " #", " \u2014 ", " - ", ", "):
             if mark in shown and not isinstance(value, str | list | tuple | dict | set):
                 return _is_shown(value, shown.partition(mark)[0].strip(), is_line=False)
         return (False, shown) if is_line and isinstance(value, str) and not shown.endswith("Error") else (None, None)
-    if not isinstance(stated, bool | int | float | str | list | tuple | dict | set | type(None)):
-        return None, None
     if isinstance(value, str) and not isinstance(stated, str) and not is_line:
         return None, None
     return _is_same(value, stated, shown), stated
@@ -468,6 +488,8 @@ def code_rules(node: ast.expr, names: Mapping[str, Any], value: Any, stated: Any
     if isinstance(value, bool) or isinstance(stated, bool):
         return
     if isinstance(value, int | float) and isinstance(stated, int | float):
+        if not abs(value) < LARGEST:
+            return
         yield from number_rules(Fraction(value), Fraction(str(stated)))
         yield from digit_rules(Fraction(value), Fraction(stated))
     else:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from mixwright.audit.code_values import changed_rules
+from mixwright.audit.safe_values import LARGEST
 from mixwright.audit.worked import Step, digit_rules, number_rules
 from mixwright.errors import InputError
 
@@ -67,6 +68,8 @@ def _rules(right: Any, stated: Any) -> Iterator[str]:
         return
     numbers = (int, float, Fraction)
     if isinstance(right, numbers) and isinstance(stated, numbers):
+        if not (abs(right) < LARGEST and abs(stated) < LARGEST):
+            return
         exact = [one if isinstance(one, Fraction) else Fraction(str(one)) for one in (right, stated)]
         yield from number_rules(*exact)
         yield from digit_rules(*exact)

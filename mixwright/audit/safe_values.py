@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+LARGEST = 1e30
+"""Bound of stated numbers."""
 MAX_SOURCE, MAX_WEIGHT, MAX_BITS, MAX_STEPS = 8_000, 10_000, 4_096, 20_000
 """Characters of a program, items and characters of a value, bits of a number, and steps of one text."""
 
@@ -55,6 +57,24 @@ def parse(source: str) -> ast.Module | None:
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def literal(text: str) -> Any:
+    """The value that a text writes without working anything out.
+
+    Raises:
+        UnknownValueError: it writes none, or one that is not finite or beyond `LARGEST`.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(text.strip())
+        _weigh(value)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise UnknownValueError("no value") from None
+    if isinstance(value, int | float) and not abs(value) < LARGEST:
+        raise UnknownValueError("too large")
+    return value
 
 
 def value_of(node: ast.AST, names: Mapping[str, Any], budget: Budget) -> Any:

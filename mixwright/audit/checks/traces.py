@@ -77,7 +77,7 @@ class Traces(Check):
 
     Args:
         steps: `package.module:function` that reads further steps of a row. It is called with a mapping of id, task, prompt
-            and completion, and gives (operation, stated value, right value, start, end) for each; places are the completion's.
+            and completion, and gives (operation, stated value, right value, start, end) for each; its places.
     """
 
     def __init__(self, steps: str | None = None) -> None:
