@@ -35,7 +35,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json --out --skills "
-    "--task --top-up",
+    "--steps --task --top-up",
     "measure": flags("RUN.YAML|MODEL|LOG|URL", "--folder --full --json"),
     "scan": "RUN.YAML --columns --folder --sample",
     "mine": flags("RUN.YAML|MODEL", "--export --export-to --folder --keep --miner --rehearse --try"),
