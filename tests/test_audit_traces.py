@@ -185,6 +185,25 @@ def test_solutions_out_of_order_are_told() -> None:
     assert told.startswith("20 of 100 solutions use a value before the step that makes it") or told.startswith("19 of 100")
 
 
+def test_numbers_that_nothing_gives_are_told() -> None:
+    """A tenth of the solutions copy a number wrongly; parts, constants, and numbers that words give later are none."""
+    rng = random.Random(4)
+
+    def told(share: float) -> list[str]:
+        rows = []
+        for number in range(200):
+            first, second = rng.randrange(20, 400), rng.randrange(401, 900)
+            copied = first + 2000 if rng.random() < share else first
+            text = f"{copied} + {second} = {copied + second}. {copied + second} * .01 * 12 = 3. 7777 - 1 = 7776, of 7777."
+            rows.append(Example(f"i{number}", "sums", f"{first} and {second}", target=text))
+        found = Traces().check(Corpus.from_examples(rows))
+        return [one.message for one in found if "neither the prompt nor a step" in one.message]
+
+    (message,) = told(0.1)
+    assert "of 200 solutions use a number" in message
+    assert told(0.0) == []
+
+
 def test_values_that_every_solution_makes_are_no_order() -> None:
     """Each solution uses 77 from nowhere and makes it later, as every other solution does: chance explains it."""
     texts = [f"77 + {number} = {77 + number}. {number} + {77 - number} = 77." for number in range(21, 70)]

@@ -22,8 +22,9 @@ from mixwright_lab.studies.trace_corpora import phrases
 
 KINDS: tuple[str, ...] = ("systematic", "random")
 WORDS = phrases("""
-    amber / basil / cedar / delta / ember / fjord / grape / hazel / ivory / jolly / koala / lemon / mango / night / olive / pearl /
-    quilt / river / stone / tiger / umber / velvet / willow / yacht / zebra / banana / cabbage / papaya / sesame / level / radar / noon""")
+    amber / basil / cedar / delta / ember / fjord / grape / hazel / ivory / jolly / koala / lemon / mango /
+    night / olive / pearl / quilt / river / stone / tiger / umber / velvet / willow / yacht / zebra / banana /
+    cabbage / papaya / sesame / level / radar / noon""")
 NAMES = ("values", "items", "scores", "nums", "data", "prices", "xs", "counts", "row", "sizes")
 TEXTS = ("word", "name", "s", "title", "text", "label")
 

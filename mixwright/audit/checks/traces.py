@@ -173,7 +173,7 @@ def _add_order(
         return  # the solution has its numbers from elsewhere
     solutions.from_prompt += 1
     # parts such as .01 or 3/4 stand in prompts as words
-    dangling = [(index, value) for index, value in unknown if value >= 1 and value not in made_by]
+    dangling = [(index, value) for index, value in unknown if value >= 1 and not {value, -value} & made_by.keys()]
     if dangling:
         ends = [0, *(edge for one in equations for edge in one.span), len(completion)]
         in_words = read_numbers(" ".join(completion[a:b] for a, b in zip(ends[::2], ends[1::2], strict=True)))
