@@ -147,6 +147,13 @@ def audit(
         str | None,
         typer.Option(metavar="FUNCTION", help="package.module:function that names a row's skills, for the check coverage."),
     ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FUNCTION",
+            help="package.module:function that reads the steps of a row's completion, for the check traces.",
+        ),
+    ] = None,
     cue: Annotated[
         list[str] | None,
         typer.Option(
@@ -169,13 +176,13 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    if not any((out, fix, mask, balance, top_up, skills, cue, context)):
+    if not any((out, fix, mask, balance, top_up, skills, steps, cue, context)):
         observations = api.audit(config, checks=checks)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
         files = Files(out, fix, mask, balance, top_up)
-        observations = audit_files(config, checks, files, skills, cue or (), context or ())
+        observations = audit_files(config, checks, files, skills, cue or (), context or (), steps)
     if as_json:
         output.out_json({"observations": observations})
     else:

@@ -29,6 +29,7 @@ from mixwright.cli.replicates import rank_source
 from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import read_graded
+from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError
 from mixwright.estimates.replicates import Ranking
@@ -127,7 +128,8 @@ def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] |
     Raises:
         InputError: data that cannot be read, or an unknown check.
     """
-    return run_audit(_as_corpus(corpus), checks)
+    with calls_as_text():
+        return run_audit(_as_corpus(corpus), checks)
 
 
 def diagnose(rollouts: str | Path) -> list[Observation]:

@@ -83,13 +83,13 @@ def test_without_the_flag_nothing_is_masked(call: Call, careless: tuple[str, lis
 def test_traces_list_the_same_spans(careless: tuple[str, list[dict[str, Any]]]) -> None:
     train, rows = careless
     (told,) = [one for one in Traces().check(read_corpus(train)) if one.severity == "warning"]
-    listed = [(row["source"], row["equation"]) for row in told.evidence]
+    listed = [(row["source"], row["step"]) for row in told.evidence]
     wrong = [(f"{train}:{n + 1}", line) for n, row in enumerate(rows) for line in wrong_of(row["completion"])]
     assert sorted(listed) == sorted(wrong)
     for row in told.evidence:
         (span,) = row["mask"]
         text = rows[int(row["source"].rpartition(":")[2]) - 1]["completion"]
-        assert text[slice(*span)] == row["equation"]
+        assert text[slice(*span)] == row["step"]
 
 
 def test_wrong_turns_are_flagged_in_each_form(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 
 FLAGS = {
-    "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json --out --skills "
-    "--task --top-up",
+    "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json --mask --out "
+    "--skills --steps --task --top-up",
     "measure": flags("RUN.YAML|MODEL|LOG|URL", "--folder --full --json"),
     "scan": "RUN.YAML --columns --folder --sample",
     "mine": flags("RUN.YAML|MODEL", "--export --export-to --folder --keep --miner --rehearse --try"),

@@ -18,6 +18,7 @@ from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import say
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError
 from mixwright.graders import import_function
 from mixwright.records import Observation
@@ -50,6 +51,7 @@ def audit_files(
     skills: str | None = None,
     cue_columns: Sequence[str] = (),
     context_columns: Sequence[str] = (),
+    steps: str | None = None,
 ) -> list[Observation]:
     """Audit, and write what was asked for; says what was written.
 
@@ -60,14 +62,17 @@ def audit_files(
         skills: `package.module:function` that names a row's skills.
         cue_columns: columns whose values may stand in for the rule.
         context_columns: columns that whoever wrote the completions saw and the model will not.
+        steps: `package.module:function` that reads a row's steps, for the check traces.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a place that holds something else.
     """
     _check_files(config, files)
-    corpus = read_corpus(config)
+    with calls_as_text():
+        corpus = read_corpus(config)
     options = {"cues": {"columns": tuple(cue_columns)}, "unseen": {"columns": tuple(context_columns)}}
     options |= {} if skills is None else {"coverage": {"skills": skills}}
+    options |= {} if steps is None else {"traces": {"steps": steps}}
     cleaned = clean(corpus, checks, options, mask=files.mask) if files.fix is not None else None
     if cleaned is None:
         with list_for_files():

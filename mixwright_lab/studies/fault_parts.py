@@ -73,7 +73,8 @@ def listed_spans(rows: Sequence[Row], check: str) -> dict[str, list[list[int]]]:
     found: dict[str, set[tuple[int, int]]] = {}
     for one in warnings_of(rows, check):
         for evidence in one.evidence:
-            found.setdefault(evidence["id"], set()).add(tuple(evidence["span"]))
+            if "start" in evidence:
+                found.setdefault(evidence["id"], set()).add((evidence["start"], evidence["end"]))
     return {name: [list(span) for span in sorted(spans)] for name, spans in found.items()}
 
 
