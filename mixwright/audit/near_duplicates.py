@@ -103,6 +103,7 @@ class NearIndex:
         for position, row_sketch in enumerate(self._sketches):
             for run in row_sketch:
                 self._postings[run].append(position)
+        self._own_runs = frozenset(self._postings)
 
     def find_near(self, row: Row, prompt_words: Sequence[str] | None = None) -> list[int]:
         """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same.
@@ -113,10 +114,12 @@ class NearIndex:
         """
         if read_stated_answer(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
-        row_sketch = sketch(word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words), self._template)
+        runs = word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words)
+        if self._own_runs.isdisjoint(runs):
+            return []
         return [
             position
-            for position in self._find_worded_alike(row_sketch)
+            for position in self._find_worded_alike(sketch(runs, self._template))
             if self._key_by_position[position] == key and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
