@@ -18,7 +18,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, both_cases, is_all_capitals, normal_form, read_conclusion, to_visible
+from mixwright.audit.text import (
+    BRIEF_ANSWER_CHARACTERS,
+    both_cases,
+    is_all_capitals,
+    normal_form,
+    read_conclusion,
+    to_visible,
+)
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import decode
 from mixwright.records import Example, plain

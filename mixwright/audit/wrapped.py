@@ -116,7 +116,9 @@ class WrappedIndex:
         """
         runs = list(map(hash, _runs(prompt_words)))
         may_hold = [] if is_turn else self._anchor_runs.intersection(runs)
-        may_be_held = len(prompt_words) >= MIN_PROMPT_WORDS and all(self._run_filter[run & ((1 << _BITS) - 1)] for run in runs)
+        may_be_held = len(prompt_words) >= MIN_PROMPT_WORDS and all(
+            self._run_filter[run & ((1 << _BITS) - 1)] for run in runs
+        )
         if not may_hold and not may_be_held:
             return
         joined_words = f" {' '.join(prompt_words)} "

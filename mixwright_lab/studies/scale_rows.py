@@ -57,7 +57,7 @@ def _train(rng: random.Random, count: int, held_out: list[tuple[Words, str]]) ->
             leaked = leak_places[number]
             words, answer = held_out[leaked]
             if leaked % 2:
-                words = [*rng.choices(WORDS, k=AROUND), *words, *rng.choices(WORDS, k=AROUND)]
+                words = [*rng.choices(WORDS, k=AROUND), *words[:-1], f"{words[-1]}?", *rng.choices(WORDS, k=AROUND)]
             yield f"{'wrapped' if leaked % 2 else 'leak'}{number}-{leaked}", leaked, words, answer
         elif originals and chance < COPIED_SHARE + NEAR_SHARE:
             source, source_words, answer = originals[rng.randrange(len(originals))]
