@@ -328,8 +328,11 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
         )
         if not pairs:
             continue
-        # halves of the sample, whatever the order of the file, stand for rows that nobody copied from each other
-        shuffled = sorted(positions, key=lambda position: crc(index.rows[position].prompt))
+        # chance is learnt from what is left without the repeats found, else copies would explain themselves; halves of it,
+        # whatever the order of the file, stand for rows that nobody copied from each other
+        repeated = {number for number, _ in pairs}
+        own = [position for position in positions if index.rows[position].number not in repeated]
+        shuffled = sorted(own, key=lambda position: crc(index.rows[position].prompt))
         half_positions = shuffled[: 2 * ROWS_COMPARED_PER_TASK : 2]
         other_half_rows = [index.rows[position] for position in shuffled[1 : 2 * ROWS_COMPARED_PER_TASK : 2]]
         task_rows = [index.rows[position] for position in shuffled[: 5 * ROWS_COMPARED_PER_TASK]]
