@@ -5,6 +5,9 @@ and each slot happens to hold the same word or number. How often a slot repeats 
 class of slot (numbers of n digits, words, signs), as an unbiased estimate of the sum of squared probabilities; 1 is added
 to the pairs seen, so that a class never seen to repeat is not taken for infinite. Assumes that slots are independent:
 related slots collide more often than this says.
+
+Prompts without any slot have words of the template alone and differ in their order (boolean expressions). There the next
+word takes the place of a slot: how often two prompts go on alike after the same word.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ TEMPLATE_WORD_MIN_SHARE = 0.2
 
 COMMON_WORD_MIN_SHARE, MIN_COMMON_WORDS = 0.9, 2
 """A word in this share of a task's prompts belongs to a wording that all of them have; how many such words make one."""
+
+ROWS_OF_A_FIXED_PROMPT = 10
+"""Rows of each prompt without slots from which on a task is taken to have only these."""
 
 
 @functools.lru_cache(maxsize=2**13)
@@ -48,6 +54,8 @@ class Template:
     """Words and signs of the template; never numbers."""
     agreement_by_slot_class: dict[str, float]
     """Class of slot -> probability that two fillings agree."""
+    agreement_after: dict[str, float]
+    """Word (empty: the beginning) -> probability that two prompts go on alike after it, or both end."""
 
     @classmethod
     def learn(cls, *samples: Sequence[str]) -> Template:
@@ -62,7 +70,14 @@ class Template:
         fillings: dict[str, Counter[str]] = defaultdict(Counter)
         for token in (token for prompt_tokens in max(splits, key=len) for token in prompt_tokens if token not in words):
             fillings[slot_class(token)][token] += 1
-        return cls(words, {name: _estimate_agreement(values) for name, values in fillings.items()})
+        followers: dict[str, Counter[str]] = defaultdict(Counter)
+        for prompt_tokens in max(splits, key=len):
+            for token, next_token in zip(("", *prompt_tokens), (*prompt_tokens, ""), strict=True):
+                followers[token][next_token] += 1
+        by_slot_class, by_word = (
+            {name: _estimate_agreement(values) for name, values in counts.items()} for counts in (fillings, followers)
+        )
+        return cls(words, by_slot_class, by_word)
 
     def with_slot_classes(self, prompt: str) -> tuple[str, ...]:
         """The prompt with each slot's filling replaced by its class (in angle brackets)."""
@@ -74,11 +89,10 @@ class Template:
         return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
 
     def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
-        """Probability that two prompts of this shape are the same prompt."""
-        agreements = (
-            self.agreement_by_slot_class.get(slot[1:-1], 1.0) for slot in shape if slot[0] == "<" and len(slot) > 1
-        )
-        return math.prod(agreements)
+        """Probability that two prompts of this shape are the same prompt; without slots that two prompts without any are."""
+        if not any(map(_is_slot, shape)):
+            return math.prod(self.agreement_after.get(token, 1.0) for token in ("", *shape))
+        return math.prod(self.agreement_by_slot_class.get(slot[1:-1], 1.0) for slot in shape if _is_slot(slot))
 
     def chance_of_words(self, words: Sequence[str]) -> float:
         """Probability that a place of this shape holds just these words; a word that comes twice is evidence once."""
@@ -89,24 +103,53 @@ class Template:
         """Eval rows (of `held_out_rows`) expected to stand among `train_rows` by chance; the texts are samples of both."""
         rows_per_train_sample = train_rows / max(len(train), 1)
         rows_per_held_out_sample = held_out_rows / max(len(held_out), 1)
-        shapes = Counter(map(self.with_slot_classes, train))
+        rivals = _Rivals(self, Counter(map(self.with_slot_classes, train)))
         return sum(
-            n
-            * rows_per_held_out_sample
-            * -math.expm1(-self.chance_of_same_filling(shape) * shapes[shape] * rows_per_train_sample)
+            n * rows_per_held_out_sample * -math.expm1(-rivals.chance(shape) * rivals.count(shape) * rows_per_train_sample)
             for shape, n in Counter(map(self.with_slot_classes, held_out)).items()
         )
 
     def expected_repeats(self, prompts: Sequence[str], total: int) -> float:
         """Rows of `total` expected to repeat an earlier row by chance; `prompts` is a sample of them."""
-        repeats = 0.0
-        for shape, n in Counter(map(self.with_slot_classes, prompts)).items():
-            rows_of_shape, chance = max(1.0, n * total / len(prompts)), self.chance_of_same_filling(shape)
-            if rows_of_shape * chance < 1e-4:  # the exact form loses its digits here
-                repeats += rows_of_shape * (rows_of_shape - 1) * chance / 2
+        shapes = Counter(map(self.with_slot_classes, prompts))
+        rivals, repeats = _Rivals(self, shapes), 0.0
+        for shape, n in shapes.items():
+            rows, chance = max(1.0, rivals.count(shape) * total / len(prompts)), rivals.chance(shape)
+            if rows * chance < 1e-4:  # the exact form loses its digits here
+                of_rivals = rows * (rows - 1) * chance / 2
             else:  # rows less those of the 1 / chance fillings that come up
-                repeats += rows_of_shape - (1 - max(0.0, 1 - chance) ** rows_of_shape) / chance
+                of_rivals = rows - (1 - max(0.0, 1 - chance) ** rows) / chance
+            repeats += of_rivals * n / rivals.count(shape)
         return repeats
+
+
+class _Rivals:
+    """Prompts that may be the same by chance: those of one shape; without slots all that have none, in whatever order.
+
+    Where a task has few prompts without slots, again and again, each is its own shape.
+    """
+
+    def __init__(self, template: Template, shapes: Counter[tuple[str, ...]]) -> None:
+        self._template, self._shapes = template, shapes
+        slotless = [n for shape, n in shapes.items() if not any(map(_is_slot, shape))]
+        self._slotless = sum(slotless)
+        self._are_few = self._slotless >= ROWS_OF_A_FIXED_PROMPT * len(slotless)
+
+    def count(self, shape: tuple[str, ...]) -> int:
+        """Rows of the sample that may be the same as one of this shape."""
+        return self._shapes[shape] if self._is_apart(shape) else self._slotless
+
+    def chance(self, shape: tuple[str, ...]) -> float:
+        """Probability that such a row and one of this shape are the same."""
+        is_fixed = self._is_apart(shape) and not any(map(_is_slot, shape))
+        return 1.0 if is_fixed else self._template.chance_of_same_filling(shape)
+
+    def _is_apart(self, shape: tuple[str, ...]) -> bool:
+        return self._are_few or any(map(_is_slot, shape))
+
+
+def _is_slot(token: str) -> bool:
+    return token[0] == "<" and len(token) > 1
 
 
 def common_words(prompts: Sequence[str]) -> frozenset[str]:
