@@ -5,7 +5,8 @@ at the end. Every piece has a second English wording and a German one. The lexic
 thing, circumstance, question or name: `TUNING` seeds draw from the first and all others from the second, so whoever sets a
 threshold on the first half has read no text of the second.
 
-Kinds: stories with numbers; stories without them, whose answer is a name; templates (six stories, of which only names,
+Kinds: prose (sentences of words of a made-up language in any order, some far commoner than others, with names and numbers;
+each word has one synonym and one translation); stories with numbers; stories without them, whose answer is a name; templates (six stories, of which only names,
 numbers and things change: sharing them is normal there); passages (one story, several questions, spread over both splits).
 """
 
@@ -111,7 +112,7 @@ NAMES = words("""
 """)
 OPENERS = words("Well So Now Listen Right Suppose Imagine Here")
 """What a reworded copy may begin with."""
-KINDS = ("stories", "stories without numbers", "templates", "passages")
+KINDS = ("prose", "stories", "stories without numbers", "templates", "passages")
 LEAKS = ("renamed", "reworded", "translated")
 SEVERITIES = ("mild", "strong")
 SENTENCES = (3, 6)
@@ -235,6 +236,93 @@ def tell(item: Item, lexicon: Lexicon, rng: random.Random | None = None, other: 
     return " ".join([*told, question])
 
 
+SYLLABLES = [first + second for first in "bcdfglmnprstv" for second in ("a", "e", "i", "o", "u", "an", "er", "on")]
+FUNCTION_WORDS = words("the a of and to in that it with for was on as by this from or had not but which they at")
+VOCABULARY = 6000
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Sentences of words, names (`None` marks where one of two stands) and numbers; the answer is the sum of the numbers."""
+
+    sentences: tuple[tuple[str | int, ...], ...]
+    people: tuple[str, str]
+
+    def answer(self) -> str:
+        """What is right."""
+        return str(sum(word for sentence in self.sentences for word in sentence if isinstance(word, int)))
+
+    def tell(self) -> str:
+        """The text."""
+        names = {"@0": self.people[0], "@1": self.people[1]}
+        told = [" ".join(names.get(str(word), str(word)) for word in sentence) for sentence in self.sentences]
+        return " ".join(f"{one[0].upper()}{one[1:]}." for one in told)
+
+
+@dataclass(frozen=True)
+class ProseWords:
+    """A made-up language: content words, a synonym and a translation of each."""
+
+    content: Sequence[str]
+    synonym: dict[str, str]
+    foreign: dict[str, str]
+
+    @classmethod
+    def of(cls, seed: int) -> ProseWords:
+        """One language for seeds that thresholds are set on, another for all others."""
+        rng = random.Random(f"language {seed in TUNING}")
+        made: dict[str, None] = {}
+        while len(made) < 3 * VOCABULARY + len(FUNCTION_WORDS):
+            made["".join(rng.choices(SYLLABLES, k=rng.randint(2, 4)))] = None
+        all_words = list(made)
+        content, others = all_words[:VOCABULARY], all_words[VOCABULARY : 2 * VOCABULARY]
+        foreign = dict(zip([*content, *FUNCTION_WORDS], all_words[2 * VOCABULARY :], strict=True))
+        return cls(content, dict(zip(content, others, strict=True)), foreign)
+
+    def draw_word(self, rng: random.Random) -> str:
+        """A content word; rank r comes about as often as 1 / r."""
+        return self.content[int(len(self.content) ** rng.random()) - 1]
+
+    def draw(self, rng: random.Random, names: Sequence[str]) -> Prose:
+        """A text."""
+        sentences = []
+        for _ in range(rng.randint(3, 5)):
+            sentence: list[str | int] = [
+                rng.choice(FUNCTION_WORDS) if rng.random() < 0.4 else self.draw_word(rng) for _ in range(rng.randint(7, 13))
+            ]
+            sentence[rng.randrange(1, len(sentence))] = f"@{rng.randrange(2)}"
+            sentence[rng.randrange(1, len(sentence))] = rng.randint(3, 400)
+            sentences.append(tuple(sentence))
+        first, second = rng.sample(names, 2)
+        return Prose(tuple(sentences), (first, second))
+
+    def leak(self, text: Prose, kind: str, severity: str, rng: random.Random, names: Sequence[str]) -> tuple[str, str]:
+        """Prompt and answer of a training row that gives the text away."""
+        strong = severity == "strong"
+        other_names = rng.sample([name for name in names if name not in text.people], 2)
+        people = (other_names[0], other_names[1])
+
+        def change(word: str | int) -> str | int:
+            if kind == "renamed":
+                if isinstance(word, int):
+                    return rng.randint(3, 400)
+                return self.draw_word(rng) if strong and word in self.synonym and rng.random() < 0.2 else word
+            if isinstance(word, int) or word.startswith("@"):
+                return word
+            if kind == "translated":
+                return self.foreign[word]
+            if word in self.synonym:
+                return self.synonym[word] if rng.random() < (0.6 if strong else 0.3) else word
+            return rng.choice(FUNCTION_WORDS) if strong else word
+
+        sentences = [tuple(change(word) for word in sentence) for sentence in text.sentences]
+        if kind == "reworded" and strong:
+            rng.shuffle(sentences)
+        is_renamed = kind == "renamed" or (kind == "translated" and strong)
+        changed = Prose(tuple(sentences), people if is_renamed else text.people)
+        return changed.tell(), changed.answer()
+
+
 def leak(item: Item, kind: str, severity: str, rng: random.Random, lexicon: Lexicon) -> tuple[str, str]:
     """Prompt and answer of a training row that gives the item away."""
     strong = severity == "strong"
@@ -262,6 +350,12 @@ def pool(kind: str, seed: int, size: tuple[int, int], planted: int, how: tuple[s
     """
     rng, lexicon = random.Random(f"leaks {kind} {seed} {size} {how}"), Lexicon.of(seed)
     train, held_out = size
+    if kind == "prose":
+        language = ProseWords.of(seed)
+        texts = [language.draw(rng, lexicon.names) for _ in range(train + held_out)]
+        told = [(text.tell(), text.answer()) for text in texts]
+        copies = [language.leak(text, *how, rng, lexicon.names) for text in texts[train : train + planted]]
+        return _corpus(told, copies, train, rng)
     items: list[Item] = []
     frames = [draw(rng, lexicon, True) for _ in range(TEMPLATES)]
     seen = set[str]()
@@ -279,15 +373,17 @@ def pool(kind: str, seed: int, size: tuple[int, int], planted: int, how: tuple[s
                 items.append(item)
     items = items[: train + held_out]
     rng.shuffle(items)
-    rows = [
-        Example(f"train{n}", "task", tell(item, lexicon), answer=item.answer(lexicon), split="train")
-        for n, item in enumerate(items[:train])
-    ]
-    for n, item in enumerate(items[train:]):
-        name = f"{'asked' if n < planted else 'clean'}{n}"
-        rows.append(Example(name, "task", tell(item, lexicon), answer=item.answer(lexicon), split="eval"))
-        if n < planted:
-            prompt, answer = leak(item, *how, rng, lexicon)
-            rows.append(Example(f"copy{n}", "task", prompt, answer=answer, split="train"))
+    copies = [leak(item, *how, rng, lexicon) for item in items[train : train + planted]]
+    return _corpus([(tell(item, lexicon), item.answer(lexicon)) for item in items], copies, train, rng)
+
+
+def _corpus(told: Sequence[tuple[str, str]], copies: Sequence[tuple[str, str]], train: int, rng: random.Random) -> Corpus:
+    """The first `train` prompts and answers are trained on, like the copies of the first that are held out."""
+    rows = []
+    for n, (prompt, answer) in enumerate(told):
+        at = n - train
+        name = f"train{n}" if at < 0 else f"asked{at}" if at < len(copies) else f"clean{at}"
+        rows.append(Example(name, "task", prompt, answer=answer, split="train" if at < 0 else "eval"))
+    rows += [Example(f"copy{n}", "task", prompt, answer=answer, split="train") for n, (prompt, answer) in enumerate(copies)]
     rng.shuffle(rows)
     return Corpus.from_examples(rows)
