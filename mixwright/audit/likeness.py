@@ -1,8 +1,8 @@
 """Features by which two texts are compared without regard to order, and what each of them weighs.
 
-Three views of a text: its *words* (stems, names, numbers and a brief answer), its *template* (pairs of words that stand
-near each other, with a mark in place of each name and number), and its *anchors*, which survive a translation
-(names, numbers, identifiers and a brief answer, and pairs of these). A feature weighs the logarithm of how rare it is. Texts become arrays of
+Three views of a text. Its *words*: stems, names, numbers and a brief answer. Its *template*: pairs of words that stand near
+each other, with a mark in place of each name and number. Its *anchors*, which survive a translation: names, numbers,
+identifiers and a brief answer, and pairs of these. A feature weighs the logarithm of how rare it is. Texts become arrays of
 32-bit hashes, many rows at a time.
 Left out on purpose: which texts are compared (`likeness_index.py`), and what a likeness means (`reworded.py`).
 """
@@ -88,7 +88,8 @@ class Tokens(dict[str, int]):
             return zlib.crc32(lower.encode("utf-8", "surrogatepass")), 2, _NAME
         kind = _IDENTIFIER if _INNER_CAPITAL.search(token) and not token.isupper() else _WORD
         stem = lower if kind == _IDENTIFIER else lower[:STEM_CHARACTERS]
-        return *(zlib.crc32(part.encode("utf-8", "surrogatepass")) for part in (stem, lower)), kind
+        full, masked = (zlib.crc32(part.encode("utf-8", "surrogatepass")) for part in (stem, lower))
+        return full, masked, kind
 
     def read(self, rows: Sequence[Row]) -> Texts:
         """The features of these rows."""

@@ -2,8 +2,8 @@
 
 Candidates share rare features with a text (an inverted index of features that few of the texts have, the rarest of each
 train row); they are then compared in full. A likeness is the weight of what the text shares with the row, as a share of the
-text's own weight, times the square root of that weight: much in common, and nearly all of it. It is asymmetric, so that a row
-which holds more is found; a row of more features counts a little less.
+text's own weight, times the square root of that weight: much in common, and nearly all of it. It is asymmetric, so that a
+row which holds more is found; a row of more features counts a little less.
 """
 
 from __future__ import annotations

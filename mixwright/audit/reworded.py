@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixwright.audit.leaks import Leaks, find_leaks
-from mixwright.audit.likeness import ANCHORS, TEMPLATE, VIEWS, WORDS, Features, Rarity, Texts, Tokens, find_names
+from mixwright.audit.likeness import TEMPLATE, VIEWS, WORDS, Features, Rarity, Texts, Tokens, find_names
 from mixwright.audit.likeness_index import ViewIndex
 from mixwright.audit.rows import Reader, Row, draw_sample, positions_by_code, rows
 from mixwright.corpus import Corpus

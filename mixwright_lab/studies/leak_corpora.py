@@ -6,8 +6,9 @@ thing, circumstance, question or name: `TUNING` seeds draw from the first and al
 threshold on the first half has read no text of the second.
 
 Kinds: prose (sentences of words of a made-up language in any order, some far commoner than others, with names and numbers;
-each word has one synonym and one translation); stories with numbers; stories without them, whose answer is a name; templates (six stories, of which only names,
-numbers and things change: sharing them is normal there); passages (one story, several questions, spread over both splits).
+each word has one synonym and one translation); stories with numbers; stories without them, whose answer is a name;
+templates (six stories, of which only names, numbers and things change: sharing them is normal there); passages (one story,
+several questions, spread over both splits).
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ WHO = _table("""
 """)
 NAMES = words("""
     Natalia Omar Priya Chen Lucas Amara Sofia Tariq Ingrid Kofi Mei Diego Freya Hassan Elena Yuki Tomas Zainab Noah Leila
-    Anton Birgit Carlos Dalia Emil Fatima Goran Hilde Igor Jasmin Karim Lotte Marek Nadia Oskar Petra Rafael Selma Timo Ursula
+    Anton Birgit Carlos Dalia Emil Fatima Goran Hilde Igor Jasmin Karim Lotte Marek Nadia Oskar Petra Rafael Selma Timo
+    Ursula
 """)
 OPENERS = words("Well So Now Listen Right Suppose Imagine Here")
 """What a reworded copy may begin with."""
