@@ -333,7 +333,7 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
-    unheard = {"dilution", "error_clusters", "instructions", "preferences", "traces", "unseen"}  # which no row here is for
+    unheard = {"dilution", "error_clusters", "instructions", "preferences", "reworded", "traces", "unseen"}
     assert {o.check for o in seen} == set(listing("checks")) - unheard
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)
