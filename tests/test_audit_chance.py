@@ -92,3 +92,25 @@ def test_what_chance_explains() -> None:
     assert not chance_explains(1, 0.0)
     assert chance_explains(0, 0.0)
     assert not chance_explains(10**6, 5.0)
+
+
+def test_repeats_of_prompts_without_slots_follow_from_the_order_of_their_words() -> None:
+    """Four directions in four places: n rows less the 256 walks that come up, each with the chance 1 - (255 / 256) ** n."""
+    rows, expected, rng = 200, 0.0, random.Random(0)
+    for _ in range(10):
+        walks = [" ".join(rng.choices(("left", "right", "up", "down"), k=4)) for _ in range(rows)]
+        expected += Template.learn(walks).expected_repeats(walks, rows) / 10
+    assert expected == pytest.approx(rows - 256 * (1 - (255 / 256) ** rows), rel=0.15)
+
+
+def test_copies_do_not_explain_themselves_where_prompts_share_all_their_words() -> None:
+    rng = random.Random(0)
+    walks = [" ".join(rng.choices(("left", "right", "up", "down"), k=9)) for _ in range(300)]
+    assert not chance_explains(60, Template.learn(walks + walks[:60]).expected_repeats(walks + walks[:60], 360))
+    held_out = walks[:60]
+    assert not chance_explains(60, Template.learn(walks, held_out).expected_shared(walks, held_out, 300, 60))
+
+
+def test_a_task_of_few_fixed_prompts_repeats_them() -> None:
+    prompts = ["heads or tails ?", "tails or heads ?", "not tails or heads ?"] * 30
+    assert Template.learn(prompts).expected_repeats(prompts, 90) == pytest.approx(87)

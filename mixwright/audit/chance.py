@@ -7,7 +7,7 @@ to the pairs seen, so that a class never seen to repeat is not taken for infinit
 related slots collide more often than this says.
 
 Prompts without any slot have words of the template alone and differ in their order (boolean expressions). There the next
-word takes the place of a slot: how often two prompts go on alike after the same word.
+word takes the place of a slot, among prompts of as many words: how often two prompts go on alike after the same word.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Template:
     agreement_by_slot_class: dict[str, float]
     """Class of slot -> probability that two fillings agree."""
     agreement_after: dict[str, float]
-    """Word (empty: the beginning) -> probability that two prompts go on alike after it, or both end."""
+    """Word (empty: the beginning) -> probability that two prompts that go on after it go on alike."""
 
     @classmethod
     def learn(cls, *samples: Sequence[str]) -> Template:
@@ -72,7 +72,7 @@ class Template:
             fillings[slot_class(token)][token] += 1
         followers: dict[str, Counter[str]] = defaultdict(Counter)
         for prompt_tokens in max(splits, key=len):
-            for token, next_token in zip(("", *prompt_tokens), (*prompt_tokens, ""), strict=True):
+            for token, next_token in zip(("", *prompt_tokens), prompt_tokens, strict=False):
                 followers[token][next_token] += 1
         by_slot_class, by_word = (
             {name: _estimate_agreement(values) for name, values in counts.items()} for counts in (fillings, followers)
@@ -89,9 +89,9 @@ class Template:
         return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
 
     def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
-        """Probability that two prompts of this shape are the same prompt; without slots that two prompts without any are."""
+        """Probability that two prompts of this shape are the same prompt; without slots that two without any, and as long, are."""
         if not any(map(_is_slot, shape)):
-            return math.prod(self.agreement_after.get(token, 1.0) for token in ("", *shape))
+            return math.prod(self.agreement_after.get(token, 1.0) for token in ("", *shape[:-1]))
         return math.prod(self.agreement_by_slot_class.get(slot[1:-1], 1.0) for slot in shape if _is_slot(slot))
 
     def chance_of_words(self, words: Sequence[str]) -> float:
@@ -124,20 +124,22 @@ class Template:
 
 
 class _Rivals:
-    """Prompts that may be the same by chance: those of one shape; without slots all that have none, in whatever order.
+    """Prompts that may be the same by chance: those of one shape; without slots all that have none and are as long.
 
     Where a task has few prompts without slots, again and again, each is its own shape.
     """
 
     def __init__(self, template: Template, shapes: Counter[tuple[str, ...]]) -> None:
         self._template, self._shapes = template, shapes
-        slotless = [n for shape, n in shapes.items() if not any(map(_is_slot, shape))]
-        self._slotless = sum(slotless)
-        self._are_few = self._slotless >= ROWS_OF_A_FIXED_PROMPT * len(slotless)
+        slotless = [(len(shape), n) for shape, n in shapes.items() if not any(map(_is_slot, shape))]
+        self._rows_by_length = Counter[int]()
+        for length, n in slotless:
+            self._rows_by_length[length] += n
+        self._are_few = self._rows_by_length.total() >= ROWS_OF_A_FIXED_PROMPT * len(slotless)
 
     def count(self, shape: tuple[str, ...]) -> int:
         """Rows of the sample that may be the same as one of this shape."""
-        return self._shapes[shape] if self._is_apart(shape) else self._slotless
+        return self._shapes[shape] if self._is_apart(shape) else self._rows_by_length[len(shape)]
 
     def chance(self, shape: tuple[str, ...]) -> float:
         """Probability that such a row and one of this shape are the same."""
