@@ -89,7 +89,7 @@ class Template:
         return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
 
     def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
-        """Probability that two prompts of this shape are the same prompt; without slots that two without any, and as long, are."""
+        """Probability that two prompts of this shape are the same; without slots that two without any, and as long, are."""
         if not any(map(_is_slot, shape)):
             return math.prod(self.agreement_after.get(token, 1.0) for token in ("", *shape[:-1]))
         return math.prod(self.agreement_by_slot_class.get(slot[1:-1], 1.0) for slot in shape if _is_slot(slot))

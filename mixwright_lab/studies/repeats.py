@@ -1,14 +1,16 @@
 """Study of the null of `duplicates`: repeats in tasks whose prompts share only words, and near repeats within train.
 
 Exact: 300 boolean expressions, walks (of many lengths, or of five) or lists of a few words, which differ in the order of
-words alone, clean (chance makes repeats) and with 60 of them once more. Near: the six kinds of `near_copies`, all rows in train in random order, clean
-and with 40 rows once more, their first and last words exchanged. Counted is whether the check warns.
+words alone, clean (chance makes repeats) and with 60 of them once more. Near: the six kinds of `near_copies`, all rows in
+train in random order, clean and with 40 rows once more, their first and last words exchanged. Counted is whether the
+check warns.
 
-Goals, written before these seeds: of pools with copies at least 95 % (exact), and 90 % (near, the worst kind in which chance
-makes none), have a warning; at most 2 % of all clean pools have one, and of each kind at most 5 %. Reported, and no goal:
-near copies in templates, in which chance makes near copies too, and in chats. Tuned on seeds under 12. A version before reached all goals on
-seeds 90,000 to 91,099, but a test of walks of one length found it to expect an eighth of their repeats; they are a kind since. Before, no pool of
-expressions with copies had a warning, and of 40 near copies in word problems none of 12.
+Goals, written before these seeds: of pools with copies at least 95 % (exact), and 90 % (near, the worst kind in which
+chance makes none), have a warning; at most 2 % of all clean pools have one, and of each kind at most 5 %. Reported, and
+no goal: near copies in templates, in which chance makes near copies too, and in chats. Tuned on seeds under 12. A version
+before reached all goals on seeds 90,000 to 91,099, but a test of walks of one length found it to expect an eighth of
+their repeats; they are a kind since. Before, no pool of expressions with copies had a warning, and of 40 near copies in
+word problems none of 12.
 
     python -m mixwright_lab.studies.repeats [--quick]
 """
