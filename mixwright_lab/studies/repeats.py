@@ -6,12 +6,12 @@ the order of words alone, clean (chance makes repeats) and with a fifth of them 
 Counted is whether the check warns.
 
 Goals, written before these seeds: of pools with copies at least 95 % (exact, the worst of expressions, walks and lists), and
-90 % (near, the worst kind in which chance makes none), have a warning; at most 2 % of all clean pools have one, and of each kind at most 5 %. Reported
-and no goal: walks of six steps and short expressions, of which chance repeats a fifth or more of 2,000; near copies in
-templates, in which chance makes near copies too, and in chats. Tuned on seeds under 12. Before,
-no pool of expressions with copies had a warning, and none of twelve of word problems with 40 near copies. A version between
-reached these goals on seeds 90,000 to 91,099, without walks of six steps and with 300 rows alone; a test found that it
-expected an eighth of the repeats of walks of one length, and 70 % of those of 2,000 short expressions.
+90 % (near, the worst kind in which chance makes none), have a warning; at most 2 % of all clean pools have one, and of each
+kind at most 5 %. Reported and no goal: walks of six steps and short expressions, of which chance repeats a fifth or more of
+2,000; near copies in templates, in which chance makes near copies too, and in chats. Tuned on seeds under 12. Before, no
+pool of expressions with copies had a warning, and none of twelve of word problems with 40 near copies. A version between reached
+these goals on seeds 90,000 to 91,099, without walks of six steps and with 300 rows alone; a test found that it expected an
+eighth of the repeats of walks of one length, and 70 % of those of 2,000 short expressions.
 
     python -m mixwright_lab.studies.repeats [--quick]
 """
