@@ -7,7 +7,8 @@ forms of prompt and answer, datatrove the characters, Data-Juicer the lower-case
 datatrove and Data-Juicer use 112 hashes in 14 bands. **Ours looks for 5,000 rows among all**, the others for all; with every
 row sought (`near_of_all`) ours runs on 10^5 rows alone, because it needs memory for each. Decontamination: ours looks for
 copies, wrapped and near ones, datatrove for runs of twelve words of prompts and answers. Data-Juicer has no such operator
-and runs on 10^5 rows alone. datatrove's numbers are not folded; all else is each tool's own.
+and runs on 10^5 rows alone. Peak memory is that of the arm or, where this is more, of this study when it starts the arm.
+datatrove's numbers are not folded; all else is each tool's own.
 
 Goals, written before the run that counts: at least twice the rows per CPU second of datatrove at 10^6 rows for each
 operator, and of Data-Juicer at 10^5 for exact copies; CPU seconds of all checks grow at most by the power 1.1 of the rows;
