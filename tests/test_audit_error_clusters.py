@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mixwright.audit import step_errors
 from mixwright.audit.checks.error_clusters import ErrorClusters
-from mixwright.audit.step_errors import Step, find_clustering, read_steps
+from mixwright.audit.step_errors import Clustering, Step, TaskSteps, read_steps
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 from mixwright_lab.studies.error_cluster_corpora import make_clusters
@@ -32,6 +32,13 @@ def rows_of(*rows: str) -> list[list[Step]]:
     return [[step(right=letter != "x") for letter in word] for word in rows]
 
 
+def clustering_of(rows: list[list[Step]]) -> Clustering:
+    task = TaskSteps()
+    for own in rows:
+        task.add(own)
+    return task.find_clustering(np.random.default_rng(0))
+
+
 def test_what_goes_on_from_a_wrong_value_is_right_and_what_says_it_again_is_a_repeat() -> None:
     steps = read_steps(row("3 + 4 = 8. 8 * 2 = 16. Recall that 3 + 4 = 8. Then 8 - 1 = 6."))
     # the same text of an equation is read once by `read_equations`
@@ -40,7 +47,7 @@ def test_what_goes_on_from_a_wrong_value_is_right_and_what_says_it_again_is_a_re
         ("8 * 2 = 16", True, True),
         ("8 - 1 = 6", False, True),
     ]
-    found = find_clustering([steps], np.random.default_rng(0))
+    found = clustering_of([steps])
     assert (found.steps, found.wrong, found.goes_on) == (3, 2, 1)
     assert (found.after, found.else_) == ((1, 2), (1, 1))
 
@@ -81,7 +88,7 @@ WORDS = st.lists(st.text("x.", min_size=1, max_size=6), min_size=3, max_size=12)
 def test_the_correlation_is_that_of_loops(words: list[str]) -> None:
     values = [[float(letter == "x") for letter in word] for word in words]
     flat = [one for word in values for one in word]
-    found = find_clustering(rows_of(*words), np.random.default_rng(0))
+    found = clustering_of(rows_of(*words))
     if not any(flat) or all(flat) or len(flat) == len(words):
         assert found.correlation is None
         return
@@ -100,7 +107,7 @@ def test_chance_is_that_of_all_ways_to_deal_the_mistakes(monkeypatch: pytest.Mon
     """Two of six steps are wrong, both in one row of two: one in fifteen ways does that. Places are one kind here."""
     monkeypatch.setattr(step_errors, "PLACES", (9,))
     monkeypatch.setattr(step_errors, "ROUNDS", 4000)
-    found = find_clustering(rows_of("xx", "..", ".."), np.random.default_rng(0))
+    found = clustering_of(rows_of("xx", "..", ".."))
     ways = set(permutations("xx...."))
     as_many = sum("xx" in {"".join(order[at : at + 2]) for at in (0, 2, 4)} for order in ways) / len(ways)
     assert as_many == 0.2
@@ -111,9 +118,9 @@ def test_mistakes_of_one_kind_or_place_are_no_clusters() -> None:
     """Rows of products are wrong and rows of sums are right: no mistake can be dealt to another row, so all is chance. So it
     is where each third step is wrong, and half of the rows have three."""
     products, sums = [step(right=False, kind="times 1")] * 3, [step(right=True, kind="plus 1")] * 3
-    by_kind = find_clustering([products, sums] * 30, np.random.default_rng(0))
+    by_kind = clustering_of([products, sums] * 30)
     assert by_kind.correlation is not None
-    by_place = find_clustering(rows_of(*["..x", ".."] * 30), np.random.default_rng(0))
+    by_place = clustering_of(rows_of(*["..x", ".."] * 30))
     assert by_place.chance == 1.0
     assert (by_kind.correlation.value, by_kind.null, by_kind.chance) == (pytest.approx(1), pytest.approx(1), 1.0)
 
@@ -138,3 +145,17 @@ def test_rows_without_steps_say_nothing_and_held_out_rows_are_not_read() -> None
     assert ErrorClusters().check(Corpus.from_examples([row("Paris")])) == []
     held_out = [Example(f"{n}", "t", "q", target="1 + 1 = 3. 2 + 2 = 5.", split="eval") for n in range(20)]
     assert ErrorClusters().check(Corpus.from_examples(held_out)) == []
+
+
+def test_all_steps_are_counted_and_the_first_of_them_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_errors, "MAX_STEPS", 11)
+    long, short = (clustering_of(rows_of(*["xx", "...", "x..", ".."] * count)) for count in (5, 1))
+    assert (long.rows, long.steps, long.wrong, long.after, long.else_) == (20, 50, 15, (5, 15), (10, 35))
+    assert (long.correlation, long.null, long.chance) == (short.correlation, short.null, short.chance)
+
+
+def test_a_wrong_turn_before_the_last_is_left_out_whole_where_the_prompt_is_a_text() -> None:
+    talk = ({"role": "assistant", "content": "1 + 1 = 3"}, {"role": "user", "content": "Go on."})
+    rows = [Example("a", "t", "Add.", target=(*talk, {"role": "assistant", "content": "That is all."}))]
+    (info,) = ErrorClusters().check(Corpus.from_examples(rows))
+    assert (info.evidence[0]["mask"], list(info.evidence[0]["turns"])) == ([], [0])

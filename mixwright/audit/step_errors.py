@@ -10,6 +10,7 @@ Source: Sinha et al. 2025 (arXiv 2509.09677) count steps by the state that stand
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from mixwright.audit.equations import Equation, read_equations
 from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
 from mixwright.estimates.intervals import jackknife
 from mixwright.records import Example, Interval
+from mixwright.records.corpus import Message
 
 MAX_ANSWER_WORDS = 4
 """Words beside the number of a turn that answers an expression."""
@@ -80,15 +82,24 @@ def read_steps(example: Example) -> list[Step]:
     return steps
 
 
+def _talk(example: Example) -> list[Message]:
+    """The prompt and the completion as messages."""
+    before = ({"role": "user", "content": example.prompt},) if isinstance(example.prompt, str) else example.prompt
+    target = example.target or ()
+    return [*before, *(({"role": "assistant", "content": target},) if isinstance(target, str) else target)]
+
+
+def count_turns(example: Example) -> int:
+    """The assistant's turns of a row."""
+    return sum(message["role"] == "assistant" for message in _talk(example))
+
+
 def _turns(example: Example) -> Iterator[tuple[int, str, str, Sequence[tuple[int, int]]]]:
     """The assistant's turns: their number, the turn before, their text, and its parts that are not trained on."""
-    prompt, target = example.prompt, example.target
-    if target is None:
+    if example.target is None:
         return
-    before = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt
-    after = ({"role": "assistant", "content": target},) if isinstance(target, str) else target
     untrained = set(example.extra.get(UNTRAINED_TURNS, ()))
-    talk, turn = [*before, *after], 0
+    talk, turn = _talk(example), 0
     for place, message in enumerate(talk):
         if message["role"] != "assistant":
             continue
@@ -137,50 +148,63 @@ class Clustering:
     """Share of such exchanges that give at least as many pairs of wrong steps in one row; at least 1 / (rounds + 1)."""
 
 
-def find_clustering(rows: Sequence[Sequence[Step]], rng: np.random.Generator) -> Clustering:
-    """Correlation of mistakes within rows.
+class TaskSteps:
+    """The steps of one task's rows: counts of all, and what the null needs of the first `MAX_STEPS`, texts left out."""
 
-    Args:
-        rows: the steps of each row.
-        rng: of the null.
-    """
-    kept = [[step for step in row if not step.is_repeat] for row in rows]
-    kept = [row for row in kept if row]
-    goes_on = sum(step.goes_on and step.is_right for row in kept for step in row)
-    steps = [step for row in kept for step in row]
-    wrong = np.array([not step.is_right for step in steps], bool)
-    lengths = np.array([len(row) for row in kept], np.int64)
-    after = np.concatenate([_after_wrong(row) for row in kept]) if kept else np.zeros(0, bool)
-    counts = [(int(wrong[side].sum()), int(side.sum())) for side in (after, ~after)]
-    told = Clustering(len(kept), len(steps), int(wrong.sum()), goes_on, counts[0], counts[1], None, 0.0, 1.0)
-    if not wrong.any() or wrong.all() or len(steps) <= len(kept):
-        return told
-    used = int(np.searchsorted(np.cumsum(lengths), MAX_STEPS, side="right"))
-    if used < len(lengths):  # the first rows, which is all where there are fewer steps
-        lengths = lengths[: max(used, 2)]
-        wrong, steps = wrong[: lengths.sum()], steps[: lengths.sum()]
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    places = np.concatenate([np.arange(length) for length in lengths])
-    exchanged = _exchange(wrong, _strata(steps, places), rng)
-    by_row = np.add.reduceat(exchanged, starts, axis=1, dtype=np.int64)
-    own = np.add.reduceat(wrong, starts, dtype=np.int64)
-    pairs = (own * (own - 1)).sum()
-    reached = int(((by_row * (by_row - 1)).sum(1) >= pairs).sum())
-    parts = np.stack([_parts(lengths, counted) for counted in (own, *by_row)])
-    null = float(np.mean([_correlation(part.sum(0)) for part in parts[1:]]))
-    found = jackknife(parts[0], _correlation)
-    return replace(told, correlation=found, null=null, chance=(reached + 1) / (ROUNDS + 1))
+    def __init__(self) -> None:
+        self.rows = self.steps = self.wrong = self.goes_on = 0
+        self.after, self.else_ = (0, 0), (0, 0)
+        self._lengths: list[int] = []
+        self._kinds: list[str] = []
+        self._wrong = bytearray()
+        self._is_full = False
+
+    def add(self, row: Sequence[Step]) -> None:
+        """Counts a row; what states a wrong value again is left out."""
+        kept = [step for step in row if not step.is_repeat]
+        if not kept:
+            return
+        self.rows += 1
+        self.steps += len(kept)
+        self.goes_on += sum(step.goes_on and step.is_right for step in kept)
+        wrong = [not step.is_right for step in kept]
+        first = wrong.index(True) + 1 if True in wrong else len(wrong)
+        self.wrong += sum(wrong)
+        self.after = (self.after[0] + sum(wrong[first:]), self.after[1] + len(wrong[first:]))
+        self.else_ = (self.else_[0] + sum(wrong[:first]), self.else_[1] + first)
+        self._is_full |= len(self._lengths) >= 2 and len(self._kinds) + len(kept) > MAX_STEPS
+        if not self._is_full:
+            self._lengths.append(len(kept))
+            self._kinds += [sys.intern(step.kind) for step in kept]
+            self._wrong += bytes(wrong)
+
+    def find_clustering(self, rng: np.random.Generator) -> Clustering:
+        """Correlation of mistakes within rows.
+
+        Args:
+            rng: of the null.
+        """
+        told = Clustering(self.rows, self.steps, self.wrong, self.goes_on, self.after, self.else_, None, 0.0, 1.0)
+        if self.wrong in (0, self.steps) or self.steps <= self.rows:
+            return told
+        lengths, wrong = np.array(self._lengths, np.int64), np.frombuffer(self._wrong, np.uint8).astype(bool)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        places = np.concatenate([np.arange(length) for length in lengths])
+        exchanged = _exchange(wrong, _strata(self._kinds, places), rng)
+        by_row = np.add.reduceat(exchanged, starts, axis=1, dtype=np.int64)
+        own = np.add.reduceat(wrong, starts, dtype=np.int64)
+        pairs = (own * (own - 1)).sum()
+        reached = int(((by_row * (by_row - 1)).sum(1) >= pairs).sum())
+        parts = np.stack([_parts(lengths, counted) for counted in (own, *by_row)])
+        null = float(np.mean([_correlation(part.sum(0)) for part in parts[1:]]))
+        found = jackknife(parts[0], _correlation)
+        return replace(told, correlation=found, null=null, chance=(reached + 1) / (ROUNDS + 1))
 
 
-def _after_wrong(row: Sequence[Step]) -> NDArray[np.bool_]:
-    wrong = np.array([not step.is_right for step in row], np.int64)
-    return np.cumsum(wrong) - wrong > 0
-
-
-def _strata(steps: Sequence[Step], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _strata(kinds: Sequence[str], places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Number of the kind and place of each step; rare ones are of their place alone."""
     bins = np.searchsorted(PLACES, places, side="left")
-    names = [f"{step.kind} {place}" for step, place in zip(steps, bins, strict=True)]
+    names = [f"{kind} {place}" for kind, place in zip(kinds, bins, strict=True)]
     counts = Counter(names)
     merged = [name if counts[name] >= LEAST_OF_A_KIND else f"any {place}" for name, place in zip(names, bins, strict=True)]
     return np.unique(merged, return_inverse=True)[1]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.audit.rows import max_pairs_listed, note_unlisted
-from mixwright.audit.step_errors import Clustering, Step, find_clustering, read_steps
+from mixwright.audit.step_errors import Clustering, Step, TaskSteps, count_turns, read_steps
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
@@ -33,29 +33,41 @@ MAX_TEXTS = 5
 """Wrong steps of a row that are shown."""
 NULL = "the same mistakes dealt out among steps of one operation, size and place"
 
-Row = tuple[Example, list[Step]]
-
 
 class ErrorClusters(Check):
     """Looks at the assistant's turns of training rows."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """A warning for each task whose mistakes stand together; else an info with the share of wrong steps."""
-        by_task: dict[str, list[Row]] = defaultdict(list)
+        by_task: dict[str, _Task] = defaultdict(_Task)
         for example in corpus:
             if example.split != "eval" and (steps := read_steps(example)):
-                by_task[example.task].append((example, steps))
+                by_task[example.task].add(example, steps)
         observations, others = [], []
-        for task, rows in sorted(by_task.items()):
-            found = find_clustering([steps for _, steps in rows], np.random.default_rng(SEED))
-            wrong_rows = [row for row in rows if any(not step.is_right for step in row[1])]
-            if is_clustered(found, len(wrong_rows)):
-                observations.append(_observe(task, found, wrong_rows))
+        for task, own in sorted(by_task.items()):
+            found = own.steps.find_clustering(np.random.default_rng(SEED))
+            if is_clustered(found, own.wrong_rows):
+                observations.append(_observe(task, found, own))
             else:
-                others.append((found, wrong_rows))
+                others.append((found, own))
         if steps := sum(found.steps for found, _ in others):
             observations.append(_observe_others(steps, others))
         return observations
+
+
+class _Task:
+    """What is kept of a task's rows."""
+
+    def __init__(self) -> None:
+        self.steps, self.wrong_rows = TaskSteps(), 0
+        self.evidence: list[dict[str, Any]] = []
+
+    def add(self, example: Example, steps: list[Step]) -> None:
+        self.steps.add(steps)
+        if any(not step.is_right for step in steps):
+            self.wrong_rows += 1
+            if len(self.evidence) < max_pairs_listed():
+                self.evidence.append(_make_evidence(example, steps))
 
 
 def is_clustered(found: Clustering, wrong_rows: int) -> bool:
@@ -66,13 +78,15 @@ def is_clustered(found: Clustering, wrong_rows: int) -> bool:
     return found.wrong >= LEAST_RATE * found.steps and beyond >= LEAST_CORRELATION and found.chance <= MOST_CHANCE
 
 
-def _observe(task: str, found: Clustering, rows: Sequence[Row]) -> Observation:
-    own = found.correlation
+def _observe(task: str, found: Clustering, own: _Task) -> Observation:
+    within = found.correlation
     after, other = (wrong / max(1, steps) for wrong, steps in (found.after, found.else_))
     text = f"{found.wrong:,} of {found.steps:,} steps are wrong ({found.wrong / found.steps:.1%}), and they stand together: "
     text += f"after a wrong step of the same row {after:.0%} are, else {other:.1%}. "
-    if own is not None:
-        text += f"Correlation within rows {own.value:.2f} [{own.low:.2f}, {own.high:.2f}], by chance {found.null:.2f}. "
+    if within is not None:
+        text += (
+            f"Correlation within rows {within.value:.2f} [{within.low:.2f}, {within.high:.2f}], by chance {found.null:.2f}. "
+        )
     text += "A model may learn that after a mistake the next is due."
     if found.goes_on:
         text += f" {found.goes_on:,} further steps go on rightly from a wrong value and are not counted."
@@ -80,14 +94,13 @@ def _observe(task: str, found: Clustering, rows: Sequence[Row]) -> Observation:
         "Leave the wrong steps out of the loss and in the context (--fix FILE --mask writes such rows; --out lists them), "
     )
     remedy += "or drop these rows."
-    text += note_unlisted(len(rows))
-    evidence = tuple(map(_make_evidence, rows[: max_pairs_listed()]))
-    return Observation("error_clusters", task, "warning", found.wrong, found.steps, text, remedy, NULL, evidence)
+    text += note_unlisted(own.wrong_rows)
+    return Observation("error_clusters", task, "warning", found.wrong, found.steps, text, remedy, NULL, tuple(own.evidence))
 
 
-def _observe_others(steps: int, others: Sequence[tuple[Clustering, Sequence[Row]]]) -> Observation:
+def _observe_others(steps: int, others: Sequence[tuple[Clustering, _Task]]) -> Observation:
     wrong = sum(found.wrong for found, _ in others)
-    rows = [row for _, of_task in others for row in of_task]
+    rows = sum(own.wrong_rows for _, own in others)
     text = f"{wrong:,} of {steps:,} steps are wrong ({wrong / steps:.1%}), "
     together = sum(found.correlation is not None and found.chance <= MOST_CHANCE for found, _ in others)
     if together:
@@ -96,28 +109,18 @@ def _observe_others(steps: int, others: Sequence[tuple[Clustering, Sequence[Row]
         text += "and are not shown to stand together in rows."
     if few := sum(found.correlation is None and found.wrong > 0 for found, _ in others):
         text += f" In {few} of {len(others)} tasks that cannot be told."
-    evidence = tuple(map(_make_evidence, rows[: max_pairs_listed()]))
-    return Observation("error_clusters", None, "info", wrong, steps, text + note_unlisted(len(rows)), "", NULL, evidence)
+    evidence = tuple([one for _, own in others for one in own.evidence][: max_pairs_listed()])
+    return Observation("error_clusters", None, "info", wrong, steps, text + note_unlisted(rows), "", NULL, evidence)
 
 
-def _make_evidence(row: Row) -> dict[str, Any]:
+def _make_evidence(example: Example, steps: list[Step]) -> dict[str, Any]:
     """A row with its wrong steps, and what of it is to be left out of the loss."""
-    example, steps = row
-    wrong = [step for step in steps if not step.is_right]
-    turns = 1 + max(step.turn for step in steps) if isinstance(example.prompt, str) else _count_turns(example)
-    spans = [list(step.span) for step in wrong if step.span is not None and step.turn == turns - 1]
-    left_out = sorted({step.turn for step in wrong if step.span is None or step.turn < turns - 1})
+    wrong, last = [step for step in steps if not step.is_right], count_turns(example) - 1
     return {
         "id": example.id,
         "source": example.source,
         "wrong": [step.text for step in wrong[:MAX_TEXTS]],
         "right values": [f"{float(step.right):.12g}" for step in wrong[:MAX_TEXTS]],
-        "mask": spans,
-        "turns": left_out,
+        "mask": [list(step.span) for step in wrong if step.span is not None and step.turn == last],
+        "turns": sorted({step.turn for step in wrong if step.span is None or step.turn < last}),
     }
-
-
-def _count_turns(example: Example) -> int:
-    target = example.target if isinstance(example.target, tuple) else ()
-    own = int(isinstance(example.target, str))
-    return own + sum(message["role"] == "assistant" for message in (*example.prompt, *target))  # type: ignore[misc]
