@@ -303,6 +303,7 @@ def plan(
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
     rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.REHEARSE_HELP)] = None,
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
+    share: Annotated[float | None, typer.Option(help=options.SHARE_HELP)] = None,
     measured: MeasuredBefore = None,
     output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
@@ -314,7 +315,7 @@ def plan(
 
     check_export(export, export_to, dry_run=dry_run)
     planning_options = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
-    planning_options |= {"keep": tuple(keep) if keep else None, "measured": measured}
+    planning_options |= {"keep": tuple(keep) if keep else None, "share": share, "measured": measured}
     if measuring.measures_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")

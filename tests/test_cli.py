@@ -41,7 +41,7 @@ FLAGS = {
     "mine": flags("RUN.YAML|MODEL", "--export --export-to --folder --keep --miner --rehearse --try"),
     "plan": flags(
         "RUN.YAML|MODEL",
-        "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner"
+        "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner --share"
         " --rehearse --steps",
     ),
     "steer": "RUN.YAML --dry-run --folder",
