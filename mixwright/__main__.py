@@ -135,6 +135,10 @@ def audit(
             help="Write a cleaned copy of TRAIN, without repeats and copies of held-out items, and a manifest.",
         ),
     ] = None,
+    mask: Annotated[
+        bool,
+        typer.Option("--mask", help="In the cleaned copy leave wrong steps out of the loss: the column mask, train false."),
+    ] = False,
     balance: Annotated[
         Path | None,
         typer.Option(
@@ -151,6 +155,13 @@ def audit(
     skills: Annotated[
         str | None,
         typer.Option(metavar="FUNCTION", help="package.module:function that names a row's skills, for the check coverage."),
+    ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FUNCTION",
+            help="package.module:function that reads the steps of a row's completion, for the check traces.",
+        ),
     ] = None,
     cue: Annotated[
         list[str] | None,
@@ -177,13 +188,13 @@ def audit(
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
     placed = {"workers": 0 if cluster and workers == 1 else workers, "cluster": cluster}
-    if not any((out, fix, balance, top_up, skills, cue, context)):
+    if not any((out, fix, mask, balance, top_up, skills, steps, cue, context)):
         observations = api.audit(config, checks=checks, **placed)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
-        files = Files(out, fix, balance, top_up)
-        observations = audit_files(config, checks, files, skills, cue or (), context or (), **placed)
+        files = Files(out, fix, mask, balance, top_up)
+        observations = audit_files(config, checks, files, skills, cue or (), context or (), steps, **placed)
     if as_json:
         output.out_json({"observations": observations})
     else:
@@ -319,6 +330,7 @@ def plan(
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
     rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.REHEARSE_HELP)] = None,
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
+    share: Annotated[float | None, typer.Option(help=options.SHARE_HELP)] = None,
     measured: MeasuredBefore = None,
     output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
@@ -330,7 +342,7 @@ def plan(
 
     check_export(export, export_to, dry_run=dry_run)
     planning_options = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
-    planning_options |= {"keep": tuple(keep) if keep else None, "measured": measured}
+    planning_options |= {"keep": tuple(keep) if keep else None, "share": share, "measured": measured}
     if measuring.measures_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")

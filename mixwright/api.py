@@ -30,6 +30,7 @@ from mixwright.cli.replicates import rank_source
 from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import read_graded
+from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError
 from mixwright.estimates.replicates import Ranking
@@ -139,9 +140,10 @@ def audit(
     Raises:
         InputError: data that cannot be read, an unknown check, or a cluster that cannot be used.
     """
-    rows = _as_corpus(corpus)
-    with audited_by(workers, cluster, rows):
-        return run_audit(rows, checks)
+    with calls_as_text():
+        rows = _as_corpus(corpus)
+        with audited_by(workers, cluster, rows):
+            return run_audit(rows, checks)
 
 
 def diagnose(rollouts: str | Path) -> list[Observation]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.chance import Template, chance_explains, poisson_tail, tokens
+from mixwright.audit.chance import ORDER_MARGIN, Template, chance_explains, poisson_tail, tokens
 
 
 def sums(count: int, seed: int, highest: int = 99) -> list[str]:
@@ -64,7 +64,7 @@ def test_prompts_that_stand_once_are_no_repeats() -> None:
     rng = random.Random(4)
     prompts = [f"Evaluate: {' '.join(rng.choice(['and', 'or', 'xor']) for _ in range(20))}" for _ in range(300)]
     assert len(set(prompts)) == 300
-    assert Template.learn(prompts).expected_repeats(prompts, 300) == pytest.approx(0, abs=1e-6)
+    assert Template.learn(prompts).expected_repeats(prompts, 300) < 1e-3
 
 
 def test_expected_repeats_are_what_happens() -> None:
@@ -92,3 +92,26 @@ def test_what_chance_explains() -> None:
     assert not chance_explains(1, 0.0)
     assert chance_explains(0, 0.0)
     assert not chance_explains(10**6, 5.0)
+
+
+def test_repeats_of_prompts_without_slots_follow_from_the_order_of_their_words() -> None:
+    """Four directions in four places: n rows less the 256 walks that come up, where `ORDER_MARGIN` says twice as likely."""
+    rows, expected, rng = 200, 0.0, random.Random(0)
+    for _ in range(10):
+        walks = [" ".join(rng.choices(("left", "right", "up", "down"), k=4)) for _ in range(rows)]
+        expected += Template.learn(walks).expected_repeats(walks, rows) / 10
+    chance = ORDER_MARGIN / 256
+    assert expected == pytest.approx(rows - (1 - (1 - chance) ** rows) / chance, rel=0.1)
+
+
+def test_copies_do_not_explain_themselves_where_prompts_share_all_their_words() -> None:
+    rng = random.Random(0)
+    walks = [" ".join(rng.choices(("left", "right", "up", "down"), k=9)) for _ in range(300)]
+    assert not chance_explains(60, Template.learn(walks + walks[:60]).expected_repeats(walks + walks[:60], 360))
+    held_out = walks[:60]
+    assert not chance_explains(60, Template.learn(walks, held_out).expected_shared(walks, held_out, 300, 60))
+
+
+def test_a_task_of_few_fixed_prompts_repeats_them() -> None:
+    prompts = ["heads or tails ?", "tails or heads ?", "not tails or heads ?"] * 30
+    assert Template.learn(prompts).expected_repeats(prompts, 90) == pytest.approx(87)

@@ -273,6 +273,20 @@ def choices(*rows: tuple[str, object], grader: str = "exact", column: str = "opt
     return Corpus.from_examples(examples, {"t": grader})
 
 
+@pytest.mark.parametrize("order", range(3))
+def test_of_two_rows_that_nearly_repeat_each_other_one_is_counted_whatever_the_order(order: int) -> None:
+    rng = random.Random(1)
+    words = [f"{first}{second}" for first in ("ba", "ke", "li", "mo", "nu") for second in "bdfgklmnprst"]
+    prompts = [" ".join(rng.choices(words, k=30)) for _ in range(60)]
+    prompts += [f"well {prompt} then" for prompt in prompts[:20]]
+    rows = [Example(f"row{n}", "task", prompt, answer=f"owl{n % 60}") for n, prompt in enumerate(prompts)]
+    random.Random(order).shuffle(rows)
+    near = [one for one in Duplicates().check(Corpus.from_examples(rows)) if "nearly" in one.message]
+    assert [(one.severity, one.count) for one in near] == [("warning", 20)]
+    named = {str(pair["near_id"]) for pair in near[0].evidence}
+    assert len(named) == 20
+
+
 def test_options_and_answers_in_all_forms_that_can_be_read_are_an_info() -> None:
     labelled = {"text": ["red", "green"], "label": ["1", "2"]}
     rows = [("B", ["red", "green"]), ("(b)", ["red", "green"]), ("Green", ["red", "green"]), ("B) green", ["red", "green"])]
@@ -333,7 +347,7 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
-    unheard = {"dilution", "instructions", "preferences", "traces", "unseen"}  # which no row here is for
+    unheard = {"dilution", "error_clusters", "instructions", "preferences", "reworded", "traces", "unseen"}
     assert {o.check for o in seen} == set(listing("checks")) - unheard
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)

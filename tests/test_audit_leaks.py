@@ -259,9 +259,9 @@ def test_near_duplicates_inside_train_are_a_warning_and_templates_are_none() -> 
     rows = [(f"{text} ends here?", str(n)) for n, text in enumerate(stories)]
     again = [(f"Well, {prompt[:-1]} my dear?", answer) for prompt, answer in rows[:25]]
     (found,) = Duplicates().check(Corpus.from_examples(examples([*rows, *again], "train")))
-    assert (found.severity, found.task, found.count) == ("warning", "t", 50)
+    assert (found.severity, found.task, found.count) == ("warning", "t", 25)  # each copy, not its original
     assert found.null.startswith("by chance fewer than 0.01 rows")
-    assert len(found.evidence) == 50
+    assert len(found.evidence) == 25
     clean = Duplicates().check(Corpus.from_examples(examples(list(problems(11, 1500)), "train")))
     assert {observation.severity for observation in clean} == {"info"}
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.checks import traces
-from mixwright.audit.checks.traces import Traces, rules_of
+from mixwright.audit import wrong_values
+from mixwright.audit.checks.traces import Traces
 from mixwright.audit.equations import MAX_EQUATIONS, read_equations
 from mixwright.audit.steps import MAX_MENTIONS, values_used_too_early, wrong_mentions
+from mixwright.audit.worked import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 
@@ -163,7 +164,7 @@ def test_evidence_has_the_row_the_right_value_and_its_place() -> None:
     assert one.count == 30
     assert one.evidence[0]["id"] == "i0"
     assert one.evidence[0]["right value"] == "33"
-    begin, end = one.evidence[0]["span"]
+    begin, end = one.evidence[0]["start"], one.evidence[0]["end"]
     assert texts[0][begin:end] == "13 + 20 = 34"
 
 
@@ -182,6 +183,25 @@ def test_solutions_out_of_order_are_told() -> None:
         texts.append(" ".join(steps[::-1] if number % 5 == 0 else steps))
     (told,) = _warnings(texts)
     assert told.startswith("20 of 100 solutions use a value before the step that makes it") or told.startswith("19 of 100")
+
+
+def test_numbers_that_nothing_gives_are_told() -> None:
+    """A tenth of the solutions copy a number wrongly; parts, constants, and numbers that words give later are none."""
+    rng = random.Random(4)
+
+    def told(share: float) -> list[str]:
+        rows = []
+        for number in range(200):
+            first, second = rng.randrange(20, 400), rng.randrange(401, 900)
+            copied = first + 2000 if rng.random() < share else first
+            text = f"{copied} + {second} = {copied + second}. {copied + second} * .01 * 12 = 3. 7777 - 1 = 7776, of 7777."
+            rows.append(Example(f"i{number}", "sums", f"{first} and {second}", target=text))
+        found = Traces().check(Corpus.from_examples(rows))
+        return [one.message for one in found if "neither the prompt nor a step" in one.message]
+
+    (message,) = told(0.1)
+    assert "of 200 solutions use a number" in message
+    assert told(0.0) == []
 
 
 def test_values_that_every_solution_makes_are_no_order() -> None:
@@ -224,6 +244,6 @@ def test_hostile_texts_end_soon() -> None:
 
 def test_wrong_equations_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Further equations of that operation are left out of both counts."""
-    monkeypatch.setattr(traces, "MAX_WRONG_KEPT", 30)
+    monkeypatch.setattr(wrong_values, "MAX_WRONG_KEPT", 30)
     (one,) = _check([f"{n} + 20 = {n + 21}." for n in range(13, 99)])
     assert (one.count, one.total) == (30, 30)

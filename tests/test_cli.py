@@ -35,7 +35,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--out --skills --task --top-up --workers",
+    "--mask --out --skills --steps --task --top-up --workers",
     "measure": flags("RUN.YAML|MODEL|LOG|URL", "--cluster --folder --full --gpus-per-worker --json"),
     "scan": "RUN.YAML --cluster --columns --folder --gpus-per-worker --sample",
     "mine": flags(
@@ -44,7 +44,7 @@ FLAGS = {
     ),
     "plan": flags(
         "RUN.YAML|MODEL",
-        "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner"
+        "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner --share"
         " --rehearse --steps",
     ),
     "steer": "RUN.YAML --cluster --dry-run --folder --gpus-per-worker",

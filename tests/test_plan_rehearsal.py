@@ -56,6 +56,8 @@ def test_known_tasks_without_rows_get_a_quarter_together() -> None:
     assert "25% of the draws keep" in told(plan)
     assert "67% right of 30 before" in plan.why["stages.0.weights.capitals"]
     assert "each drawn about 1.7 times" in plan.why["stages.0.weights.capitals"]  # 320 x .0625 / 12
+    tenth = plan_of(cells, [row for kind in kinds for row in measured(kind, 20)] + measured("tools", 0), share=0.1)
+    assert tenth.stages[0].weights == pytest.approx({"tools": 0.9, **dict.fromkeys(kinds, 0.025)}, abs=1e-3)
 
 
 def test_the_task_to_be_taught_is_never_refused() -> None:

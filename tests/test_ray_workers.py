@@ -57,6 +57,11 @@ def fail(_: object) -> None:
     raise ValueError("no such luck")
 
 
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_workers, "FIRST_WAIT", 0.01)
+
+
 def refuse(_: object) -> None:
     raise InputError("a plan", "nothing", "Write one.", file="plan.yaml", line=3)
 
@@ -137,13 +142,22 @@ def test_a_job_whose_worker_dies_runs_again_and_this_is_said(
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == MAX_DEATHS
     assert said[0].startswith(f"mortal on {platform.node()}: ")
-    assert said[-1].endswith(f"It runs again ({MAX_DEATHS} of {MAX_DEATHS}).")
+    assert said[-1].endswith(f"It runs again in {0.01 * 2 ** (MAX_DEATHS - 1):g} s ({MAX_DEATHS} of {MAX_DEATHS}).")
 
 
 def test_a_job_that_always_dies_is_given_up(workers: RayWorkers, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"died {MAX_DEATHS + 1} times.*memory"):
         workers.run([Job("mortal", die_until, (tmp_path / "attempts", 99))], progress=quiet)
     assert len((tmp_path / "attempts").read_text()) == MAX_DEATHS + 1
+
+
+def test_a_job_that_lacks_memory_waits_longer_and_not_for_ever(workers: RayWorkers) -> None:
+    job, short = Job("large", double, 1), workers._ray.exceptions.OutOfMemoryError("no memory")
+    deaths = [float(n) for n in range(MAX_DEATHS + 2)]
+    assert workers._say_death(job, 0, deaths, short) == 0.01 * 2 ** (MAX_DEATHS + 1)
+    assert workers._say_death(job, 0, [0.0] * 20, short) == ray_workers.LONGEST_WAIT
+    with pytest.raises(InputError, match="Out of memory"):
+        workers._say_death(job, 0, [*deaths, ray_workers.SECONDS_FOR_MEMORY], short)
 
 
 def test_a_machine_that_dies_takes_no_job_with_it(cluster: Cluster, tmp_path: Path) -> None:

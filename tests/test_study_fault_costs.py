@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from mixwright_lab.studies import fault_context, fault_frame, real_device
 from mixwright_lab.studies import fault_costs as study
 from mixwright_lab.studies import fault_rows as rows_of
-from mixwright_lab.studies import real_device
 
 SEED = 3
 SUM = re.compile(r"(\d+) \+ (\d+) = (\d+)")
@@ -71,10 +71,10 @@ def test_items_of_the_cell_fact_need_a_wrong_fact() -> None:
 def test_what_the_check_lists_is_left_out_and_as_many_random_rows() -> None:
     for kind, arm in ((rows_of.SYSTEMATIC, rows_of.SYSTEMATIC_DROPPED), (rows_of.RANDOM, rows_of.RANDOM_DROPPED)):
         before, kept = rows_of.solutions(SEED, kind), rows_of.make(rows_of.TRACES, SEED, arm).rows
-        listed = rows_of.listed_rows(before)
+        listed = rows_of.listed_rows(before, rows_of.TRACES)
         assert [row for row in before if row["id"] not in listed] == kept
         assert sum(map(bool, map(_wrong_steps, kept))) < 0.02 * len(kept)
-    assert not rows_of.listed_rows(rows_of.solutions(SEED, rows_of.SOUND))
+    assert not rows_of.listed_rows(rows_of.solutions(SEED, rows_of.SOUND), rows_of.TRACES)
     null = rows_of.make(rows_of.TRACES, SEED, rows_of.SYSTEMATIC_NULL).rows
     assert len(null) == len(rows_of.make(rows_of.TRACES, SEED, rows_of.SYSTEMATIC_DROPPED).rows)
     assert 0.25 < sum(map(bool, map(_wrong_steps, null))) / len(null) < 0.38
@@ -177,6 +177,49 @@ def test_similar_rows_share_more_words_with_the_items_than_random_ones() -> None
     assert nearest(similar.rows) > nearest(random.rows)
 
 
+def test_listed_steps_are_masked_and_as_many_random_ones() -> None:
+    masked, null = (rows_of.make(rows_of.TRACES, SEED, arm).rows for arm in (rows_of.SYSTEMATIC_MASKED, rows_of.MASKED_NULL))
+    texts = [[row["completion"][start:end] for start, end in row["mask"]] for row in masked]
+    wrong = rows_of.solutions(SEED, rows_of.SYSTEMATIC)
+    for row, own in zip(wrong, texts, strict=True):
+        assert {f"{one} + {other} = {value}" for one, other, value in _wrong_steps(row)} == set(own)
+    steps = [row["completion"][start:end] for row in null for start, end in row["mask"]]
+    assert len(steps) == sum(map(len, texts)) > 300
+    assert all(SUM.fullmatch(step) for step in steps)
+    assert [row["completion"] for row in null] == [row["completion"] for row in wrong]
+
+
+def test_answers_from_a_note_that_is_not_there_are_left_out_or_told() -> None:
+    plain, dropped, null, told = (
+        rows_of.make(rows_of.UNSEEN, SEED, arm).rows
+        for arm in (rows_of.AS_IT_IS, fault_context.LISTED_DROPPED, fault_context.RANDOM_DROPPED, fault_context.TOLD)
+    )
+
+    def made_up(rows: list[dict[str, Any]]) -> int:
+        return sum(row["completion"].isdigit() and row["completion"] not in row["prompt"] for row in rows)
+
+    assert (made_up(plain), len(plain)) == (400, 1000)
+    assert made_up(dropped) < 20
+    assert len(null) == len(dropped) < 620
+    assert made_up(null) > 0.3 * len(null)
+    assert len(told) == 1000
+    assert made_up(told) < 20
+    assert sum(row["completion"] == fault_context.DO_NOT_KNOW for row in plain) == 200
+
+
+def test_a_frame_is_left_out_or_masked_up_to_the_number() -> None:
+    short, long, masked = (
+        rows_of.make(rows_of.DILUTION, SEED, arm) for arm in (fault_frame.SHORTENED, rows_of.AS_IT_IS, fault_frame.MASKED)
+    )
+    assert (short.remarks["warned"], long.remarks["warned"]) == (False, True)
+    for one, other, third in zip(short.rows, long.rows, masked.rows, strict=True):
+        numbers = sorted(map(int, re.findall(r"\d+", one["prompt"])))
+        assert one["completion"] == f"Answer: {numbers[1]}"
+        assert other["completion"] == third["completion"] == fault_frame.FRAME + one["completion"]
+        [(start, end)] = third["mask"]
+        assert (start, third["completion"][end:]) == (0, f" {numbers[1]}")
+
+
 def test_jobs_are_each_arm_once_and_none_that_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "kept_rows", lambda quick: [{"world": "cues", "seed": study.SEEDS[0], "arm": "no cue"}])
     jobs = study.jobs_left(quick=False)
@@ -223,7 +266,7 @@ def test_goals_by_hand() -> None:
         *(_row("holes", seed, rows_of.RANDOM_ROWS, (1, 10)) for seed in (1, 2)),
         *(_row("holes", seed, rows_of.TOPPED_UP, (0 if seed == 1 else 10, 10)) for seed in (1, 2)),
     ]
-    goals = study.goals_of(rows)
+    goals = study.goals_of(rows)[:4]
     assert [goal.found.value for goal in goals] == pytest.approx([22.5, 5.0, 35.0, 40.0])
     assert [goal.found.low > 0 for goal in goals] == [goal.reached for goal in goals]
     assert not goals[1].reached

@@ -100,7 +100,8 @@ def test_rows_of_each_arm(public: PublicPlace, tmp_path: Path) -> None:
     }
     count = models.training.steps * models.training.batch
     shares = {}
-    for arm in (NARROW, "half the rate", "uniform", "equal shares", "chat", "chat rows alone, a thirtieth of the rate"):
+    arms = (NARROW, "half the rate", "uniform", "equal shares", "chat", "chat rows alone, a thirtieth of the rate")
+    for arm in (*arms, "true and chat rows", "penalty x 10"):
         rows, _ = models._picked(arm)
         assert len(rows) == count
         assert not tested & {row["prompt"] for row in rows}
@@ -108,6 +109,8 @@ def test_rows_of_each_arm(public: PublicPlace, tmp_path: Path) -> None:
     assert set(shares[NARROW]) == {"new"}
     assert models._picked(NARROW) == models._picked("half the rate")
     assert set(shares["chat rows alone, a thirtieth of the rate"]) == {"chat"}
+    assert models._picked(NARROW) == models._picked("penalty x 10")
+    assert (shares["true and chat rows"]["chat"], shares["true and chat rows"]["new"]) == (count / 8, 0.75 * count)
     assert shares["chat"] == {"new": 0.75 * count, "chat": 0.25 * count}
     assert set(shares["equal shares"].values()) == {count // 5}
     assert 0.05 < 1 - shares["uniform"]["new"] / count < 0.17

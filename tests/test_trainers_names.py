@@ -22,7 +22,7 @@ FOLDER = Path(mixwright.__file__).parent / "trainers"
 # Documented parts of transformers' Trainer, and of TRL's sampler helper (whose order the start-up self-test compares).
 PUBLIC = {"accelerator", "add_callback", "args", "data_collator", "model", "pop_callback", "processing_class", "state"}
 PUBLIC |= {"train", "train_dataset", "log", "compute_loss", "num_samples", "batch_size", "mini_repeat_count", "repeat_count"}
-FALLBACK = {"eos_token_ids"}  # read with a default
+FALLBACK = {"chat_template", "eos_token_ids"}  # read with a default
 
 
 def trees() -> Iterator[ast.AST]:

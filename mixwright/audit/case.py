@@ -16,6 +16,8 @@ from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, position
 
 ROWS_COMPARED_PER_TASK = 1000
 """Rows of either split among which those that are worded alike are counted."""
+LARGEST_SHARE = 1 - 1e-9
+"""Of the rows that chance finds a partner for; where it is 1, nothing is known of how often two agree."""
 BLOCK_ROWS = 4000
 """Rows read at once for tasks that follow each other."""
 SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER = 4, 20_000
@@ -110,7 +112,8 @@ class Case:
                 self._train_prompts, self._held_out_prompts, self.train_rows, self.total
             )
             self.expected = max(by_slots, self.siblings.expected_same(self.total, self.train_rows))
-            pairs_per_agreement = self.total * self.train_rows / self.expected if self.expected else float("inf")
+            rate = -math.log1p(-min(self.expected / max(self.total, 1), LARGEST_SHARE)) / max(self.train_rows, 1)
+            pairs_per_agreement = 1 / rate if rate else float("inf")
             self.null = (
                 f"by chance {format_expected(self.expected)} rows: two prompts of this task agree once in "
                 f"{format_expected(pairs_per_agreement)} pairs"

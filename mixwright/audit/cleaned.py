@@ -1,7 +1,8 @@
 """A cleaned copy of training rows: what can be left out without a second look is left out, and a manifest says why.
 
-Left out on purpose: corrections. Rows that contradict each other, options that are broken and formats that are mixed need
-somebody who knows which is right; the manifest counts them.
+Where it is asked for, parts that checks know to be wrong are masked in it (`masking.py`). Left out on purpose: corrections.
+Rows that contradict each other, options that are broken and formats that are mixed need somebody who knows which is right;
+the manifest counts them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mixwright.audit.masking import RowMask, rows_to_mask, with_masks, write_mask
 from mixwright.audit.rows import list_for_files
 from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig
@@ -48,6 +50,8 @@ class Cleaned:
     """Errors and warnings that the cleaned rows still have."""
     dropped: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Place of a row -> its id, check, task, and place of its partner."""
+    masked: dict[str, RowMask] = field(default_factory=dict)
+    """Place of a row -> what of it the copy leaves out of the loss."""
     kept: int = 0
     """Rows that the copy has."""
 
@@ -57,14 +61,19 @@ class Cleaned:
 
 
 def clean(
-    corpus: Corpus, names: Sequence[str] | None = None, options: Mapping[str, dict[str, Any]] | None = None
+    corpus: Corpus,
+    names: Sequence[str] | None = None,
+    options: Mapping[str, dict[str, Any]] | None = None,
+    *,
+    mask: bool = False,
 ) -> Cleaned:
-    """Audit, leave out, and audit what is left, until nothing more is to be left out.
+    """Audit, leave out, and audit what is left, until nothing more is to be left out; then mask what is wrong, if asked.
 
     Args:
         corpus: train and eval.
         names: of checks; None for all.
         options: of a check, by its name.
+        mask: whether parts of rows that checks list as wrong get a mask.
 
     Raises:
         InputError: an unknown check or option.
@@ -80,6 +89,9 @@ def clean(
             ids = {reason["id"] for reason in dropped.values()}
             cleaned.corpus = corpus = corpus.select(ids=[one for one in corpus.table["id"].to_pylist() if one not in ids])
             found = run_audit(corpus, names, options)
+        if mask and (masked := rows_to_mask(found, corpus)):
+            cleaned.masked, cleaned.corpus = masked, with_masks(corpus, masked)
+            found = run_audit(cleaned.corpus, names, options)
     cleaned.left = [one for one in found if one.severity != "info"]
     return cleaned
 
@@ -119,7 +131,7 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
     """Write the rows of `config.train` that are left, as they stand there, and a manifest beside them.
 
     Lines of a file of lines are copied byte for byte; other rows are written as one JSON object per line, or as Parquet
-    where both files are.
+    where both files are. Rows with a new mask are written anew.
 
     Args:
         cleaned: what `clean` found in the rows of `config`.
@@ -133,14 +145,15 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
         InputError: generated rows, an ending that cannot be written, or a file that is already there.
     """
     source, manifest = Path(config.train), manifest_of(out)
-    check_cleaned_file(config, out)
+    check_cleaned_file(config, out, mask=bool(cleaned.masked))
     dropped = cleaned.dropped.keys()
     with replacing(out) as temporary:
         if suffix_of(out) == TABLE:
             cleaned.kept = _copy_table(source, temporary, dropped)
         else:
             has_lines = source.is_file() and suffix_of(source) in LINES + PACKED_LINES
-            lines = _copied_lines(source, dropped) if has_lines else _made_lines(config, dropped)
+            copied = _copied_lines(source, dropped) if has_lines else _made_lines(config, dropped)
+            lines = (_mask_line(line, cleaned.masked.get(place), config) for place, line in copied)
             with temporary.open("wb") as file:
                 for cleaned.kept, line in enumerate(lines, 1):
                     file.write(line)
@@ -150,9 +163,14 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
             with source.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         dropped_rows = [{"row": row, **reason} for row, reason in cleaned.dropped.items()]
+        masked_rows = [
+            {"row": place, "id": row.id, "checks": sorted(row.checks), "mask": row.spans, "turns": sorted(row.turns)}
+            for place, row in cleaned.masked.items()
+        ]
         left = [{"check": o.check, "task": o.task, "message": o.message, "remedy": o.remedy} for o in cleaned.left]
         data: Mapping[str, Any] = {"source": config.train, "sha256": digest, "eval": config.eval, "kept": cleaned.kept}
-        write_json(manifest, {**data, "counts": cleaned.counts(), "dropped": dropped_rows, "left for you": left})
+        masked: dict[str, Any] = {"masked": masked_rows} if masked_rows else {}
+        write_json(manifest, {**data, "counts": cleaned.counts(), "dropped": dropped_rows, **masked, "left for you": left})
     return manifest
 
 
@@ -169,12 +187,14 @@ def _check_count(cleaned: Cleaned, config: CorpusConfig) -> None:
         raise InputError("a row per line", got, "Write the file as .jsonl first.", file=config.train)
 
 
-def check_cleaned_file(config: CorpusConfig, out: Path) -> None:
+def check_cleaned_file(config: CorpusConfig, out: Path, *, mask: bool = False) -> None:
     """Raises InputError where a cleaned copy of these rows cannot be written there."""
     if config.train.startswith(GENERATED_PREFIX):
         raise InputError("rows of a file", "generated ones", "Generate them with another seed.")
     if suffix_of(out) not in (*LINES, TABLE):
         raise InputError("a file ending in .jsonl or .parquet", repr(out.name), "Name one.")
+    if suffix_of(out) == TABLE and mask:
+        raise InputError("a copy with masks as lines", repr(out.name), "Call it .jsonl.")
     if suffix_of(out) == TABLE and suffix_of(Path(config.train)) != TABLE:
         raise InputError("a copy of lines or of a JSON list", repr(out.name), "Call it .jsonl.")
     for path in (out, manifest_of(out)):
@@ -182,19 +202,25 @@ def check_cleaned_file(config: CorpusConfig, out: Path) -> None:
             raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=path)
 
 
-def _copied_lines(source: Path, dropped: Collection[str]) -> Iterator[bytes]:
+def _mask_line(line: bytes, mask: RowMask | None, config: CorpusConfig) -> bytes:
+    if mask is None:
+        return line
+    return (json.dumps(write_mask(json.loads(line.decode("utf-8-sig")), mask, config), ensure_ascii=False) + "\n").encode()
+
+
+def _copied_lines(source: Path, dropped: Collection[str]) -> Iterator[tuple[str, bytes]]:
     with gzip.open(source) if is_packed(source) else source.open("rb") as file:
         for number, line in enumerate(file, 1):
             is_blank = not line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
-            if not is_blank and f"{source}:{number}" not in dropped:
-                yield line if line.endswith(b"\n") else line + b"\n"
+            if not is_blank and (place := f"{source}:{number}") not in dropped:
+                yield place, line if line.endswith(b"\n") else line + b"\n"
 
 
-def _made_lines(config: CorpusConfig, dropped: Collection[str]) -> Iterator[bytes]:
+def _made_lines(config: CorpusConfig, dropped: Collection[str]) -> Iterator[tuple[str, bytes]]:
     for row, location in read_rows(config.train, "train"):
         if str(location) not in dropped:
             named = {**row, "task": location.task} if location.task and row.get("task") is None else row
-            yield (json.dumps(named, default=str) + "\n").encode()
+            yield str(location), (json.dumps(named, default=str) + "\n").encode()
 
 
 def _copy_table(source: Path, out: Path, dropped: Collection[str]) -> int:

@@ -117,12 +117,12 @@ def _equation_at(text: str, place: int) -> Equation | None:
     if _AFTER.match(text, end):
         return None
     further = re.match(r"\s*[-+*/x]\s*[-$(.]*\d", text[end : end + 8])
-    if further and not _is_close(true, stated, decimals):
+    if further and not is_close(true, stated, decimals):
         return None  # the right side is an expression
     readings = [stated, stated / 100] if percent else [stated]
     if not money and re.search(r"[$\u20ac\u00a3]", sign):
         readings.append(stated * 100)  # cents
-    is_right = any(_is_close(true, one, decimals + 2 * (one != stated and one < stated)) for one in readings)
+    is_right = any(is_close(true, one, decimals + 2 * (one != stated and one < stated)) for one in readings)
     if not is_right and _has_another_meaning(text[begin:place], operation, operands):
         return None
     return Equation(operation, operands, true, stated, is_right, " ".join(text[begin:end].split()), (begin, end))
@@ -136,7 +136,7 @@ def _has_another_meaning(left: str, operation: str, operands: Sequence[Fraction]
     return operation in ("plus", "minus") and len(measures) > 1
 
 
-def _is_close(true: Fraction, stated: Fraction, decimals: int) -> bool:
+def is_close(true: Fraction, stated: Fraction, decimals: int) -> bool:
     """Equal, or rounded or cut to so many decimals where the true value has more."""
     if true == stated:
         return True

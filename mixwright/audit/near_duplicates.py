@@ -57,7 +57,12 @@ def word_runs(tokens: Sequence[str]) -> set[int]:
     """Hashes of every run of three words among `tokens`; numbers and signs are skipped."""
     letter_words = [word for word in tokens if word[0].isalpha()]
     runs = zip(letter_words, letter_words[1:], letter_words[2:], strict=False)
-    return {zlib.crc32(" ".join(run).encode("utf-8", "surrogatepass")) for run in runs}
+    return {crc(" ".join(run)) for run in runs}
+
+
+def crc(text: str) -> int:
+    """A hash of 32 bits that is the same in every process."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def sketch(runs: Collection[int], template: Collection[int]) -> frozenset[int]:
@@ -107,6 +112,7 @@ class NearIndex:
         for position, row_sketch in enumerate(self._sketches):
             for run in row_sketch:
                 self._postings[run].append(position)
+        self._own_runs = frozenset(self._postings)
 
     def find_near(self, row: Row, prompt_words: Sequence[str] | None = None) -> list[int]:
         """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same.
@@ -117,10 +123,12 @@ class NearIndex:
         """
         if read_stated_answer(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
-        row_sketch = sketch(word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words), self._template)
+        runs = word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words)
+        if self._own_runs.isdisjoint(runs):
+            return []
         return [
             position
-            for position in self._find_worded_alike(row_sketch)
+            for position in self._find_worded_alike(sketch(runs, self._template))
             if self._key_by_position[position] == key and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
@@ -290,9 +298,9 @@ class NearRepeats:
     rows_sought: int
     """Rows looked for."""
     pairs: list[tuple[int, int]]
-    """Row numbers: a row that was looked for, and the first other that it nearly is."""
+    """Row numbers: a row that was looked for, and the first other that it nearly is; of two such rows the first alone."""
     expected: float
-    """Rows of those looked for with such another by chance."""
+    """Such pairs by chance."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -345,19 +353,29 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
     repeats = []
     for task, size in task_sizes.items():
         positions = positions_by_task[task]
-        pairs = [
-            (index.rows[position].number, repeating_row[position]) for position in positions if position in repeating_row
-        ]
+        pairs = _each_once(
+            [(index.rows[position].number, repeating_row[position]) for position in positions if position in repeating_row]
+        )
         if not pairs:
             continue
-        # halves of the sample stand for rows that nobody copied from each other
-        half_positions = positions[: 2 * ROWS_COMPARED_PER_TASK : 2]
-        other_half_rows = [index.rows[position] for position in positions[1 : 2 * ROWS_COMPARED_PER_TASK : 2]]
-        task_rows = [index.rows[position] for position in positions[: 5 * ROWS_COMPARED_PER_TASK]]
+        # chance is learnt from what is left without the repeats found, else copies would explain themselves; halves of it,
+        # whatever the order of the file, stand for rows that nobody copied from each other
+        repeated = {number for number, _ in pairs}
+        own = [position for position in positions if index.rows[position].number not in repeated]
+        shuffled = sorted(own, key=lambda position: crc(index.rows[position].prompt))
+        half_positions = shuffled[: 2 * ROWS_COMPARED_PER_TASK : 2]
+        other_half_rows = [index.rows[position] for position in shuffled[1 : 2 * ROWS_COMPARED_PER_TASK : 2]]
+        task_rows = [index.rows[position] for position in shuffled[: 5 * ROWS_COMPARED_PER_TASK]]
         siblings = count_siblings(task_rows, task_rows[:ROWS_COMPARED_PER_TASK], similarity)
         expected_by_words = index.expected_near(half_positions, other_half_rows, size, siblings)
         expected_by_words *= len(positions) / len(half_positions)
-        repeats.append(
-            NearRepeats(task, len(positions), pairs, max(expected_by_words, siblings.expected_near(len(positions), size)))
-        )
+        expected_rows = max(expected_by_words, siblings.expected_near(len(positions), size))
+        # a pair is expected from both sides where both rows are looked for, and counted once
+        repeats.append(NearRepeats(task, len(positions), pairs, expected_rows * (1 - len(positions) / size / 2)))
     return repeats
+
+
+def _each_once(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Without those whose other order came before."""
+    seen = set[tuple[int, int]]()
+    return [pair for pair in pairs if pair[::-1] not in seen and not seen.add(pair)]

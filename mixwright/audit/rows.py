@@ -5,6 +5,7 @@ Left out on purpose: keeping texts. What a check wants to show, it fetches again
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from mixwright.audit.shards import map_shards
-from mixwright.audit.text import both_cases, is_all_capitals, normal_form, read_conclusion, to_visible
+from mixwright.audit.text import (
+    BRIEF_ANSWER_CHARACTERS,
+    both_cases,
+    is_all_capitals,
+    normal_form,
+    read_conclusion,
+    to_visible,
+)
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import decode
 from mixwright.records import Example, plain
@@ -268,22 +276,31 @@ class Fingerprints:
         """int64: the row that each text belongs to."""
         return np.concatenate([np.arange(len(self.task) - len(self.row_of_extra_text)), self.row_of_extra_text])
 
+    def of_rows(self) -> Fingerprints:
+        """Those of rows alone, in the same memory."""
+        count = len(self.task) - len(self.row_of_extra_text)
+        columns = {name: getattr(self, name)[:count] for name in _FINGERPRINT.names or ()}
+        return Fingerprints(self.tasks, **columns, row_of_extra_text=np.zeros(0, np.int64), is_chat_turn=np.zeros(0, bool))
+
 
 _HASHES = ("exact", "normal", "answer", "final")
 _FINGERPRINT = np.dtype([("task", "i4"), ("held_out", "?"), *((name, "u8") for name in _HASHES)])
 
 
 _KNOWN: WeakKeyDictionary[Corpus, Fingerprints] = WeakKeyDictionary()
-"""Of rows alone: several checks read those of one corpus."""
+"""Several checks read those of one corpus."""
 
 
 def fingerprints(corpus: Corpus, *, with_further_texts: bool = False) -> Fingerprints:
-    """One pass over `corpus`, or none where its rows are known; further texts are added `with_further_texts`."""
-    if with_further_texts:
-        return _read_fingerprints(corpus, with_further_texts=True)
-    if corpus not in _KNOWN:
-        _KNOWN[corpus] = _read_fingerprints(corpus, with_further_texts=False)
-    return _KNOWN[corpus]
+    """One pass over `corpus`, or none where it is known; further texts are there `with_further_texts`.
+
+    They are read at once where there are two splits, which alone are compared by them.
+    """
+    known = _KNOWN.get(corpus)
+    if known is None:
+        splits = corpus.table["split"].unique().to_pylist()
+        known = _KNOWN[corpus] = _read_fingerprints(corpus, with_further_texts=len(splits) > 1)
+    return known if with_further_texts else known.of_rows()
 
 
 class _ShardPrints(NamedTuple):
@@ -339,14 +356,22 @@ def _fingerprints_of(row: Row, code: int, with_further_texts: bool) -> list[tupl
     """
     normal, caseless = both_cases(row.prompt)
     held_out, stripped = row.split == "eval", row.prompt.strip()
-    answer = hash64(normal_form(row.answer)) | 1 if row.answer else 0
-    final = hash64(read_conclusion(row.answer)) | 1 if row.answer else 0
+    is_brief = len(row.answer) <= BRIEF_ANSWER_CHARACTERS
+    answer, final = (_prints_of_brief_answer if is_brief else _prints_of_answer)(row.answer)
     own_prints = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
     all_capitals = with_further_texts and is_all_capitals(to_visible(row.prompt))
     if not with_further_texts or not (all_capitals or caseless):
         return [own_prints]
     prefix = "capitals in train " if held_out != all_capitals else "capitals in eval "
     return [own_prints, (*own_prints[:2], 0, hash64(prefix + (caseless or normal)), answer, final)]
+
+
+def _prints_of_answer(answer: str) -> tuple[int, int]:
+    """Of its normal form and of the final answer; 0 where there is none."""
+    return (hash64(normal_form(answer)) | 1, hash64(read_conclusion(answer)) | 1) if answer else (0, 0)
+
+
+_prints_of_brief_answer = functools.lru_cache(maxsize=2**12)(_prints_of_answer)
 
 
 def hash64(text: str) -> int:

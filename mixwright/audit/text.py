@@ -31,14 +31,16 @@ _ESTIMATED_TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
 _QUOTE_SIGNS = "'\"`\u201c\u201d\u2018\u2019"
+_QUOTE = re.compile(f"[{_QUOTE_SIGNS}]")
 _QUOTED = re.compile(rf"(?<![\w{_QUOTE_SIGNS}])[{_QUOTE_SIGNS}]([^{_QUOTE_SIGNS}\n]{{1,80}})[{_QUOTE_SIGNS}](?!\w)")
 _QUOTATION_MARKS = re.compile(
     rf"(?<![\w{_QUOTE_SIGNS}])[{_QUOTE_SIGNS}]+|(?:(?<=[^\W\d_]{{2}})|(?<=[^\w\s{_QUOTE_SIGNS}]))[{_QUOTE_SIGNS}]+(?![\w(])"
 )
 _MARK = re.compile(
-    r"(?<=[\w)\]}%'\"])[.,;:?][.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{2})!+(?=\s|$)"
-    r"|(?<=[^\W\d_]{2} )[.?]\s*\Z"  # the last one of a text in which every mark stands apart
+    r"[.,;:?!](?:(?<=[\w)\]}%'\"][.,;:?])[.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{2}!)!*(?=\s|$)"
+    r"|(?<=[^\W\d_]{2} [.?])\s*\Z)"  # the last one of a text in which every mark stands apart
 )
+"""It begins with a character, not with what stands before it, so that a search skips to the next mark."""
 _CODE = re.compile(
     r"""(
       `[^`\n]{1,200}`                                                          # quoted as code
@@ -54,9 +56,9 @@ _MARKED = re.compile(r"#|\\boxed|<answer>|\banswer\b", re.IGNORECASE)
 _BARE_NUMBER = re.compile(r"[\s$*]*[-+]?[\d,]*\.?\d+[\s$*.]*")
 _OPTION = re.compile(r"(?m)^[ \t]*\(?[A-J](?=[).:][ \t])|(?<=\s)\([A-J](?=\)[ \t])")
 """The letter of an option: at the beginning of a line, or in brackets."""
-_CODE_SIGNS = "`([=+*/^<>%"
-_LETTER = re.compile(r"\b[^\W\d_aAiI]\b")
-"""With neither, no part of a text is code: a quick look before the slow one."""
+_CODE_SIGN = re.compile(r"[`(\[=+*/^<>%]")
+_LETTER = re.compile(r"\W[^\W\d_aAiI](?!\w)")
+"""With neither, no part of a text (a blank before it) is code: a quick look before the slow one."""
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+|\n+")
 _LONG_WORD = re.compile(r"[^\W\d_]{3}")
 _INDENTED = re.compile(r"   |^(?:  |\t)\s*\S")
@@ -66,6 +68,12 @@ _FIGURE = re.compile(
     r"(?:(?<![\w.)\]])[-+]\s?)?(?:[$\u20ac\u00a3\u00a5]\s?)?(?:\d[\d.,]*\d|\d|\.\d+)(?:[eE][-+]?\d+)?\s?[%!'\"\u00b0]?"
     r"|[\u00b2\u00b3\u00b9\u2070-\u2089\u00bc-\u00be\u2150-\u215f\u2460-\u249b]|[+*/^\u00d7\u00f7=<>\u221a]|(?<=\d)\s?-(?=\s?\d)"
 )
+
+
+_OF_FIGURES = re.compile(
+    "[0-9\u00b2\u00b3\u00b9\u2070-\u2089\u00bc-\u00be\u2150-\u215f\u2460-\u249b+*/^\u00d7\u00f7=<>\u221a]"
+)
+"""Each figure has one of these."""
 
 
 class _Table(dict[int, str]):
@@ -94,6 +102,8 @@ _CHARACTER_TABLE = _Table()
 
 def to_visible(text: str) -> str:
     """`text` as a reader sees it: without invisible characters, in ASCII digits, minus signs and letter forms."""
+    if text.isascii() and text.isprintable():
+        return text
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.translate(_CHARACTER_TABLE))
     return _CONTROL.sub("", text)
@@ -127,7 +137,7 @@ def both_cases(text: str) -> tuple[str, str]:
 def _fold(text: str) -> str:
     """Visible text, case and quotes folded, but not those of code."""
     visible_text = to_visible(text)
-    if not any(sign in visible_text for sign in _CODE_SIGNS) and not _LETTER.search(visible_text):
+    if not _CODE_SIGN.search(visible_text) and not _LETTER.search(f" {visible_text}"):
         return _strip_quotes(visible_text.casefold())
     text_and_code = _CODE.split(_OPTION.sub(lambda letter: letter.group().lower(), visible_text))
     text_and_code[::2] = [_strip_quotes(text_part.casefold()) for text_part in text_and_code[::2]]
@@ -136,7 +146,7 @@ def _fold(text: str) -> str:
 
 
 def _strip_quotes(text: str) -> str:
-    return _QUOTATION_MARKS.sub("", _QUOTED.sub(r"\1", text)) if any(quote in text for quote in _QUOTE_SIGNS) else text
+    return _QUOTATION_MARKS.sub("", _QUOTED.sub(r"\1", text)) if _QUOTE.search(text) else text
 
 
 def sentences(text: str) -> set[str]:
@@ -185,7 +195,10 @@ def numbers_as_written(text: str) -> tuple[str, ...]:
 
     Digits of other scripts count as the same number; `-4` and `4`, `1,000` and `1 000`, `.5` and `5`, `5!` and `5` do not.
     """
-    return tuple("".join(figure.split()) for figure in _FIGURE.findall(_strip_quotes(to_visible(text))))
+    visible_text = to_visible(text)
+    if not _OF_FIGURES.search(visible_text):
+        return ()
+    return tuple("".join(figure.split()) for figure in _FIGURE.findall(_strip_quotes(visible_text)))
 
 
 def count_tokens(text: str) -> int:

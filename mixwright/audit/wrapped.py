@@ -92,6 +92,7 @@ class WrappedIndex:
             # else nothing of it is its own, and all would be compared
             if is_searchable and rows_with_run.min() <= self._max_generic_rows:
                 self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(position)
+        self._anchor_runs = frozenset(self._anchors)
         all_runs = np.concatenate([np.zeros(0, np.int64), *runs_by_row])
         order = np.argsort(all_runs, kind="stable")
         self._runs = all_runs[order]
@@ -113,16 +114,22 @@ class WrappedIndex:
             prompt_words: the words of its prompt.
             is_turn: whether it is one turn of the chat that was given before.
         """
-        run_hashes, joined_words = _hash_runs(prompt_words), f" {' '.join(prompt_words)} "
-        runs = run_hashes.tolist()
-        if not is_turn:
-            for position in {position for run in runs for position in self._anchors.get(run, ())}:
+        runs = list(map(hash, _runs(prompt_words)))
+        may_hold = [] if is_turn else self._anchor_runs.intersection(runs)
+        may_be_held = len(prompt_words) >= MIN_PROMPT_WORDS and all(
+            self._run_filter[run & ((1 << _BITS) - 1)] for run in runs
+        )
+        if not may_hold and not may_be_held:
+            return
+        joined_words = f" {' '.join(prompt_words)} "
+        if may_hold:
+            for position in {position for run in may_hold for position in self._anchors[run]}:
                 if f" {' '.join(self.sought_words(position))} " in joined_words and (
                     match := self._match_inside(position, row)
                 ):
                     yield match
-        if len(prompt_words) >= MIN_PROMPT_WORDS and all(self._run_filter[run & ((1 << _BITS) - 1)] for run in runs):
-            yield from self._match_around(row, run_hashes, joined_words)
+        if may_be_held:
+            yield from self._match_around(row, np.array(runs, np.int64), joined_words)
 
     def _match_inside(self, position: int, row: Row) -> Match | None:
         """The indexed row's words inside the train row's."""
@@ -221,7 +228,11 @@ def _answer_follows(held_out: Row, tail: list[str]) -> bool:
 
 
 def _hash_runs(prompt_words: list[str]) -> np.ndarray:
-    return np.array([hash(run) for run in zip(prompt_words, prompt_words[1:], prompt_words[2:], strict=False)], np.int64)
+    return np.array(list(map(hash, _runs(prompt_words))), np.int64)
+
+
+def _runs(prompt_words: list[str]) -> Iterator[tuple[str, str, str]]:
+    return zip(prompt_words, prompt_words[1:], prompt_words[2:], strict=False)
 
 
 def _find_template_runs(rows: Sequence[Row], runs_by_row: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

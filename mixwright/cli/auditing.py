@@ -19,6 +19,7 @@ from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import say
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError
 from mixwright.graders import import_function
 from mixwright.records import Observation
@@ -36,6 +37,8 @@ class Files:
     """Folder of the findings."""
     fix: Path | None = None
     """File of the cleaned copy."""
+    mask: bool = False
+    """Whether the cleaned copy masks what checks list as wrong."""
     balance: Path | None = None
     """File of the copy with balanced pairs."""
     top_up: Path | None = None
@@ -49,6 +52,7 @@ def audit_files(
     skills: str | None = None,
     cue_columns: Sequence[str] = (),
     context_columns: Sequence[str] = (),
+    steps: str | None = None,
     *,
     workers: int = 1,
     cluster: str = "",
@@ -62,6 +66,7 @@ def audit_files(
         skills: `package.module:function` that names a row's skills.
         cue_columns: columns whose values may stand in for the rule.
         context_columns: columns that whoever wrote the completions saw and the model will not.
+        steps: `package.module:function` that reads a row's steps, for the check traces.
         workers: processes, as `audited_by` takes them.
         cluster: where they run.
 
@@ -69,11 +74,13 @@ def audit_files(
         InputError: data that cannot be read, an unknown check, or a place that holds something else.
     """
     _check_files(config, files)
-    corpus = read_corpus(config)
+    with calls_as_text():
+        corpus = read_corpus(config)
     options = {"cues": {"columns": tuple(cue_columns)}, "unseen": {"columns": tuple(context_columns)}}
     options |= {} if skills is None else {"coverage": {"skills": skills}}
+    options |= {} if steps is None else {"traces": {"steps": steps}}
     with audited_by(workers, cluster, corpus):
-        cleaned = clean(corpus, checks, options) if files.fix is not None else None
+        cleaned = clean(corpus, checks, options, mask=files.mask) if files.fix is not None else None
         if cleaned is None:
             with list_for_files():
                 observations = run_audit(corpus, checks, options)
@@ -101,9 +108,11 @@ def audit_files(
 
 def _check_files(config: CorpusConfig, files: Files) -> None:
     """Raises InputError where something cannot be written, or would take the place of something else."""
+    if files.mask and files.fix is None:
+        raise InputError("--fix FILE beside --mask", "none", "Name the file that gets the masks.")
     copies = [path for path in (files.fix, files.balance) if path is not None]
     for path in copies:
-        check_cleaned_file(config, path)
+        check_cleaned_file(config, path, mask=files.mask and path == files.fix)
     if files.out is not None:
         check_findings_folder(files.out)
     if files.top_up is not None:
@@ -133,6 +142,8 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path) -> str:
     counts = cleaned.counts()
     left_out = join_words([f"{count:,} by the check {check}" for check, count in counts.items()]) or "none"
     lines = [f"cleaned copy: {fix}, {format_count(cleaned.kept, 'row')}; left out: {left_out} ({manifest.name} lists them)"]
+    if cleaned.masked:
+        lines.append(f"masked: the wrong steps of {format_count(len(cleaned.masked), 'row')}, which stay in the context")
     if not cleaned.kept:
         lines.append("no row is left: all of them repeat each other or stand among the held-out items")
     if cleaned.left:

@@ -53,6 +53,8 @@ class Planning:
     """Rows, pairs or prompts per step."""
     keep: tuple[str, ...] = ()
     """Tasks that count as known."""
+    share: float | None = None
+    """Of all draws, for what is known."""
     rehearse: str | None = None
     """Rows of what the model can do already."""
     measured: Path | None = None
@@ -118,10 +120,12 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
     train_options = {"objective": planning.objective, "steps": planning.steps, "prompts": planning.batch}
     train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
     config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner), train=train)
-    if planning.keep:
+    given_options = {"keep": list(planning.keep) or None, "share": planning.share}
+    if plan_options := {name: value for name, value in given_options.items() if value is not None}:
         if config.planner != "rehearsal":
-            raise InputError("--keep for SFT or DPO", f"--keep with the planner {config.planner}", "Leave it out.")
-        config = replace(config, plan=replace(config.plan, options={"keep": list(planning.keep)}))
+            asked = " and ".join(f"--{name}" for name in plan_options)
+            raise InputError(f"{asked} for SFT or DPO", f"the planner {config.planner}", "Leave it out.")
+        config = replace(config, plan=replace(config.plan, options=plan_options))
     objective = config.train.objective
     if objective not in NEEDED_COLUMNS:
         raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")

@@ -14,10 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
+from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
 from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation
+from mixwright.corpus.tool_messages import text_with_calls
 from mixwright.errors import unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
+from mixwright.records.corpus import Message
 
 NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id",),
@@ -92,11 +95,13 @@ def read_example(
         theirs for ours, theirs in column_by_name.items() if ours in ("prompt", "messages", "text") and row[theirs] is None
     ]
     texts = _texts(values, extra, row, empty, location, column_conversions)
+    texts["prompt"] = _without_flags(texts["prompt"], extra)
     answer = _given_answer(values, extra, texts, location, column_conversions)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
+    _check_mask(extra, texts["target"], location)
     column_conversions.update(
         f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
         for ours, theirs in column_by_name.items()
@@ -119,6 +124,11 @@ def read_example(
 def recognise_columns(present: Iterable[str]) -> dict[str, str]:
     """Our name -> the one of the columns `present` that is taken for it when nobody says otherwise."""
     return dict(_columns(tuple(present), ())[0])
+
+
+def find_columns(row: Mapping[str, Any], config: CorpusConfig) -> dict[str, str]:
+    """Our name -> the column of a row that is taken for it, as the settings name them."""
+    return dict(_columns(tuple(row), tuple(config.columns.items()))[0])
 
 
 @functools.lru_cache(maxsize=256)
@@ -200,6 +210,9 @@ def _texts(
             column_conversions["prompt from the common beginning of chosen and rejected"] += 1
     elif "messages" in values and _is_without_answer(texts, values):
         turns = _turns(_text(values["messages"], "messages", location), location)
+        if turns[1] is not None and len(turns[0]) + len(turns[1]) < len(values["messages"]):
+            extra.pop(MASK_COLUMN, None)  # of the last message, which is not trained on
+            column_conversions["turns after the last that is trained on, left out"] += 1
         texts["prompt"], texts["target"] = _with_system(turns[0], extra, column_conversions), turns[1]
         if texts["target"] is not None and any(message["role"] == "assistant" for message in turns[0]):
             column_conversions["of several answers in a chat the last as the completion"] += 1
@@ -228,7 +241,7 @@ def _is_without_answer(texts: Mapping[str, Any], values: Mapping[str, Any]) -> b
     return texts["prompt"] is None or (isinstance(texts["prompt"], str) and not has_answer)
 
 
-Chat = tuple[Mapping[str, str], ...]
+Chat = tuple[Message, ...]
 REMEDY_EMPTY_VALUE = "Fill it in or drop the row."
 ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
 """Roles that chat templates have; another is a typo, or would be lost in silence."""
@@ -253,20 +266,53 @@ def _text(value: Any, name: str, location: RowLocation) -> Text:
     return tuple(_message(message, name, location) for message in value)
 
 
-def _message(message: Any, name: str, location: RowLocation) -> Mapping[str, str]:
+def _message(message: Any, name: str, location: RowLocation) -> Message:
     if not isinstance(message, dict):
         raise location.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
     role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
     calls = message.get("tool_calls") or message.get("function_call")  # beside a text they would be lost
+    if calls and (with_calls := text_with_calls(content, calls)) is not None:
+        content, calls = with_calls, None
     if not isinstance(role, str) or not isinstance(content, str) or calls:
-        remedy = "Tool calls, images and structured content are not supported; drop or rewrite them."
+        remedy = "Tool calls (but in an audit), images and structured content are not supported; drop or rewrite them."
         raise location.error(f"messages with a role and a text as content in {name}", f"{str(message)[:60]}", remedy)
     role = ROLE_BY_SHAREGPT_NAME.get(role, role)
     if role not in ROLES:
         raise location.error(
             f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it: user or assistant."
         )
-    return {"role": role, "content": _unicode(content, name, location)}
+    read = {"role": role, "content": _unicode(content, name, location)}
+    if name not in ("prompt", "target", "messages"):
+        return read
+    try:
+        return read if is_trained(message) else {**read, TRAIN_KEYS[0]: False}
+    except ValueError as error:
+        expected = f"{' or '.join(TRAIN_KEYS)} of a message as true or false, 1 or 0"
+        raise location.error(expected, str(error), "Correct it, or leave it out.") from None
+
+
+def _without_flags(prompt: Text, extra: dict[str, Any]) -> Text:
+    """The prompt without what says that its turns are not trained on, which is kept beside it."""
+    if isinstance(prompt, str):
+        return prompt
+    replies = [message for message in prompt if message["role"] == "assistant"]
+    if untrained := [number for number, message in enumerate(replies) if not is_trained(message)]:
+        extra[UNTRAINED_TURNS] = untrained
+    return tuple({name: value for name, value in message.items() if name not in TRAIN_KEYS} for message in prompt)
+
+
+def _check_mask(extra: dict[str, Any], target: Text | None, location: RowLocation) -> None:
+    """Put the spans of a row's mask in order. Raises InputError for what is none."""
+    if extra.get(MASK_COLUMN) is None or target is None:
+        return
+    try:
+        if not isinstance(target, str) and len(target) > 1:
+            raise ValueError(f"a completion of {len(target)} messages")
+        spans = read_spans(extra[MASK_COLUMN], len(plain(target)))
+    except ValueError as error:
+        remedy = 'Correct it; of several messages give those "train": false; or rename what is no mask.'
+        raise location.error("mask as [[start, end], ...] of the completion", str(error), remedy) from None
+    extra[MASK_COLUMN] = [list(span) for span in spans]
 
 
 def _unicode(value: str, name: str, location: RowLocation) -> str:
@@ -288,12 +334,14 @@ def _with_system(messages: Chat, extra: dict[str, Any], column_conversions: Coun
 
 
 def _turns(messages: Text, location: RowLocation) -> tuple[Chat, Chat | None]:
-    """Prompt and target of a conversation: the last assistant turn is the target."""
+    """Prompt and target of a conversation: the last assistant turn that is trained on is the target, or the last."""
     if isinstance(messages, str):
         remedy = "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml."
         raise location.error("a list of chat messages", "text", remedy)
     if messages[-1]["role"] != "assistant":
         return messages, None
+    trained = (place for place, one in enumerate(messages) if place and one["role"] == "assistant" and is_trained(one))
+    messages = messages[: max(trained, default=len(messages) - 1) + 1]
     if len(messages) == 1:
         raise location.error("a message before the assistant's", "none", "Add the user's message or drop the row.")
     return messages[:-1], messages[-1:]

@@ -20,6 +20,7 @@ from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
 from mixwright.corpus.columns import check_mapping, format_conversions, read_example
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
+from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.corpus.reading import folder_of, read_rows
 from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
@@ -217,8 +218,8 @@ class Corpus:
 
     def to_datasets(self) -> datasets.Dataset:
         """A `datasets.Dataset` with id, task, level, prompt and those of completion, answer, chosen and rejected that occur,
-        named as TRL wants them, and the options where every row has some; rows of plain text without prompts get TRL's
-        `text`. Needs the extra `train`.
+        named as TRL wants them, the masks where any row has one, and the options where every row has some; rows of plain
+        text without prompts get TRL's `text`. Needs the extra `train`.
         """
         try:
             from datasets import Dataset
@@ -234,6 +235,9 @@ class Corpus:
             | {new: _for_trl(getattr(example, name)) for name, new in columns.items()}
             for example in self
         ]
+        masks = [mask_of(example) for example in self] if "target" in columns else []
+        if any(masks):
+            rows = [{**row, MASK_COLUMN: [list(span) for span in mask]} for row, mask in zip(rows, masks, strict=True)]
         options = [option_texts(example) for example in self] if "answer" in columns else []
         if options and all(options):
             rows = [{**row, "options": texts} for row, texts in zip(rows, options, strict=True)]

@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -229,24 +229,30 @@ class ServedModel:
             InputError: the server fails; what was answered until then has been given out.
         """
         waiting, done = SimpleQueue[Request | None](), SimpleQueue[tuple[Request, Reply | BaseException]]()
+        stopped = Event()
         for request in (*requests, *([None] * parallel)):
             waiting.put(request)
 
         def work() -> None:
-            while (request := waiting.get()) is not None:
+            while not stopped.is_set() and (request := waiting.get()) is not None:
                 try:
                     found: Reply | BaseException = self.ask(request.prompt, seed_of(self.asking.seed, request.key))
                 except BaseException as error:
                     found = error
+                    if not isinstance(error, RefusedRequest):
+                        stopped.set()  # here, not where it is read: nothing more is asked of a server that failed
                 done.put((request, found))
 
         for _ in range(parallel):
             Thread(target=work, daemon=True).start()  # as daemons: what is under way keeps no stopped command alive
-        for _ in requests:
-            request, found = done.get()
-            if isinstance(found, BaseException) and not isinstance(found, RefusedRequest):
-                raise found
-            yield request, found if isinstance(found, Reply) else str(found)
+        try:
+            for _ in requests:
+                request, found = done.get()
+                if isinstance(found, BaseException) and not isinstance(found, RefusedRequest):
+                    raise found
+                yield request, found if isinstance(found, Reply) else str(found)
+        finally:
+            stopped.set()
 
 
 class RefusedRequest(Exception):

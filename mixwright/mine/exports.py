@@ -1,7 +1,8 @@
 """Mined rows as other trainers read them: JSONL and a `datasets` folder.
 
 Fields: `messages` or `prompt` and `completion` (TRL and Axolotl), `chosen` and `rejected` for pairs (TRL, Axolotl;
-LLaMA-Factory by its `columns` setting), `answer` for rows that are graded (verl: `reward_model.ground_truth`), `weight`.
+LLaMA-Factory by its `columns` setting), `answer` for rows that are graded (verl: `reward_model.ground_truth`), `weight`, and
+the `mask` where any row has one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.records import Example, Text
 from mixwright.run.folder import write_text
@@ -34,6 +36,8 @@ def export_rows(table: Path, corpus: Corpus, folder: Path, form: PromptForm | No
         A line for each thing written.
     """
     rows = list(_make_records(table, corpus, form or PromptForm()))
+    if any(MASK_COLUMN in row for row in rows):
+        rows = [{MASK_COLUMN: [], **row} for row in rows]
     folder.mkdir(parents=True)
     write_text(folder / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     lines = [f"{folder / 'rows.jsonl'}: {len(rows):,} rows, fields {', '.join(rows[0]) if rows else 'none'}"]
@@ -69,6 +73,8 @@ def make_record(example: Example, weight: float) -> dict[str, Any]:
     else:
         reply = ({"role": "assistant", "content": target},) if isinstance(target, str) else target or ()
         fields |= {"messages": _as_list((*example.prompt, *reply))}
+    if target is not None and (spans := mask_of(example)):
+        fields[MASK_COLUMN] = [list(span) for span in spans]
     return fields | ({} if example.answer is None else {"answer": example.answer})
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, is_masked, mask_of
 from mixwright.errors import InputError, one_line
 from mixwright.records import Example, Objective, Text, cell_key
 from mixwright.run.folder import write_table, write_text, yaml_text
@@ -91,6 +92,20 @@ class Mix:
         """Whether any row has a prompt; without one the rows are texts."""
         return any(self.corpus.table["prompt"].take(self._used_rows).to_pylist())
 
+    @cached_property
+    def masked(self) -> int:
+        """Rows of SFT that say what of them is not trained on."""
+        return sum(is_masked(self.corpus[int(row)]) for row in self._used_rows) if self.objective == "sft" else 0
+
+    def lost_masks(self, trainer: str) -> list[str]:
+        """A note for a trainer whose rows have no masks; none where no row has one."""
+        if not self.masked:
+            return []
+        return [
+            f"The masks of {self.masked:,} rows are lost: {trainer} trains on the whole completion. Leave those rows out, "
+            "or train with mixwright.SteeredSFTTrainer."
+        ]
+
     @property
     def _used_rows(self) -> NDArray[np.int64]:
         return np.unique(np.concatenate([self.order, *(mix_part.rows for mix_part in self.parts)]))
@@ -104,8 +119,8 @@ def part_name(number: int, task: str, level: float | None) -> str:
 def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Rows with the columns that TRL's trainer of the objective takes, beside id, task and level.
 
-    GRPO: prompt and answer. SFT: prompt and completion, or text where no row has a prompt. DPO: chosen and rejected,
-    and the prompt where there is one. Texts are strings or lists of messages.
+    GRPO: prompt and answer. SFT: prompt and completion, or text where no row has a prompt, and the mask of a row that has
+    one. DPO: chosen and rejected, and the prompt where there is one. Texts are strings or lists of messages.
 
     Raises:
         InputError: a row lacks what the objective is trained on.
@@ -123,7 +138,8 @@ def _trl_texts(example: Example, objective: Objective, *, prompted: bool) -> dic
     if objective == "dpo":
         return prompt | {name: messages(_require_text(example, name)) for name in ("chosen", "rejected")}
     target = example.target if example.target is not None else _require_text(example, "answer")
-    return prompt | {"completion": messages(target)} if prompted else {"text": target}
+    mask = {MASK_COLUMN: [list(span) for span in spans]} if (spans := mask_of(example)) else {}
+    return prompt | ({"completion": messages(target)} if prompted else {"text": target}) | mask
 
 
 def _require_text(example: Example, name: str) -> Text:
@@ -134,12 +150,12 @@ def _require_text(example: Example, name: str) -> Text:
     return value
 
 
-def messages(text: Text) -> str | list[dict[str, str]]:
+def messages(text: Text) -> str | list[dict[str, Any]]:
     """A text as other trainers read it: the string itself, or a list of messages."""
     return text if isinstance(text, str) else [dict(message) for message in text]
 
 
-def as_chat(text: Text, role: str = "user") -> list[dict[str, str]]:
+def as_chat(text: Text, role: str = "user") -> list[dict[str, Any]]:
     """A text as a list of messages: a string is one of `role`."""
     return [{"role": role, "content": text}] if isinstance(text, str) else [dict(message) for message in text]
 
@@ -165,7 +181,11 @@ def chat_row(example: Example, objective: Objective) -> dict[str, Any]:
     prompt = as_chat(example.prompt) if example.prompt else []
     if objective == "dpo":
         return {"messages": prompt, **{name: as_chat(side, "assistant")[-1] for name, side in sides_of(example).items()}}
-    return {"messages": [*prompt, *as_chat(target_of(example), "assistant")]}
+    return {"messages": [*prompt, *map(_without_flag, as_chat(target_of(example), "assistant"))]}
+
+
+def _without_flag(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if name not in TRAIN_KEYS}
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -191,13 +211,17 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def _infer_field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:
     import pyarrow as pa
 
-    message = pa.struct([("role", pa.string()), ("content", pa.string())])
     values = [row[name] for row in rows if row.get(name) is not None]
     sample = values[0] if values else None
     if name == "level":
         return pa.field(name, pa.float64())
+    if name == MASK_COLUMN:
+        return pa.field(name, pa.list_(pa.list_(pa.int64())))
     if isinstance(sample, list):
-        return pa.field(name, pa.list_(message))
+        flags = (
+            [(TRAIN_KEYS[0], pa.bool_())] if any(TRAIN_KEYS[0] in message for value in values for message in value) else []
+        )
+        return pa.field(name, pa.list_(pa.struct([("role", pa.string()), ("content", pa.string()), *flags])))
     return pa.field(name, pa.infer_type(values) if isinstance(sample, dict) else pa.string())
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Message = Mapping[str, str]
+Message = Mapping[str, Any]
+"""Its role and its content, both text; of one that is not trained on `"train": False`, too."""
 Text = str | tuple[Message, ...]
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -1,7 +1,7 @@
 """Workers on a Ray cluster: the jobs of `mixwright.run.workers`, each in a fresh process of a machine that has room.
 
-Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again, `MAX_DEATHS` times, and this
-is said. It writes the same files by the same seeds, and takes over what it finds of an earlier attempt, so its result is the
+Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again after a wait, `MAX_DEATHS`
+times, or as long as `SECONDS_FOR_MEMORY` where memory was short, and this is said. It writes the same files by the same seeds, and takes over what it finds of an earlier attempt, so its result is the
 one that an undisturbed job has. All machines see the files of the command under the same path, and have the same packages.
 """
 
@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 import traceback
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,12 @@ from mixwright.config import TrialConfig
 from mixwright.errors import InputError, one_line
 from mixwright.run.workers import ONE_THREAD, Job, JobFailed, Workers, format_log_tail, longest_first, run_job
 
-MAX_DEATHS = 3
+MAX_DEATHS = 5
 """Times that a job whose worker died is begun again."""
+SECONDS_FOR_MEMORY = 1800.0
+"""From the first time that a job died for want of memory: until then it may die more often, because others may leave."""
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds before a job runs again: twice as long each time."""
 SECONDS_BETWEEN_LOOKS = 1.0
 """Longest until the progress line moves, and shortest between two words of one worker."""
 SECONDS_FOR_AN_ANSWER = 10.0
@@ -139,22 +143,29 @@ class RayWorkers(Workers):
         died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError)
         died += (errors.LocalRayletDiedError, errors.ObjectLostError)
         origin = Origin(str(Path.cwd()), tuple(sys.path), __version__)
-        waiting, deaths = deque(longest_first(jobs)), Counter[int]()
-        while waiting or self._running:
+        waiting, later, deaths = deque(longest_first(jobs)), dict[int, float](), defaultdict[int, list[float]](list)
+        while waiting or later or self._running:
+            for job_index in [job_index for job_index, moment in later.items() if moment <= time.monotonic()]:
+                waiting.appendleft(job_index)
+                del later[job_index]
             while waiting and (not self._limit or len(self._running) < self._limit):
                 job_index = waiting.popleft()
                 payload = self._ray.cloudpickle.dumps(jobs[job_index])
                 self._running[self._task.remote(payload, job_index, origin, self._board)] = job_index
-            ended, _ = self._ray.wait(list(self._running), timeout=SECONDS_BETWEEN_LOOKS)
+            if self._running:
+                ended, _ = self._ray.wait(list(self._running), timeout=SECONDS_BETWEEN_LOOKS)
+            else:
+                ended = []
+                time.sleep(min(SECONDS_BETWEEN_LOOKS, max(0.0, min(later.values()) - time.monotonic())))
             shares = self._read_board()
             for reference in ended:
                 job_index = self._running.pop(reference)
                 try:
                     machine, outcome = self._ray.get(reference)
                 except died as death:
-                    deaths[job_index] += 1
-                    self._say_death(jobs[job_index], job_index, deaths[job_index], death)
-                    waiting.appendleft(job_index)
+                    deaths[job_index].append(time.monotonic())
+                    seconds = self._say_death(jobs[job_index], job_index, deaths[job_index], death)
+                    later[job_index] = time.monotonic() + seconds
                     yield job_index, False, 0.0
                 else:
                     yield job_index, True, self._read_outcome(jobs[job_index], machine, outcome)
@@ -170,14 +181,26 @@ class RayWorkers(Workers):
         self._machines |= {job_index: machine for job_index, (machine, _) in notes.items()}
         return {job_index: share for job_index, (_, share) in notes.items()}
 
-    def _say_death(self, job: Job, job_index: int, deaths: int, death: Exception) -> None:
-        """Say that a job runs again. Raises InputError where it did so often enough."""
+    def _say_death(self, job: Job, job_index: int, deaths: Sequence[float], death: Exception) -> float:
+        """Say that a job runs again; returns the seconds until then. Raises InputError where it did so often enough.
+
+        Args:
+            job: whose worker died.
+            job_index: of the job.
+            deaths: when its workers died, this one last; seconds.
+            death: what Ray says of it.
+        """
         reason = one_line(str(death).strip() or type(death).__name__)[:REASON_CHARACTERS].rstrip(" .")
         where = f"{job.name} on {self._machines.get(job_index, 'a machine that did not say its name')}: {reason}"
-        if deaths > MAX_DEATHS:
-            got = f"one that died {deaths} times. {where}. {format_log_tail(job)}"
+        count, of_memory = len(deaths), isinstance(death, self._ray.exceptions.OutOfMemoryError)
+        may_wait = of_memory and deaths[-1] < deaths[0] + SECONDS_FOR_MEMORY
+        if count > MAX_DEATHS and not may_wait:
+            got = f"one that died {count} times. {where}. {format_log_tail(job)}"
             raise InputError("a worker that is left to finish", got, f"{MEMORY_REMEDY} What was finished is taken over.")
-        _log.warning("%s. It runs again (%d of %d).", where, deaths, MAX_DEATHS)
+        seconds = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
+        often = f"{count}, up to {SECONDS_FOR_MEMORY / 60:.0f} minutes" if of_memory else f"{count} of {MAX_DEATHS}"
+        _log.warning("%s. It runs again in %g s (%s).", where, seconds, often)
+        return seconds
 
     def _read_outcome(self, job: Job, machine: str, outcome: bytes) -> Any:
         """The result of a job. Raises InputError for what a user can fix, and JobFailed; both name another machine."""

@@ -1,8 +1,9 @@
 """Trainer for SFT as in TRL, steered: which rows are drawn, the loss of each, and how far held-out rows have moved.
 
-With `steering=None` it is TRL's own trainer, bit for bit. With steering, row numbers are attached before TRL prepares the
-data, the sampler draws, and each example's loss is read off the forward pass that TRL makes anyway: the plain
-log-likelihood in nats, also where another loss is trained (`loss_type="dft"`, label smoothing, a loss of your own).
+With `steering=None` it is TRL's own trainer, bit for bit, where no row says that a part of it is not learnt from
+(`masks.py`). With steering, row numbers are attached before TRL prepares the data, the sampler draws, and each example's
+loss is read off the forward pass that TRL makes anyway: the plain log-likelihood in nats, also where another loss is trained
+(`loss_type="dft"`, label smoothing, a loss of your own).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
+from mixwright.trainers.masks import carries_masks, mask_labels, refuse_unprepared_masks
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
 from mixwright.trainers.steered_trainer import declares_steering
@@ -38,7 +40,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
     Raises:
         InputError: a plan that does not fit the data, or a setting that cannot be steered (packing that cuts rows, data
             that TRL does not prepare, images, streams, sampling strategies of transformers); in training, a model that
-            looks across the rows of a flattened batch.
+            looks across the rows of a flattened batch. A mask of a row that cannot be told in its tokens, with the reason.
     """
 
     padding_free: bool
@@ -48,11 +50,12 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
     @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         config = read_steering(steering)
+        bound = inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs)
+        refuse_unprepared_masks(bound.arguments)
         if config is None:
             super().__init__(*args, **kwargs)
             return
         check_methods(SFTTrainer, "sft")
-        bound = inspect.signature(SFTTrainer.__init__).bind(self, *args, **kwargs)
         dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
         refuse_settings(bound.arguments.get("args"), "sft")
         refuse_images(dataset)
@@ -69,7 +72,10 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         self, dataset: Any, processing_class: Any, args: Any, packing: bool, formatting_func: Any, dataset_name: str
     ) -> Any:
         packing = packing and not (self._draws_rows and dataset_name == "train")  # rows are drawn, and flattened later
-        return super()._prepare_dataset(dataset, processing_class, args, packing, formatting_func, dataset_name)
+        prepared = super()._prepare_dataset(dataset, processing_class, args, packing, formatting_func, dataset_name)
+        if not carries_masks(dataset):
+            return prepared
+        return mask_labels(prepared, self, args, packing=packing, formatted=formatting_func is not None)
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training each example's own loss is kept."""

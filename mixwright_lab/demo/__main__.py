@@ -13,14 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mixwright_lab.demo.by_hand import MIXED
-from mixwright_lab.demo.steps import Demo
+from mixwright_lab.demo.steps import PLANNED, Demo
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo, or only its audit, which needs no model; the last line printed is `verdict: PATH`."""
     parser = argparse.ArgumentParser(prog="python -m mixwright_lab.demo", description=__doc__)
-    told = "audit: the data alone; mixed: only the gate on ordinary requests mixed in by hand"
-    parser.add_argument("part", nargs="?", choices=("audit", "all", "mixed"), default="all", help=told)
+    told = "audit: the data alone; mixed: only ordinary requests mixed in by hand; planned: only the plan"
+    parser.add_argument("part", nargs="?", choices=("audit", "all", MIXED, PLANNED), default="all", help=told)
+    parser.add_argument("--share", type=float, help="planned: share of the draws that keeps what the model can do")
     parser.add_argument("--full", action="store_true", help="also everything that people try by hand")
     parser.add_argument("--seed", type=int, default=0, help="of the test items, the requests and the training")
     parser.add_argument("--folder", type=Path, default=Path("runs") / "demo", help="where everything is written")
@@ -29,7 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.part == "audit":
         demo.audit()
         return 0
-    if options.part == "mixed":
+    if options.part == PLANNED:
+        demo.measure_and_find_models()
+        demo.make_plan(options.share)
+        demo.finish(demo.judge_planned("--measured", demo.folder / "before"))
+        return 0
+    if options.part == MIXED:
         demo.measure_and_find_models()
         demo.finish(demo.by_hand(milder=False), MIXED)
         return 0

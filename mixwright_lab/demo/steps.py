@@ -73,7 +73,7 @@ class Demo:
         Args:
             full: also what people try by hand.
         """
-        before, model, known = self.folder / "before", MODEL, self.measure_and_find_models()
+        before, known = self.folder / "before", self.measure_and_find_models()
         say("\n2. It is trained on tool calls alone, as a script of TRL does it (LoRA).")
         if known and (self.models[NARROW] / "adapter_model.safetensors").is_file():
             say(f"   Taken over from an earlier call: {self.models[NARROW]}")
@@ -81,20 +81,12 @@ class Demo:
             self.train(NARROW)
         say("\n3. The gate: what became of the kinds of questions that nobody trained?")
         narrow = (*self.gate_options, "--measured", before, "--folder", self.folder / NARROW)
-        codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", model, self.models[NARROW], *narrow))}
+        codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", MODEL, self.models[NARROW], *narrow))}
         self.show_lost()
-        say(f"Exit code {codes[NARROW]}.\n\n4. The plan: the same steps, a share of them for what the model could do.")
-        rows = self.folder / "rehearsal" / "rehearsal.jsonl"
-        data = ("--corpus", self.files.train, "--eval", self.files.held_out)
-        asked = ("--miner", "rehearsal", "--rehearse", self.files.prompts, "--export-to", rows.parent)
-        self.step("own answers", lambda: command("mine", model, *data, *asked))
-        how = ("--objective", "sft", "--steps", self.training.steps, "--batch", self.training.batch)
-        plan = ("--rehearse", rows, "--measured", before, "--output", self.folder / "plan.yaml")
-        self.step("plan", lambda: command("plan", model, *data, *how, *plan))
-        self.train(PLANNED, plan=self.folder / "plan.yaml", rehearsal=rows)
+        say(f"Exit code {codes[NARROW]}.\n")
+        self.make_plan()
         say("\n5. The gate again, and one page of all three.")
-        planned = (*self.gate_options, "--beside", self.folder / NARROW, "--folder", self.folder / PLANNED)
-        codes[PLANNED] = self.step("gate, planned", lambda: command("verdict", model, self.models[PLANNED], *planned))
+        codes |= self.judge_planned("--beside", self.folder / NARROW)
         say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.")
         say(
             f"{UNPROTECTED_TASK} were never rehearsed, and the gate was not asked of them: "
@@ -105,6 +97,28 @@ class Demo:
         say(f"Own answers to {', '.join(PROMPTS)} were rehearsed; {NEW_TASK} are what both models were trained on.")
         self.finish(codes)
         return 0
+
+    def make_plan(self, share: float | None = None) -> None:
+        """Let the model answer the ordinary requests, plan, and train by the plan.
+
+        Args:
+            share: of the draws that keep what the model can do; None takes the planner's default.
+        """
+        say("4. The plan: the same steps, a share of them for what the model could do.")
+        rows = self.folder / "rehearsal" / "rehearsal.jsonl"
+        data = ("--corpus", self.files.train, "--eval", self.files.held_out)
+        asked = ("--miner", "rehearsal", "--rehearse", self.files.prompts, "--export-to", rows.parent)
+        self.step("own answers", lambda: command("mine", MODEL, *data, *asked))
+        how = ("--objective", "sft", "--steps", self.training.steps, "--batch", self.training.batch)
+        plan = ("--rehearse", rows, "--measured", self.folder / "before", "--output", self.folder / "plan.yaml")
+        chosen = () if share is None else ("--share", share)
+        self.step("plan", lambda: command("plan", MODEL, *data, *how, *chosen, *plan))
+        self.train(PLANNED, plan=self.folder / "plan.yaml", rehearsal=rows)
+
+    def judge_planned(self, *more: object) -> dict[str, int]:
+        """Exit code of the gate for the model that was trained by the plan; `more` are options of the gate."""
+        options = (*self.gate_options, *more, "--folder", self.folder / PLANNED)
+        return {PLANNED: self.step("gate, planned", lambda: command("verdict", MODEL, self.models[PLANNED], *options))}
 
     def measure_and_find_models(self) -> bool:
         """Measure the model before; returns whether an earlier call with the same settings left models to take over."""

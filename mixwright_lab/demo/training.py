@@ -40,7 +40,7 @@ def fine_tune(
 
     Args:
         model: folder of the starting model.
-        rows: JSONL with task, prompt and completion.
+        rows: JSONL with task, prompt and completion, and the mask of those that have one.
         out: folder of the adapter or of the model.
         how: steps and rates.
         seed: of the order of rows and of the adapter's first weights.
@@ -61,7 +61,8 @@ def fine_tune(
     disable_progress_bars()
     learner = load_learner(model)
     read = [json.loads(line) for path in (rows, rehearsal) if path for line in path.read_text(encoding="utf-8").splitlines()]
-    dataset = Dataset.from_list([learner.form.row({k: row[k] for k in ("task", "prompt", "completion")}) for row in read])
+    columns = ["task", "prompt", "completion", *(["mask"] if any(row.get("mask") for row in read) else [])]
+    dataset = Dataset.from_list([learner.form.row({name: row.get(name) for name in columns}) for row in read])
     settings: dict[str, Any] = {"max_steps": how.steps, "per_device_train_batch_size": how.batch, "save_strategy": "no"}
     settings |= {"learning_rate": how.learning_rate, "lr_scheduler_type": "linear", "logging_strategy": "no"}
     args = SFTConfig(output_dir=str(out), seed=seed, **settings, **float32_settings(learner.device))
@@ -104,9 +105,10 @@ def penalised_trainer(weight: float) -> Any:
     """TRL's trainer, whose loss grows by `weight` times the divergence from the model without its adapter."""
     import torch
     from torch.nn.functional import kl_div, log_softmax
-    from trl.trainer.sft_trainer import SFTTrainer
 
-    class Penalised(SFTTrainer):
+    from mixwright import SteeredSFTTrainer
+
+    class Penalised(SteeredSFTTrainer):
         """Stays near the starting model on the rows that it trains on, prompts included."""
 
         def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:

@@ -15,6 +15,11 @@ rehearsed, and not part of what the gate protects.
 The null of the plan is what somebody does by hand: `mixed` is trained on the training file with the same ordinary requests
 and their true answers appended, as many steps, no plan. No goal is set for it: whether the plan does better is reported.
 
+`tenth` is the plan with a tenth of the draws for what the model can do, on the ten seeds of the quarter. It becomes the
+planner's default if its four goals, fixed before its first run, are reached: the gate leaves with 0 on at least eight and
+with 3 on at most one; tool calls are right as often as with the quarter, but for 2 points in the mean; and the interval of
+the protected group's change against the quarter lies above -5 points.
+
 A row holds every greedy answer with its score and whether it was cut, so that each figure can be worked out again.
 Finished rows are kept in `demo_seeds.rows.jsonl`: a run that was stopped goes on. Two demos run at once with one
 thread each, beside other work of the machine, so their seconds are about twice those of `make demo` on two quiet cores.
@@ -59,11 +64,15 @@ SEEDS, QUICK = tuple(range(31, 41)), (100,)
 ROWS = RESULTS / "demo_seeds.rows.jsonl"
 PLACE = Path("runs") / "demo_seeds"
 DEMOS_AT_ONCE = 2
-PARTS = ("all", MIXED)
+TENTH, TENTH_SHARE = "tenth", 0.1
+"""The plan with less rehearsal, and its share of the draws."""
+NEW_TASK_LOSS, PROTECTED_LOSS = 0.02, 0.05
+"""What the tenth may lose against the quarter."""
+PARTS = ("all", TENTH, MIXED)
 """Parts of the demo, in the order in which they run: a study that is stopped has all demos."""
 WHEN = {"before": "before", "beside": NARROW, "after": PLANNED}
 """What `when` of a comparison's completions says -> name of the model."""
-MODELS = (*WHEN.values(), MIXED)
+MODELS = (*WHEN.values(), TENTH, MIXED)
 SCORE_PLACE = 5
 """Place of the score in an answer: model, task, prompt, gold answer, completion, score, whether it was cut."""
 
@@ -92,23 +101,25 @@ def run_demo(seed: int, part: str = "all") -> dict[str, Any]:
 
     Args:
         seed: of everything in it.
-        part: all of it, or only what is mixed by hand.
+        part: all of it, or one of the models alone.
     """
-    folder, began = PLACE / f"seed-{seed}", time.monotonic()
+    folder, began = PLACE / (f"seed-{seed}-{TENTH}" if part == TENTH else f"seed-{seed}"), time.monotonic()
     page = folder / (MIXED if part == MIXED else PLANNED)
     log = folder.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as out:
-        command = [sys.executable, "-m", "mixwright_lab.demo", part, "--seed", str(seed), "--folder", str(folder)]
+        asked = [PLANNED, "--share", str(TENTH_SHARE)] if part == TENTH else [part]
+        command = [sys.executable, "-m", "mixwright_lab.demo", *asked, "--seed", str(seed), "--folder", str(folder)]
         subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=out, stderr=subprocess.STDOUT, check=True)
     told = json.loads((page / "demo.json").read_text(encoding="utf-8"))
-    names = WHEN if part != MIXED else {"after": MIXED}
+    names = WHEN if part == "all" else {"after": part}
     read = [(names[row["when"]], row) for row in read_answers(page) if row["when"] in names]
     answers = [
         [name, *(row[key] for key in ("task", "prompt", "answer", "completion", "score", "cut"))] for name, row in read
     ]
     made = {"seed": seed, "settings": settings(), "commit": conditions()["commit"], "wall": round(time.monotonic() - began)}
-    return made | {"codes": told["codes"], "seconds": told["seconds"], "answers": answers}
+    codes = {TENTH: told["codes"][PLANNED]} if part == TENTH else told["codes"]
+    return made | {"codes": codes, "seconds": told["seconds"], "answers": answers}
 
 
 def success(row: Mapping[str, Any], model: str, task: str) -> float:
@@ -148,7 +159,20 @@ def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
     learnt, mixed = [success(row, PLANNED, NEW_TASK) for row in rows], _with(rows, MIXED)
     mean = _mean(learnt)
     by_hand = [counted(f"mixed by hand: exit code {code}", MIXED, code, None, None) for code in (0, 3)] if mixed else []
+    tenth = _with(rows, TENTH)
+    less = []
+    if len(tenth) > 1:
+        new_task, kept = (
+            Interval(**_contrast(tenth, tasks, TENTH, PLANNED), n=len(tenth)) for tasks in ([NEW_TASK], PROTECTED)
+        )
+        less = [
+            counted("with a tenth: exit code 0", TENTH, 0, 8, None),
+            counted("with a tenth: exit code 3", TENTH, 3, None, 1),
+            Goal("tool calls, a tenth - a quarter", new_task, f">= -{NEW_TASK_LOSS:g}", new_task.value >= -NEW_TASK_LOSS),
+            Goal("protected group, a tenth - a quarter", kept, f"low > -{PROTECTED_LOSS:g}", kept.low > -PROTECTED_LOSS),
+        ]
     return [
+        *less,
         counted("tool calls alone: exit code 3", NARROW, 3, 9, None),
         counted("with the plan: exit code 0", PLANNED, 0, 8, None),
         counted("with the plan: exit code 3", PLANNED, 3, None, 1),
@@ -181,17 +205,19 @@ def _with(rows: Sequence[Mapping[str, Any]], model: str) -> list[Mapping[str, An
 
 def _contrasts(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> dict[str, dict[str, float]]:
     """Changes from the model before, and of the plan from mixing by hand, each seed against itself; mean over tasks."""
-    pairs = [(model, "before") for model in MODELS[1:]] + [(PLANNED, MIXED)]
+    pairs = [(model, "before") for model in MODELS[1:]] + [(PLANNED, MIXED), (TENTH, PLANNED)]
     return {
-        f"{model} - {than}": _rounded(
-            [
-                sum(success(row, model, task) - success(row, than, task) for task in tasks) / len(tasks)
-                for row in _with(_with(rows, model), than)
-            ]
-        )
+        f"{model} - {than}": _contrast(_with(_with(rows, model), than), tasks, model, than)
         for model, than in pairs
         if _with(_with(rows, model), than)
     }
+
+
+def _contrast(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str], model: str, than: str) -> dict[str, float]:
+    """Change of success between two models, mean over tasks, each seed against itself."""
+    return _rounded(
+        [sum(success(row, model, task) - success(row, than, task) for task in tasks) / len(tasks) for row in rows]
+    )
 
 
 def _mean(values: Sequence[float]) -> Interval:
@@ -206,28 +232,30 @@ def _rounded(values: Sequence[float]) -> dict[str, float]:
 
 
 def kept_rows() -> list[dict[str, Any]]:
-    """Finished rows of these settings: those of the demo, and those of what was mixed by hand."""
+    """Finished rows of these settings: those of the demo, and those of single models."""
     return [row for row in read_rows(ROWS) if row["settings"] == settings()]
 
 
 def merged(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row per seed whose demo is finished, with what was mixed by hand where that is, too."""
-    found: dict[int, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: (row["seed"], MIXED in row["codes"])):
-        if MIXED not in row["codes"]:
-            found[row["seed"]] = dict(row)
-        elif row["seed"] in found:
+    """One row per seed whose demo is finished, with the models that were trained beside it."""
+    found = {row["seed"]: dict(row) for row in rows if _part_of(row) == "all"}
+    for row in rows:
+        if _part_of(row) != "all" and row["seed"] in found:
             own = found[row["seed"]]
             own |= {"codes": own["codes"] | row["codes"], "answers": own["answers"] + row["answers"]}
-            own |= {"wall": own["wall"] + row["wall"], "seconds": own["seconds"] | row["seconds"]}
+            own |= {"wall": own["wall"] + row["wall"]}
     return list(found.values())
+
+
+def _part_of(row: Mapping[str, Any]) -> str:
+    return next((part for part in (TENTH, MIXED) if part in row["codes"]), "all")
 
 
 def measure(quick: bool) -> Result:
     """All seeds, or one that settings were chosen on; the headline is the share of seeds that the planned model passes."""
     rows = [] if quick else kept_rows()
     seeds = QUICK if quick else SEEDS
-    known = {(row["seed"], MIXED if MIXED in row["codes"] else "all") for row in rows}
+    known = {(row["seed"], _part_of(row)) for row in rows}
     jobs = [(seed, part) for part in PARTS for seed in seeds]
     with ThreadPoolExecutor(DEMOS_AT_ONCE) as workers:
         for done in as_completed([workers.submit(run_demo, *job) for job in jobs if job not in known]):

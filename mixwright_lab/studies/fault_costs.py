@@ -1,17 +1,23 @@
 """Study of what faults in training rows cost SmolLM2-135M-Instruct, and what the remedies of the product give back.
 
-Three worlds, 1,000 rows each, one LoRA training an arm, and 200 items that are answered greedily:
+Worlds of 1,000 rows each, one LoRA training an arm, and 200 items that are answered greedily:
 
 - `traces`: worked sums of two-digit numbers. Either some facts of digits always have the same wrong value, which goes on to
   the answer (`systematic`, some 30 % of the rows), or as many rows have a slip of random size at a random step. Items need
   such a fact (30 %, as in the rows) or not. The remedy leaves out the rows that the check `traces` lists; its null leaves
-  out as many random ones.
+  out as many random ones. Another remedy leaves all rows in and takes the wrong steps that are listed out of the loss; its
+  null takes as many random steps out.
 - `cues`: whether a city is the capital of a country. Half of the questions have one of two words that decide nothing, and
   95 % of those with a word have the answer that goes with it. Items are about cities of their own, and have the word that
   goes with the answer, or the other one. The remedy adds copies of rows with the other word, as many as the list of the
   check `cues` asks for; its null adds as many further rows of the same kind. An upper bound has words at random.
 - `holes`: tool calls, of which one tool never comes, and items ask for it, too. The remedy adds 100 rows of what the check
   `coverage` names; its nulls add as many of the other tools, at random or those nearest to the items by words (BM25).
+- `unseen`: questions about names that nobody knows. 40 % of the rows have a note in the prompt, 20 % have none and the
+  answer that this is not known, and 40 % answer from a note that is in a column alone. The remedies leave out the rows that
+  the check `unseen` lists, or put the note into the prompt; the null leaves out as many random rows.
+- `dilution`: the middle one of three numbers, behind 60 words that all rows share. The remedies of the check `dilution`
+  leave these words out, or mask them in the loss.
 
 Expectations, written before the first seed that counts; each is to be reached by the mean, with an interval without 0:
 
@@ -19,6 +25,13 @@ Expectations, written before the first seed that counts; each is to be reached b
 - `traces`, all items: `systematic` without the listed rows is at least 5 points above `systematic` without random rows.
 - `cues`, items whose word conflicts with the answer: minimal pairs are at least 10 points above random rows.
 - `holes`, items of the missing tool: topped-up rows are at least 20 points above random rows.
+
+And before those of `unseen`, `dilution` and of masks, after the results of the others:
+
+- `traces`, all items: `systematic` with the listed steps masked is at least 5 points above random steps masked.
+- `unseen`, items with nothing to know: without the listed rows at least 20 points above without random rows.
+- `dilution`, all items: without the frame at least 5 points above with it. That is what the check presumes; the frame may
+  as well be learnt in a few steps and then cost nothing.
 
 All arms of a world have the same number of steps. Settings were chosen on seed 3, where capitals without a cue were not
 learnt in 40 steps and to 77 % in 80, and with the cue all items that conflict with it were wrong. Two processes
@@ -40,6 +53,19 @@ from typing import Any
 from mixwright.records import Interval
 from mixwright_lab.conditions import conditions, device
 from mixwright_lab.demo.training import Training, fine_tune
+from mixwright_lab.studies.fault_context import (
+    LISTED_DROPPED,
+    NOTED,
+    NOTED_SHARE,
+    TOLD,
+    UNKNOWN,
+    UNKNOWN_SHARE,
+    UNSEEN,
+)
+from mixwright_lab.studies.fault_context import RANDOM_DROPPED as RANDOM_DROPPED_UNSEEN
+from mixwright_lab.studies.fault_frame import DILUTION, FRAME, SHORTENED
+from mixwright_lab.studies.fault_frame import MASKED as FRAME_MASKED
+from mixwright_lab.studies.fault_parts import CONTEXT
 from mixwright_lab.studies.fault_rows import (
     AGREES,
     ARMS,
@@ -53,6 +79,7 @@ from mixwright_lab.studies.fault_rows import (
     HOLES,
     ITEMS,
     LEAST_CALLS,
+    MASKED_NULL,
     MISSING,
     NO_CUE,
     OTHER,
@@ -65,6 +92,7 @@ from mixwright_lab.studies.fault_rows import (
     SOUND,
     SYSTEMATIC,
     SYSTEMATIC_DROPPED,
+    SYSTEMATIC_MASKED,
     SYSTEMATIC_NULL,
     TEST_PLACES,
     TOPPED_UP,
@@ -87,9 +115,11 @@ HOW: Mapping[str, Training] = {
     TRACES: replace(TRAINING, learning_rate=1.5e-3),
     CUES: replace(TRAINING, steps=80, learning_rate=1.5e-3),
     HOLES: TRAINING,
+    UNSEEN: TRAINING,
+    DILUTION: replace(TRAINING, steps=80),
 }
-GRADERS = {TRACES: "final_answer", CUES: "includes", HOLES: "exact"}
-ROOM = {TRACES: 56, CUES: 16, HOLES: 40}
+GRADERS = {TRACES: "final_answer", CUES: "includes", HOLES: "exact", UNSEEN: "includes", DILUTION: "final_answer"}
+ROOM = {TRACES: 56, CUES: 16, HOLES: 40, UNSEEN: 16, DILUTION: 112}
 """World -> tokens of an answer."""
 ALL = "all"
 
@@ -126,6 +156,9 @@ EXPECTED = (
     Difference(TRACES, SYSTEMATIC_DROPPED, SYSTEMATIC_NULL, least=5.0),
     Difference(CUES, PAIRS, RANDOM_ROWS, CONFLICTS, least=10.0),
     Difference(HOLES, TOPPED_UP, RANDOM_ROWS, MISSING, least=20.0),
+    Difference(TRACES, SYSTEMATIC_MASKED, MASKED_NULL, least=5.0),
+    Difference(UNSEEN, LISTED_DROPPED, RANDOM_DROPPED_UNSEEN, UNKNOWN, least=20.0),
+    Difference(DILUTION, SHORTENED, AS_IT_IS, least=5.0),
 )
 OTHERS = (
     *(Difference(TRACES, SOUND, arm) for arm in (SYSTEMATIC, RANDOM)),
@@ -139,6 +172,12 @@ OTHERS = (
     Difference(HOLES, TOPPED_UP, RANDOM_ROWS, OTHER),
     *(Difference(HOLES, TOPPED_UP, than, MISSING) for than in (SIMILAR, AS_IT_IS)),
     *(Difference(HOLES, than, AS_IT_IS, MISSING) for than in (RANDOM_ROWS, SIMILAR)),
+    *(Difference(TRACES, SYSTEMATIC_MASKED, than) for than in (SYSTEMATIC, SYSTEMATIC_DROPPED, SOUND)),
+    *(Difference(TRACES, SYSTEMATIC_MASKED, MASKED_NULL, cell) for cell in (FACT, OTHER)),
+    *(Difference(UNSEEN, LISTED_DROPPED, than, UNKNOWN) for than in (AS_IT_IS, TOLD)),
+    *(Difference(UNSEEN, LISTED_DROPPED, than, NOTED) for than in (RANDOM_DROPPED_UNSEEN, AS_IT_IS, TOLD)),
+    Difference(UNSEEN, TOLD, RANDOM_DROPPED_UNSEEN, UNKNOWN),
+    *(Difference(DILUTION, FRAME_MASKED, than) for than in (AS_IT_IS, SHORTENED)),
 )
 
 
@@ -152,7 +191,7 @@ def answers_of(job: FaultJob) -> tuple[list[list[Any]], dict[str, Any]]:
     made, place = make(job.world, job.seed, job.arm), folder_of(job)
     items, model, remarks = few_of_each(made, job.world) if job.quick else made.items, MODEL, made.remarks
     if job.arm != FROZEN:
-        rows = write_rows(place / "rows.jsonl", (_without(row, "right", "word") for row in made.rows))
+        rows = write_rows(place / "rows.jsonl", (_without(row, "right", "word", CONTEXT) for row in made.rows))
         how = replace(HOW[job.world], steps=2) if job.quick else HOW[job.world]
         fine_tune(MODEL, rows, place / "model", how, seed=job.seed)
         model, remarks = str(place / "model"), remarks | {"rows": len(made.rows)}
@@ -196,7 +235,8 @@ def rows_file(quick: bool) -> Path:
 
 def settings(world: str) -> dict[str, Any]:
     """What has to be the same for rows of a world to stand in one table."""
-    faults = {TRACES: [WRONG_SHARE], CUES: [WORD_SHARE, CUE_SHARE, TEST_PLACES], HOLES: [LEAST_CALLS]}
+    faults: dict[str, list[Any]] = {TRACES: [WRONG_SHARE], CUES: [WORD_SHARE, CUE_SHARE, TEST_PLACES], HOLES: [LEAST_CALLS]}
+    faults |= {UNSEEN: [NOTED_SHARE, UNKNOWN_SHARE], DILUTION: [FRAME]}
     return {"training": list(astuple(HOW[world])), "rows": [ROWS, ITEMS], "fault": faults[world], "room": ROOM[world]}
 
 

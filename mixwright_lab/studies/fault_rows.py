@@ -12,43 +12,76 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mixwright.audit.cues import find_cues
 from mixwright.audit.holes import find_coverage
-from mixwright.audit.rows import list_for_files
 from mixwright.audit.skills import read_skills
-from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_words
 from mixwright.audit.top_up import ROWS_PER_HOLE
-from mixwright.corpus import Corpus
 from mixwright.mine.relevance import bm25, choose_in_turn
-from mixwright.records import Example
 from mixwright_lab.demo.tables import CAPITALS
 from mixwright_lab.studies.everyday import MORE_CAPITALS, PLACES, TOOLS, tool_calls
+from mixwright_lab.studies.fault_context import NOTED, UNKNOWN, UNSEEN, UNSEEN_ARMS, make_unseen
+from mixwright_lab.studies.fault_frame import DILUTION, DILUTION_ARMS, EVEN, ODD, make_dilution
+from mixwright_lab.studies.fault_parts import (
+    AS_IT_IS,
+    FROZEN,
+    ITEMS,
+    MASK,
+    RANDOM_ROWS,
+    ROWS,
+    Made,
+    Row,
+    corpus_of,
+    listed_rows,
+    listed_spans,
+    make_item,
+    make_row,
+)
 
-TRACES, CUES, HOLES = WORLDS = ("traces", "cues", "holes")
-FROZEN, AS_IT_IS, RANDOM_ROWS = "frozen", "as it is", "random rows"
+TRACES, CUES, HOLES = "traces", "cues", "holes"
+WORLDS = (TRACES, CUES, HOLES, UNSEEN, DILUTION)
 SOUND, SYSTEMATIC, RANDOM = "sound", "systematic", "random"
 SYSTEMATIC_DROPPED, RANDOM_DROPPED = "systematic, listed rows dropped", "random, listed rows dropped"
 SYSTEMATIC_NULL = "systematic, as many random rows dropped"
+SYSTEMATIC_MASKED, MASKED_NULL = "systematic, listed steps masked", "systematic, as many random steps masked"
 PAIRS, NO_CUE = "minimal pairs", "no cue"
 TOPPED_UP, SIMILAR = "topped up", "similar rows"
 ARMS: Mapping[str, tuple[str, ...]] = {
-    TRACES: (SYSTEMATIC, RANDOM, SYSTEMATIC_DROPPED, SYSTEMATIC_NULL, SOUND, RANDOM_DROPPED, FROZEN),
+    TRACES: (
+        SYSTEMATIC,
+        RANDOM,
+        SYSTEMATIC_DROPPED,
+        SYSTEMATIC_NULL,
+        SYSTEMATIC_MASKED,
+        MASKED_NULL,
+        SOUND,
+        RANDOM_DROPPED,
+        FROZEN,
+    ),
     CUES: (PAIRS, RANDOM_ROWS, AS_IT_IS, NO_CUE, FROZEN),
     HOLES: (TOPPED_UP, RANDOM_ROWS, SIMILAR, AS_IT_IS, FROZEN),
+    UNSEEN: UNSEEN_ARMS,
+    DILUTION: DILUTION_ARMS,
 }
 """World -> its arms, those of the first question first."""
 FACT, OTHER, AGREES, CONFLICTS, MISSING = "fact", "other", "agrees", "conflicts", "missing"
-CELLS: Mapping[str, tuple[str, str]] = {TRACES: (FACT, OTHER), CUES: (AGREES, CONFLICTS), HOLES: (MISSING, OTHER)}
-ROWS, ITEMS = 1000, 200
+CELLS: Mapping[str, tuple[str, str]] = {
+    TRACES: (FACT, OTHER),
+    CUES: (AGREES, CONFLICTS),
+    HOLES: (MISSING, OTHER),
+    UNSEEN: (NOTED, UNKNOWN),
+    DILUTION: (EVEN, ODD),
+}
 WRONG_SHARE, WORD_SHARE, CUE_SHARE = 0.3, 0.5, 0.95
 """Of the rows: those with a wrong value, and those with a word; of these those whose word goes with the answer."""
 SLIPS = tuple(slip for slip in range(-9, 10) if slip)
 """What a wrong value is off by."""
+STEP = re.compile(r"\d+ \+ \d+ = \d+")
 WORDS = {"yes": "really", "no": "actually"}
 """Answer -> the word that goes with it."""
 TEST_PLACES = 25
@@ -66,25 +99,14 @@ PAIRS_WITHOUT_LIST = 100
 LEAST_CALLS = 25
 """Test items of a tool from which on it may be the missing one."""
 
-Row = dict[str, Any]
 Fact = tuple[int, int]
 """Two last digits, the smaller one first."""
 
 
-class Made(NamedTuple):
-    """What a world has of one seed for one arm."""
-
-    rows: list[Row]
-    """To train on."""
-    items: list[Row]
-    """To ask."""
-    remarks: dict[str, Any]
-    """What was planted, and what a check said."""
-
-
 def make(world: str, seed: int, arm: str) -> Made:
     """Rows of an arm, none of `frozen`, and the items, which are the same for all arms of a seed."""
-    return {TRACES: _traces, CUES: _cues, HOLES: _holes}[world](seed, arm)
+    by_world = {TRACES: _traces, CUES: _cues, HOLES: _holes, UNSEEN: make_unseen, DILUTION: make_dilution}
+    return by_world[world](seed, arm)
 
 
 # Worked sums.
@@ -145,36 +167,45 @@ def solutions(seed: int, kind: str) -> list[Row]:
             least = -sum(fact_of(*train[place])) if step == 0 else min(SLIPS)
             slips_by_row[place][step] = rng.choice([slip for slip in SLIPS if slip >= least])
     return [
-        _row(TRACES, place, f"Add {pair[0]} and {pair[1]}.", worked(*pair, slips)) | {"right": not any(slips)}
+        make_row(TRACES, place, f"Add {pair[0]} and {pair[1]}.", worked(*pair, slips)) | {"right": not any(slips)}
         for place, (pair, slips) in enumerate(zip(train, slips_by_row, strict=True))
     ]
-
-
-def listed_rows(rows: Sequence[Row]) -> set[str]:
-    """Ids of the rows that the check `traces` lists."""
-    with list_for_files():
-        found = run_audit(_corpus(rows), ["traces"])
-    return {evidence["id"] for one in found if one.severity == "warning" for evidence in one.evidence}
 
 
 def _traces(seed: int, arm: str) -> Made:
     _, asked, wrong = sums(seed)
     items = [
-        _item(TRACES, place, f"Add {one} and {other}.", str(one + other), FACT if fact_of(one, other) in wrong else OTHER)
+        make_item(
+            TRACES, place, f"Add {one} and {other}.", str(one + other), FACT if fact_of(one, other) in wrong else OTHER
+        )
         for place, (one, other) in enumerate(asked)
     ]
     if arm == FROZEN:
         return Made([], items, {})
     rows = solutions(seed, arm.partition(",")[0])
     remarks = {"wrong": _count_wrong(rows), "facts": len(wrong)}
+    if arm in (SYSTEMATIC_MASKED, MASKED_NULL):
+        return _masked(seed, arm, rows, items, remarks)
     if arm not in (SYSTEMATIC_DROPPED, RANDOM_DROPPED, SYSTEMATIC_NULL):
         return Made(rows, items, remarks)
-    dropped = listed_rows(rows)
+    dropped = listed_rows(rows, TRACES)
     remarks |= {"listed": len(dropped), "listed and wrong": sum(row["id"] in dropped and not row["right"] for row in rows)}
     if arm == SYSTEMATIC_NULL:
         dropped = set(random.Random(f"{seed} {arm}").sample([row["id"] for row in rows], len(dropped)))
     kept = [row for row in rows if row["id"] not in dropped]
     return Made(kept, items, remarks | {"wrong and kept": _count_wrong(kept)})
+
+
+def _masked(seed: int, arm: str, rows: Sequence[Row], items: list[Row], remarks: dict[str, Any]) -> Made:
+    """All rows, with the steps that the check lists out of the loss, or as many random steps of any row."""
+    spans = listed_spans(rows, TRACES)
+    count = sum(map(len, spans.values()))
+    if arm == MASKED_NULL:
+        steps = [(row["id"], list(found.span())) for row in rows for found in STEP.finditer(row["completion"])]
+        spans = {}
+        for name, span in sorted(random.Random(f"{seed} {arm}").sample(steps, count)):
+            spans.setdefault(name, []).append(span)
+    return Made([row | {MASK: spans.get(row["id"], [])} for row in rows], items, remarks | {"masked": count})
 
 
 def _count_wrong(rows: Iterable[Row]) -> int:
@@ -236,7 +267,7 @@ def with_words(every: Sequence[Asked], share: float, rng: random.Random, name: s
         words = [word_for(answer, agrees=True)] * agreeing + [word_for(answer, agrees=False)] * (worded - agreeing)
         words += [""] * (len(own) - worded)
         rows += [
-            _row(CUES, f"{name}-{answer}{place}", one.with_word(word), answer) | {"word": word}
+            make_row(CUES, f"{name}-{answer}{place}", one.with_word(word), answer) | {"word": word}
             for place, (one, word) in enumerate(zip(own, rng.sample(words, len(words)), strict=True))
         ]
     return rows
@@ -251,7 +282,7 @@ def swapped(row: Row) -> Row:
 
 def missing_rows(rows: Sequence[Row]) -> dict[str, tuple[str, int]]:
     """Word that the check `cues` names -> its answer, and how many rows with it and another answer the list asks for."""
-    cues = [cue for one in find_cues(_corpus(rows)) for cue in one.cues]
+    cues = [cue for one in find_cues(corpus_of(rows)) for cue in one.cues]
     return {cue.feature.value: (cue.label, cue.missing) for cue in cues if cue.feature.kind == "word"}
 
 
@@ -270,7 +301,7 @@ def minimal_pairs(rows: Sequence[Row], rng: random.Random) -> tuple[list[Row], d
 def _cues(seed: int, arm: str) -> Made:
     asked, base, further = questions(seed)
     items = [
-        _item(CUES, place, one.with_word(word_for(one.answer, agrees)), one.answer, cell)
+        make_item(CUES, place, one.with_word(word_for(one.answer, agrees)), one.answer, cell)
         for place, one in enumerate(asked)
         for agrees, cell in [(True, AGREES) if place % 2 else (False, CONFLICTS)]
     ]
@@ -300,7 +331,7 @@ def missing_tool(seed: int, test: Iterable[Row]) -> str:
 
 def missing_skills(rows: Sequence[Row], items: Sequence[Row]) -> list[str]:
     """Skills that the check `coverage` says no row has and items need."""
-    return [hole.what for hole in find_coverage(_corpus(rows, items)).holes if hole.is_hole and hole.kind == "skill"]
+    return [hole.what for hole in find_coverage(corpus_of(rows, items)).holes if hole.is_hole and hole.kind == "skill"]
 
 
 def nearest(pool: Sequence[Row], items: Sequence[Row], count: int) -> list[Row]:
@@ -311,7 +342,7 @@ def nearest(pool: Sequence[Row], items: Sequence[Row], count: int) -> list[Row]:
 
 def _holes(seed: int, arm: str) -> Made:
     calls, held_out = tool_calls(random.Random(seed))
-    items = [_item(HOLES, place, prompt, call, OTHER) for place, (prompt, call) in enumerate(held_out)]
+    items = [make_item(HOLES, place, prompt, call, OTHER) for place, (prompt, call) in enumerate(held_out)]
     tool = missing_tool(seed, items)
     items = [item | {"cell": MISSING if _tool_of(item["answer"]) == tool else OTHER} for item in items]
     others = [item for item in items if item["cell"] == OTHER]
@@ -319,7 +350,7 @@ def _holes(seed: int, arm: str) -> Made:
     items += others[: ITEMS - len(items)]
     if arm == FROZEN:
         return Made([], items, {"missing": tool})
-    every = [_row(HOLES, place, prompt, call) for place, (prompt, call) in enumerate(calls)]
+    every = [make_row(HOLES, place, prompt, call) for place, (prompt, call) in enumerate(calls)]
     known = [row for row in every if _tool_of(row["completion"]) != tool]
     rows, pool, rng = known[:ROWS], known[ROWS:], random.Random(f"{seed} {arm}")
     if arm == AS_IT_IS:
@@ -342,26 +373,3 @@ def _needing(rows: Iterable[Row], skills: Collection[str]) -> list[Row]:
 
 def _tool_of(call: str) -> str:
     return str(json.loads(call)["tool"])
-
-
-# All of them.
-
-
-def _row(world: str, place: int | str, prompt: str, completion: str) -> Row:
-    return {
-        "id": f"row{place}" if isinstance(place, int) else place,
-        "task": world,
-        "prompt": prompt,
-        "completion": completion,
-    }
-
-
-def _item(world: str, place: int, prompt: str, answer: str, cell: str) -> Row:
-    return {"id": f"item{place}", "task": world, "prompt": prompt, "answer": answer, "cell": cell}
-
-
-def _corpus(rows: Sequence[Row], items: Sequence[Row] = ()) -> Corpus:
-    """What a check of the product reads: prompts, completions and answers, and nothing of what was planted."""
-    train = [Example(row["id"], row["task"], row["prompt"], target=row["completion"]) for row in rows]
-    held_out = [Example(one["id"], one["task"], one["prompt"], answer=one["answer"], split="eval") for one in items]
-    return Corpus.from_examples([*train, *held_out])

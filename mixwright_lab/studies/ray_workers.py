@@ -6,9 +6,9 @@ raylets of one core each, all on this machine. So on two cores the times show wh
 each branch has a fresh process there, which imports torch and TRL, and takes about a second itself.
 
 Then trials on clusters of two raylets are disturbed. In each of four, five processes that run a branch are killed at random
-moments (SIGKILL). In one, this study takes memory until Ray's monitor has killed a worker for it. In one, a raylet is killed
-with all its processes while branches run. In one, the head is killed with all its processes after the second branch; then
-the same command is given again with a new head.
+moments (SIGKILL), whichever branch they run. In one, this study takes memory until Ray's monitor has killed a worker for it.
+In one, a raylet is killed with all its processes while branches run. In one, the head is killed with all its processes after
+the second branch; then the same command is given again with a new head.
 
 Goals, fixed before: every trial leaves what the local pool left, by value, and in the tables and weights of its branches to
 the byte; nothing is lost; 20 kills were made, at least one worker was killed for memory, and a raylet died with a branch on
@@ -185,7 +185,9 @@ def wait(running: Command, act: Callable[[], None]) -> dict[str, Any]:
         "code": running.process.returncode,
         "seconds": now - running.began,
         "trial_seconds": now - (first or now),
-        "again": [line.partition(" on ")[0] + ": " + line.partition(": ")[2] for line in lines if "runs again" in line],
+        "again": [
+            line.partition(" on ")[0] + line.rpartition(". It runs again")[2] for line in lines if "runs again" in line
+        ],
     }
 
 
@@ -194,7 +196,7 @@ def strike(
 ) -> Callable[[], None]:
     """What is done to a trial, called again and again; notes in the row how often it struck."""
     rng, born = random.Random(f"{SEED} {given.struck} {given.number}"), dict[int, float]()
-    state: dict[str, Any] = {"wait": rng.uniform(0.0, LONGEST_WAIT), "done": -1, "struck": 0.0, "memory": []}
+    state: dict[str, Any] = {"wait": rng.uniform(0.0, LONGEST_WAIT), "before": -1, "struck": 0.0, "memory": []}
     row["strikes"] = 0
 
     def pids() -> list[int]:
@@ -206,12 +208,11 @@ def strike(
     def on_branch() -> None:
         row["strikes"] = running.said.count("runs again")  # a process that had just ended is no kill
         old = [pid for pid in pids() if time.monotonic() - born[pid] >= state["wait"]]
-        # the next one strikes after a further branch, so that none is killed more often than it may be
-        may_strike = running.done > state["done"] or time.monotonic() > state["struck"] + 2 * LONGEST_WAIT
-        if old and row["strikes"] < KILLS and may_strike:
+        noticed = row["strikes"] > state["before"] or time.monotonic() > state["struck"] + LONGEST_WAIT
+        if old and row["strikes"] < KILLS and noticed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(rng.choice(old), signal.SIGKILL)
-                state.update(done=running.done, struck=time.monotonic(), wait=rng.uniform(0.0, LONGEST_WAIT))
+                state.update(before=row["strikes"], struck=time.monotonic(), wait=rng.uniform(0.0, LONGEST_WAIT))
 
     def on_memory() -> None:
         if "memory" in running.said.partition(DONE.format(0))[2]:

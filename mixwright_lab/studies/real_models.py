@@ -61,8 +61,18 @@ EARLY = {f"{NARROW}, {step} steps": step for step in EARLY_STEPS}
 RATES = {"half the rate": 0.5, "a fifth of the rate": 0.2}
 PENALISED, UNIFORM, EQUAL, PLAN = "penalty", "uniform", "equal shares", "plan"
 OWN, SELF_MADE, CHAT = "own", "self-made", "chat"
+PENALTIES = {PENALISED: PENALTY, "penalty x 10": 10 * PENALTY, "penalty x 100": 100 * PENALTY}
+"""Arm -> its weight."""
 KINDS = {"one old task": 1, "two old tasks": 2, "four old tasks": 4}
 """A quarter of 60 true rows of so many old tasks -> their number: as many different rows, of fewer or more kinds."""
+BLENDS = {
+    "true rows and own answers": ("true", OWN),
+    "true and chat rows": ("true", CHAT),
+    "own answers and chat rows": (OWN, CHAT),
+}
+"""A quarter of two kinds of rows, an eighth each -> the kinds."""
+SHARES = {"a tenth of own answers": 0.1, "a half of own answers": 0.5}
+"""Arm -> share of own answers in place of a quarter."""
 HARMLESS = {
     "new rows, a hundredth of the rate": 0.01,
     "new rows, a thirtieth of the rate": 1 / 30,
@@ -76,7 +86,7 @@ TRUTH_TASKS, TRUTH_ITEMS = ("sums", *public_sets.QUESTIONS), 300
 ARMS_OF_JOB: Mapping[str, tuple[str, ...]] = {
     FROZEN: (FROZEN, PROMPTED),
     NARROW: (NARROW, *SCALED, *EARLY),
-    **{arm: (arm,) for arm in (PLAN, UNIFORM, OWN, CHAT, EQUAL, *RATES, SELF_MADE, PENALISED, *KINDS)},
+    **{arm: (arm,) for arm in (PLAN, UNIFORM, OWN, CHAT, EQUAL, *RATES, SELF_MADE, *PENALTIES, *KINDS, *BLENDS, *SHARES)},
 }
 """Job -> models that it measures, which share one training."""
 TOOLS_TEXT = (
@@ -252,8 +262,8 @@ class RealModels:
         how = replace(how, learning_rate=how.learning_rate * (RATES | HARMLESS).get(arm, 1.0))
         if arm == NARROW and how.rank:  # adapters are small
             given["save_at"] = tuple(min(step, how.steps) for step in EARLY_STEPS)
-        if arm == PENALISED:
-            given["penalty"] = PENALTY
+        if arm in PENALTIES:
+            given["penalty"] = PENALTIES[arm]
         fine_tune(MODEL, rows, out, how, seed=self.seed, **given)
         done.write_text(json.dumps(remarks), encoding="utf-8")
         return out, remarks
@@ -280,12 +290,16 @@ class RealModels:
             kinds = sorted({row["task"] for row in old})
             rows = _drawn(self.rows["new"], count - (rehearsed := round(REHEARSED_SHARE * count)), rng)
             return rows + _drawn(old, rehearsed, rng), {"different old rows": len(old), "kinds": kinds}
-        make = {OWN: self._own_answers, SELF_MADE: self._self_made, CHAT: lambda: self.rows["chat"]}.get(arm)
-        if make is None:  # new rows only; one order for all of these arms
+        sources = BLENDS.get(arm) or ((OWN,) if arm in SHARES else (arm,))
+        make: dict[str, Callable[[], list[dict[str, Any]]]] = {OWN: self._own_answers, SELF_MADE: self._self_made}
+        make |= {CHAT: lambda: self.rows["chat"], "true": lambda: self.rows["old"]}
+        if sources[0] not in make:  # new rows only; one order for all of these arms
             return _drawn(self.rows["new"], count, random.Random(self.seed)), {}
-        old, rehearsed = make(), round(REHEARSED_SHARE * count)
-        rows = _drawn(self.rows["new"], count - rehearsed, rng) + _drawn(old, rehearsed, rng)
-        return rows, {"different old rows": len(old)}
+        parts = [make[source]() for source in sources]
+        each = round(SHARES.get(arm, REHEARSED_SHARE) * count / len(parts))
+        rows = _drawn(self.rows["new"], count - each * len(parts), rng)
+        rows += [row for part in parts for row in _drawn(part, each, rng)]
+        return rows, {"different old rows": sum(map(len, parts))}
 
     def _rows_of_kinds(self, count: int, rng: random.Random) -> list[dict[str, Any]]:
         """As many old rows as one task has, in equal parts of so many tasks."""

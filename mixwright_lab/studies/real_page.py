@@ -15,6 +15,7 @@ from typing import Any
 
 from mixwright_lab.studies import real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft
 from mixwright_lab.studies.real_models import (
+    BLENDS,
     CHAT,
     EARLY,
     EQUAL,
@@ -22,11 +23,12 @@ from mixwright_lab.studies.real_models import (
     KINDS,
     NARROW,
     OWN,
-    PENALISED,
+    PENALTIES,
     PLAN,
     RATES,
     SCALED,
     SELF_MADE,
+    SHARES,
     UNIFORM,
 )
 from mixwright_lab.studies.report import RESULTS, rounded
@@ -73,6 +75,11 @@ SHORT_NAMES = {
     PLAN: "more true old rows",
     OWN: "a quarter own answers",
 }
+LATER_NAMES = {
+    **{arm: f"new rows, an eighth of {arm.replace(' and ', ' and an eighth of ')}" for arm in BLENDS},
+    **{arm: f"new rows and {arm}" for arm in SHARES},
+    **{arm: f"new rows alone, a KL penalty of {weight:g}" for arm, weight in PENALTIES.items()},
+}
 OTHER_ARMS = {
     SELF_MADE: "new rows and a quarter of prompts and answers that the model made",
     EQUAL: "equal shares, 80 % old",
@@ -80,7 +87,7 @@ OTHER_ARMS = {
     **{arm: f"new rows alone, the adapter's change x {scale:g}" for arm, scale in SCALED.items()},
     **{arm: f"new rows alone, stopped after {step} steps" for arm, step in EARLY.items()},
     **{arm: f"new rows alone, {arm}" for arm in RATES},
-    PENALISED: "new rows alone, a penalty on leaving the start",
+    **LATER_NAMES,
 }
 SKILL_ARMS = {
     FROZEN: "before",
@@ -90,6 +97,7 @@ SKILL_ARMS = {
     UNIFORM: "all rows as they come, 10 % old rows",
     PLAN: "the plan as it was: true old rows, 27 %",
     OWN: "new rows and a quarter of own answers",
+    **LATER_NAMES,
 }
 MINE_ARMS = {
     real_mine.FROZEN: "nothing",

@@ -12,7 +12,11 @@ rows alone, or in the one thing that the name of the arm says. Arms:
   quarter of true rows here), `own` (a quarter of the model's own answers to the same prompts), `self-made` (a quarter of
   prompts and answers that the model made), `chat` (a quarter of unrelated public chat rows: the null of rehearsal);
 - a quarter of 60 true rows of one, two or four old tasks (drawn by the seed): variety at the same amount, read on the tasks
-  that nobody rehearsed. No goal; added after the rows of the other arms were seen.
+  that nobody rehearsed. No goal; added after the rows of the other arms were seen;
+- an eighth each of two kinds of rows (true rows, own answers, chat), a tenth and a half of own answers, and a penalty of ten
+  and a hundred times the weight. Added after all others were seen. Expected: true rows with own answers end at most five
+  points under true rows alone on the old tasks, and above them on the tasks without rows; a penalty that keeps half of the
+  old tasks keeps the new one from being learnt (under half of it right). Read with their intervals, and no goal.
 
 Expectations, written before the first seed that counts: `plan` keeps at least half of what `narrow` loses of the four tasks,
 the interval of their difference has no 0, and the new task is at most five points lower at its interval's lower end. If

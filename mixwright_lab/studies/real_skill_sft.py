@@ -4,7 +4,8 @@ As `real_sft`, whose new task is a form, with another new task: 2,000 questions 
 the largest nor the smallest?". In the search (`real_skills`, seed 3) sums of two-digit numbers gained most, 91 points, but
 one of the protected tasks is sums; Roman numerals and minutes share numbers between training and test items. The middle
 number gained 72 points over the start, and 40 over naming one of the three numbers. Every training is 80 steps of 16 rows
-with LoRA. Arms: `frozen`, `narrow` with its scaled and early forms, `uniform`, `plan`, `own`.
+with LoRA. Arms: `frozen`, `narrow` with its scaled and early forms, `uniform`, `plan`, `own`; and, added after these were
+seen, the mixes, shares and penalties that were added to `real_sft`, with what is expected there.
 
 Expectations, written before the first seed that counts: the new task gains at least 20 points over a third, which naming
 one of the numbers gives; `plan` keeps at least half of what `narrow` loses of the four tasks, the interval of their
@@ -33,11 +34,14 @@ from mixwright_lab.studies.everyday import HALF_KNOWN
 from mixwright_lab.studies.jobs import append_row, read_rows, rows_by_seed, run_in_processes
 from mixwright_lab.studies.real_models import (
     ARMS_OF_JOB,
+    BLENDS,
     FROZEN,
     MIDDLE_NUMBER,
     NARROW,
     OWN,
+    PENALTIES,
     PLAN,
+    SHARES,
     UNIFORM,
     PublicPlace,
     RealModels,
@@ -65,7 +69,12 @@ GATE_SEEDS = (613, 631)
 """Further seeds, for `real_branches` alone, with further items measured."""
 ROWS_FILE = RESULTS / "real_skill_sft.rows.jsonl"
 PLACE = Path("runs") / "real_skill_sft"
-JOBS: Mapping[str, tuple[str, ...]] = {FROZEN: (FROZEN,), **{arm: ARMS_OF_JOB[arm] for arm in (NARROW, PLAN, UNIFORM, OWN)}}
+LATER = (*BLENDS, *SHARES, *PENALTIES)
+"""Arms that were added after the others were seen."""
+JOBS: Mapping[str, tuple[str, ...]] = {
+    FROZEN: (FROZEN,),
+    **{arm: ARMS_OF_JOB[arm] for arm in (NARROW, PLAN, UNIFORM, OWN, *LATER)},
+}
 """Job -> models that it measures, which share one training."""
 GUESSED, LEAST_GAIN = 100 / 3, 20.0
 """Points of the new task that naming one of the three numbers gives, and what has to be gained over them."""

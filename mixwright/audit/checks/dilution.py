@@ -19,7 +19,7 @@ LEAST_ROWS = 0.95
 """Share of the completions that must have the frame."""
 FRAME_CHARACTERS = 120
 """Characters of a frame that are shown."""
-REMEDY = "Shorten the fixed part, move it into the prompt, or mask it in the loss."
+REMEDY = "Shorten the fixed part or leave it out. Masking it in the loss is no remedy: the model then writes something else."
 
 
 class Dilution(Check):

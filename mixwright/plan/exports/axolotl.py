@@ -2,7 +2,8 @@
 
 Axolotl concatenates the entries of `datasets` and shuffles; no field of an entry is a weight (`shards` takes a part).
 So rows are repeated and left out as the weights have it. Messages go through the tokenizer's own chat template, and of them
-the completion alone is trained on (`message_field_training`); plain text goes through no template.
+the completion alone is trained on (`message_field_training`), and of a row with a mask what that leaves
+(`message_field_training_detail`). Plain text goes through no template.
 
 Source: Axolotl 0.19.0, utils/schemas/{config,datasets,trl}.py, utils/data/{sft,rl,shared}.py, prompt_tokenizers.py and
     prompt_strategies/{user_defined,chat_template,completion,dpo/user_defined,dpo/chat_template}.py, read by `make readers`.
@@ -11,7 +12,8 @@ Source: Axolotl 0.19.0, utils/schemas/{config,datasets,trl}.py, utils/data/{sft,
 Unit: rows.
 Cost: one JSONL file of as many rows as the plan draws, 100,000 at most.
 Blind spot: sample packing moves rows between steps; rows longer than `sequence_len`, 512 by default, are left out; the line
-    break that some templates put after the end token is not trained on.
+    break that some templates put after the end token is not trained on; a token on the border of a mask is; plain texts have
+    no masks.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Export
-from mixwright.plan.mix import Mix, chat_row, trl_rows, write_jsonl, write_settings
+from mixwright.corpus.masks import is_trained, mask_of, trained_spans
+from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, write_jsonl, write_settings
 
 ROWS_FILE = "rows.jsonl"
 PLAIN_TYPE = {
@@ -35,6 +38,8 @@ PLAIN_TYPE = {
 """A prompt and a completion as they stand, without a template around them."""
 PAIRS_TYPE = {"field_prompt": "prompt", "field_chosen": "chosen", "field_rejected": "rejected", "prompt_format": "{prompt}"}
 CHAT_TYPE = {"type": "chat_template", "message_field_training": "train"}
+DETAIL = "train_detail"
+"""Value of a message that says which of its characters are trained on; its ends are inclusive."""
 
 
 class Axolotl(Export):
@@ -55,6 +60,7 @@ class Axolotl(Export):
             f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.num_generations else 'rows'}: "
             "divide gradient_accumulation_steps by the number of devices.",
         ]
+        notes += [] if has_messages else mix.lost_masks("Axolotl, on plain text,")
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.objective == "grpo":
             notes.append("GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer.")
@@ -84,7 +90,7 @@ def _choose_entry_type(mix: Mix) -> dict[str, Any]:
     if mix.objective == "dpo":
         return {"type": "chat_template.default" if mix.chat else PAIRS_TYPE}
     if mix.chat:
-        return CHAT_TYPE
+        return CHAT_TYPE | ({"message_field_training_detail": DETAIL} if mix.masked else {})
     return {"type": PLAIN_TYPE if mix.prompted else "completion"}
 
 
@@ -94,8 +100,14 @@ def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
         example = mix.corpus[int(row)]
         row_fields = {name: getattr(example, name) for name in ("id", "task", "level")} | chat_row(example, mix.objective)
         if mix.objective == "sft":
-            prompt_messages = len(example.prompt)
+            target = as_chat(target_of(example), "assistant")
+            flags = [*(False for _ in example.prompt), *map(is_trained, target)]
             row_fields["messages"] = [
-                message | {"train": position >= prompt_messages} for position, message in enumerate(row_fields["messages"])
+                message | {"train": flag} for message, flag in zip(row_fields["messages"], flags, strict=True)
             ]
+            if spans := mask_of(example):
+                parts = trained_spans(spans, len(target[-1]["content"]))
+                row_fields["messages"][-1][DETAIL] = [
+                    {"begin_offset": start, "end_offset": end - 1, "train": True} for start, end in parts
+                ]
         yield row_fields

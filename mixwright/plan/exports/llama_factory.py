@@ -9,7 +9,7 @@ Source: LLaMA-Factory 0.9.5, data/{parser,converter,loader,template,data_utils}.
 Unit: share of rows, 0..1.
 Cost: one JSONL file per task and level.
 Blind spot: tasks are taken by chance, not evenly spread as in a steered run; talks in which user and assistant do not take
-    turns are left out; no GRPO, so its rows are prompts with answers.
+    turns are left out; no masks of rows; no GRPO, so its rows are prompts with answers.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class LlamaFactory(Export):
             f"draws {mix.steps * mix.batch:,} in {mix.steps} steps.",
             f"A step of {mix.batch} rows is that of one device: divide gradient_accumulation_steps by their number.",
         ]
+        notes += mix.lost_masks("LLaMA-Factory")
         settings: dict[str, Any] = {} if mix.objective == "grpo" else {"stage": mix.objective}
         if not settings:
             notes.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")

@@ -62,6 +62,12 @@ class Trl(Export):
         repeats += "interleave.py repeats the"
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
         note = f"{repeats} rows of small pools and makes about {largest_mixture:,.0f} rows. {draws}"
+        notes = [note]
+        if mix.masked:
+            notes.append(
+                f"{mix.masked:,} rows say what of them is not trained on. mixwright.SteeredSFTTrainer reads that, also with "
+                "steering=None; TRL's own trainer does not."
+            )
         sections: list[dict[str, Any]] = [
             {
                 "path": "parquet",
@@ -75,13 +81,13 @@ class Trl(Export):
         settings |= {"per_device_train_batch_size": mix.num_generations or 1, "gradient_accumulation_steps": mix.batch}
         rollout_settings = {"num_generations": mix.num_generations, "max_completion_length": mix.max_completion_tokens}
         settings |= {name: size for name, size in rollout_settings.items() if size is not None}
-        write_settings(folder / "mixture.yaml", [*mix.notes, note], settings)
+        write_settings(folder / "mixture.yaml", [*mix.notes, *notes], settings)
         part_settings = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)
         sources = [{"file": _source_file(part.name)} | row for part, row in zip(mix.parts, part_settings, strict=True)]
         write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STOPPING_STRATEGY})
         write_text(folder / "interleave.py", SCRIPT)
         instruction = f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py."
-        return [note, instruction]
+        return [*notes, instruction]
 
 
 def _source_file(name: str) -> str:

@@ -11,7 +11,7 @@ Source: verl 0.9.1, utils/dataset/{rl_dataset,multiturn_sft_dataset}.py, utils/t
 Unit: rows.
 Cost: one Parquet file of as many rows as the plan draws, 100,000 at most.
 Blind spot: prompts beyond `max_prompt_length`, 512 by default, are refused or, with `filter_overlong_prompts`, left out; SFT
-    trains on every message of the assistant; the grader is yours, found by `data_source`.
+    trains on every message of the assistant, and on what rows mask; the grader is yours, found by `data_source`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Verl(Export):
             f"verl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out as "
             "the weights have it. Do not shuffle them."
         ]
+        notes += mix.lost_masks("verl")
         data: dict[str, Any] = {"train_files": [str(folder / ROWS_FILE)], "train_batch_size": mix.batch}
         settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
         model_settings = {} if mix.chat else {"model": {"custom_chat_template": _plain_template(mix)}}

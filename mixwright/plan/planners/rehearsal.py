@@ -1,12 +1,11 @@
 """Planner for SFT and DPO: the user's own shares, and a share of the draws for what the model can do already.
 
 Known tasks are those whose success before is shown to lie above the chance level, those that `keep` names, and those that
-the user gave rows to rehearse of. Each of K known tasks gets max(its own share, share / K), then all are scaled to sum to 1:
-with the default of a third no task falls under three quarters of its own share, and known tasks without training rows get a
-quarter together. No row to rehearse is drawn more than `most` times; what is then missing goes to other known tasks that
-have rows left, and at last back to the new tasks. Training rows of a task come first, then rows of `corpus.rehearse`. Where
-nothing is known, or there is one task, or the rows hold enough of what is known, the plan keeps the user's own shares and
-says why.
+the user gave rows to rehearse of. Each of K known tasks gets max(its own share, share / (1 - share) / K), and then all are
+scaled to sum to 1. So known tasks without training rows get `share` together, and no task falls under 1 - share times its
+own share. No row to rehearse is drawn more than `most` times; what is then missing goes to other known tasks that have rows
+left, and at last back to the new tasks. Training rows of a task come first, then rows of `corpus.rehearse`. Where nothing is
+known, or there is one task, or the rows hold enough of what is known, the plan keeps the user's own shares and says why.
 
 Source: rehearsal against forgetting, Scialom et al. 2205.12393; the shares are ours. On SmolLM2-135M-Instruct (five seeds,
     docs/real.md) the mean of four old tasks stayed at 95 % [89, 101] with a quarter of old rows, while capitals halved. With
@@ -64,22 +63,22 @@ class Rehearsal(Planner):
     """Weights that keep what is known.
 
     Args:
-        share: what known tasks are worth together, beside 1 for all of the user's rows, before scaling; 1/3 gives a quarter.
+        share: of all draws, for known tasks together where the training rows hold none of them.
         keep: tasks that count as known, whatever was measured.
         most: draws of one row to rehearse.
     """
 
     OBJECTIVES: ClassVar[tuple[Objective, ...]] = ("sft", "dpo")
 
-    share: float = 1 / 3
+    share: float = 0.25
     keep: Sequence[str] = ()
     most: float = 4.0
 
     def __post_init__(self) -> None:
         self.keep = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
-        if not (0 < self.share <= 1 and 1 <= self.most < math.inf):
+        if not (0 < self.share <= 0.5 and 1 <= self.most < math.inf):
             got = f"share {self.share:g}, most {self.most:g}"
-            raise InputError("a share above 0 and at most 1, and most of at least 1", got, "Correct plan.options.")
+            raise InputError("a share above 0 and at most 0.5, and most of at least 1", got, "Correct plan.options.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without training rows, or for a task of `keep` that nobody has rows or items of."""
@@ -129,16 +128,15 @@ class Rehearsal(Planner):
             for task, weight in shares.items()
         }
         why = {f"stages.0.weights.{task}": text for task, text in weight_reasons.items()}
-        summary = unchanged_reason or f"{_summarise_plan(shares, known_tasks, own_shares)}{shortage_note}"
+        summary = unchanged_reason or f"{_summarise_plan(shares, known_tasks, own_shares, self.share)}{shortage_note}"
         return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "asked for"})
 
     def _weights(
         self, known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], draws: int
     ) -> tuple[dict[str, float], str]:
         """Share of the draws of each task, and a sentence about what the rows do not allow, empty where they allow all."""
-        wanted_shares = {
-            task: max(known_task.own_share, self.share / len(known_tasks)) for task, known_task in known_tasks.items()
-        }
+        least = self.share / (1 - self.share) / len(known_tasks)
+        wanted_shares = {task: max(known_task.own_share, least) for task, known_task in known_tasks.items()}
         wanted_shares |= {task: share for task, share in own_shares.items() if task not in known_tasks}
         wanted_shares = {task: weight / sum(wanted_shares.values()) for task, weight in wanted_shares.items()}
         max_shares = {
@@ -208,12 +206,12 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
 
 
 def _summarise_plan(
-    shares: Mapping[str, float], known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float]
+    shares: Mapping[str, float], known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], share: float
 ) -> str:
     """What the plan does, in a sentence or two."""
     if set(shares) <= set(known_tasks):
         text = "The model can do all of your tasks already: small ones get more than their share of your rows"
-        return f"{text}, and none less than three quarters of it."
+        return f"{text}, and none less than {1 - share:.0%} of it."
     known_share = sum(weight for task, weight in shares.items() if task in known_tasks)
     known_text = ", ".join(task for task in shares if task in known_tasks) or "none"
     text = f"{known_share:.0%} of the draws keep what the model can do already ({known_text})"

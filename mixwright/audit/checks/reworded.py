@@ -1,0 +1,133 @@
+"""Check for held-out items that stand in train in other words, in another language, or with other names and numbers.
+
+Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the views and their null are our own.
+Unit: held-out rows that no other check lists as copies, of a task's.
+Cost: reads train twice more; about 8 KB per held-out row, 90 us of one core per train row and pass where rows are short.
+Blind spot: copies that keep no rare word, name, number or brief answer; items of which train has several wordings; pairs
+    of words that 128 held-out rows share, so templates in large files of few words; tasks of under 300 rows; options in
+    another order; turns of chats, which are compared as one text; what follows 6,000 characters.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from mixwright.audit.chance import chance_explains, format_expected
+from mixwright.audit.likeness import ANCHORS, TEMPLATE, WORDS, visible
+from mixwright.audit.reworded import LEAST_COMPARED_ROWS, Likenesses, find_likenesses
+from mixwright.audit.rows import Reader, max_pairs_listed, note_unlisted
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
+from mixwright.records import Observation, Severity
+
+SHARED_WORDS_SHOWN = 8
+"""Words that both rows have, shown with each pair."""
+ITEM_REMEDY = "Look at the pairs, and remove those that are copies from train or from eval."
+TEMPLATE_REMEDY = "Say that such items were trained on, or hold out items whose template train does not have."
+WHY = {WORDS: "same answer, like words", ANCHORS: "same answer, names and numbers", TEMPLATE: "same template"}
+_WORD = re.compile(r"\w+")
+
+
+class Reworded(Check):
+    """Compares held-out rows with all train rows, without regard to order, beside what is normal within the task."""
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """Items seen in other words, and templates seen, per task of eval."""
+        found, reader = find_likenesses(corpus), Reader(corpus)
+        observations = []
+        for one in filter(lambda one: one.can_tell, found):
+            words, anchors, template = (one.is_told(view) for view in (WORDS, ANCHORS, TEMPLATE))
+            views = np.where(words, WORDS, np.where(anchors, ANCHORS, TEMPLATE))
+            observations += _observe_items(one, reader, np.flatnonzero(words | anchors), views)
+            observations += _observe_templates(one, reader, np.flatnonzero(template & ~words & ~anchors), views)
+        told = {observation.task for observation in observations}
+        return [*observations, *_observe_rest([one for one in found if one.task not in told])]
+
+
+def _observe_items(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> list[Observation]:
+    text = f"{len(items)} of {len(one.numbers)} held-out items seem to stand in train in other words or another language."
+    return _observe(one, reader, items, views, text, (WORDS, ANCHORS), "error", ITEM_REMEDY)
+
+
+def _observe_templates(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> list[Observation]:
+    text = f"{len(items)} of {len(one.numbers)} held-out items have a twin in train with other names, numbers or things. "
+    text += "The template was seen, not the item."
+    return _observe(one, reader, items, views, text, (TEMPLATE,), "warning", TEMPLATE_REMEDY)
+
+
+def _observe(
+    one: Likenesses,
+    reader: Reader,
+    items: np.ndarray,
+    views: np.ndarray,
+    text: str,
+    judged: tuple[int, ...],
+    severity: Severity,
+    remedy: str,
+) -> list[Observation]:
+    """One observation of these items; none without any; an info where chance tells as many."""
+    if not len(items):
+        return []
+    expected = one.expected(judged)
+    if chance_explains(len(items), expected):
+        severity, remedy, text = "info", "", text + " Chance is not ruled out."
+    whose = "all tasks" if one.of_other_tasks else "its kind"
+    null = f"by chance {format_expected(expected)} rows, as often as train rows of {whose} have so near a neighbour"
+    evidence = _evidence(one, reader, items, views)
+    text += note_unlisted(len(items))
+    return [Observation("reworded", one.task, severity, len(items), len(one.numbers), text, remedy, null, evidence)]
+
+
+def _evidence(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> tuple[dict[str, Any], ...]:
+    """The pairs, with why each was told."""
+    items = items[: max_pairs_listed()]
+    partners = one.partner[views[items], items]
+    pairs = list(zip(one.numbers[items].tolist(), partners.tolist(), strict=True))
+    texts = {row.number: visible(row.prompt) for row in reader.rows(np.unique(np.array(pairs, np.int64)))}
+    return tuple(
+        pair
+        | {
+            "why": WHY[view],
+            "likeness": round(float(one.likeness[view, item]), 1),
+            "told from": round(one.threshold(view), 1),
+            "shared": shared_words(*(texts[number] for number in numbers)),
+        }
+        for pair, numbers, item, view in zip(
+            reader.pair_evidence(pairs, "eval_", "train_", near=True),
+            pairs,
+            items.tolist(),
+            views[items].tolist(),
+            strict=True,
+        )
+    )
+
+
+def shared_words(first: str, second: str) -> str:
+    """Some words of both: numbers and capitals first, then long ones.
+
+    Examples:
+        >>> shared_words("Mia sold 48 clips in April.", "In April 48 clips were sold by Mia.")
+        '48 April Mia clips sold'
+    """
+    both = set(_WORD.findall(first)) & set(_WORD.findall(second))
+    order = sorted(both, key=lambda word: (not word[0].isdigit(), not word[0].isupper(), -len(word), word))
+    return " ".join([word for word in order if len(word) > 2 or word[0].isdigit()][:SHARED_WORDS_SHOWN])
+
+
+def _observe_rest(found: list[Likenesses]) -> list[Observation]:
+    """What was looked for and not found, and what could not be looked for."""
+    observations = []
+    clean, few = [one for one in found if one.can_tell], [one for one in found if not one.can_tell]
+    if clean:
+        total = sum(len(one.numbers) for one in clean)
+        text = f"No held-out item of {len(clean)} task{'s' if len(clean) > 1 else ''} was found in train in other words, "
+        text += f"nor its template beyond what is normal there: {total} were compared."
+        observations.append(Observation("reworded", None, "info", 0, total, text, ""))
+    if few:
+        total = sum(len(one.numbers) for one in few)
+        text = f"Copies in other words were not looked for: under {LEAST_COMPARED_ROWS} rows of train say what is normal."
+        observations.append(Observation("reworded", None, "info", 0, total, text, ""))
+    return observations

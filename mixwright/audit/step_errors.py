@@ -1,0 +1,237 @@
+"""Steps of rows that can be verified without a model, and whether wrong ones stand together in rows, beside chance.
+
+A step is an equation between numbers, or the number that a turn answers to an expression in the turn before. It is right or
+wrong by what stands in it, so that what goes on rightly from a wrong value is right. What states a wrong value again is
+counted once.
+
+Source: Sinha et al. 2025 (arXiv 2509.09677) count steps by the state that stands in the context, as it is done here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.audit.equations import Equation, read_equations
+from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
+from mixwright.estimates.intervals import jackknife
+from mixwright.records import Example, Interval
+from mixwright.records.corpus import Message
+
+MAX_ANSWER_WORDS = 4
+"""Words beside the number of a turn that answers an expression."""
+SIZES = (10, 100, 1000)
+"""Bounds of the largest number of a step, by which steps are of one kind."""
+PLACES = (1, 2, 3, 4, 6, 9, 14)
+"""Bounds of the place of a step in its row."""
+LEAST_OF_A_KIND = 8
+"""Steps of one kind and place, below which they join those of any kind at that place."""
+ROUNDS, MAX_STEPS = 400, 20_000
+"""Permutations of the null, and steps of a task that they are made on."""
+_NUMBER = re.compile(r"[-\u2212]?\s?[$\u20ac\u00a3]?\d[\d,]*(?:\.\d+)?")
+_END_OF_QUESTION = re.compile(r"[\s=?.:!]+$")
+
+
+class Step(NamedTuple):
+    """One step of a row."""
+
+    kind: str
+    """Operation, and size of its numbers."""
+    is_right: bool
+    """By what stands in it."""
+    is_repeat: bool
+    """It states a wrong value that a step before it has stated of the same."""
+    goes_on: bool
+    """It takes a wrong value of a step before it."""
+    text: str
+    """As it stands there; of an answer with its question."""
+    right: Fraction
+    """What it should state."""
+    turn: int
+    """The assistant's turn that it stands in, counted from 0."""
+    span: tuple[int, int] | None
+    """Characters of that turn; None where it is the turn."""
+
+
+def read_steps(example: Example) -> list[Step]:
+    """The steps of a row's turns of the assistant, in their order, without those that are not trained on."""
+    steps: list[Step] = []
+    stated_wrong: set[Fraction] = set()
+    facts: set[tuple[str, tuple[Fraction, ...], Fraction]] = set()
+    for turn, question, text, masked in _turns(example):
+        for equation, span in _equations(question, text):
+            fact = (equation.operation, equation.operands, equation.stated)
+            goes_on = not stated_wrong.isdisjoint(equation.operands)
+            if not equation.is_right:
+                stated_wrong.add(equation.stated)
+            place = span or (0, len(text))
+            if not any(start < place[1] and place[0] < end for start, end in masked):
+                size = max(map(abs, equation.operands), default=Fraction(0))
+                kind = f"{equation.operation} {sum(size >= bound for bound in SIZES)}"
+                is_repeat = not equation.is_right and fact in facts
+                steps.append(Step(kind, equation.is_right, is_repeat, goes_on, equation.text, equation.true, turn, span))
+            facts.add(fact)
+    return steps
+
+
+def _talk(example: Example) -> list[Message]:
+    """The prompt and the completion as messages."""
+    before = ({"role": "user", "content": example.prompt},) if isinstance(example.prompt, str) else example.prompt
+    target = example.target or ()
+    return [*before, *(({"role": "assistant", "content": target},) if isinstance(target, str) else target)]
+
+
+def count_turns(example: Example) -> int:
+    """The assistant's turns of a row."""
+    return sum(message["role"] == "assistant" for message in _talk(example))
+
+
+def _turns(example: Example) -> Iterator[tuple[int, str, str, Sequence[tuple[int, int]]]]:
+    """The assistant's turns: their number, the turn before, their text, and its parts that are not trained on."""
+    if example.target is None:
+        return
+    untrained = set(example.extra.get(UNTRAINED_TURNS, ()))
+    talk, turn = _talk(example), 0
+    for place, message in enumerate(talk):
+        if message["role"] != "assistant":
+            continue
+        text = message["content"]
+        is_last = place == len(talk) - 1
+        whole = [(0, len(text))] if turn in untrained or not is_trained(message) else []
+        question = talk[place - 1]["content"] if place and talk[place - 1]["role"] == "user" else ""
+        yield turn, question, text, whole or (mask_of(example) if is_last else ())
+        turn += 1
+
+
+def _equations(question: str, text: str) -> Iterator[tuple[Equation, tuple[int, int] | None]]:
+    """Equations of a turn with their places; or the one that it makes with the expression that was asked for."""
+    found = read_equations(text)
+    yield from ((one, one.span) for one in found)
+    numbers = _NUMBER.findall(text)
+    if found or len(numbers) != 1 or len(text.split()) > MAX_ANSWER_WORDS + 1 or "=" in text:
+        return
+    asked = _END_OF_QUESTION.sub("", question.rpartition("\n")[2])
+    joined = read_equations(f"{asked} = {numbers[0]}")
+    if len(joined) == 1 and joined[0].span[1] == len(asked) + 3 + len(numbers[0]):
+        yield joined[0], None
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """How the mistakes of a task stand in its rows."""
+
+    rows: int
+    """Rows with steps."""
+    steps: int
+    """Their steps, without repeats of a wrong one."""
+    wrong: int
+    """Steps that are wrong."""
+    goes_on: int
+    """Right steps that take a wrong value of a step before."""
+    after: tuple[int, int]
+    """Wrong steps, and steps, with a wrong one before them in the row."""
+    else_: tuple[int, int]
+    """Wrong steps, and steps, without."""
+    correlation: Interval | None
+    """Intraclass correlation of wrong steps within rows; None where it cannot be told."""
+    null: float
+    """Its mean where mistakes are exchanged between rows, among steps of one kind and place."""
+    chance: float
+    """Share of such exchanges that give at least as many pairs of wrong steps in one row; at least 1 / (rounds + 1)."""
+
+
+class TaskSteps:
+    """The steps of one task's rows: counts of all, and what the null needs of the first `MAX_STEPS`, texts left out."""
+
+    def __init__(self) -> None:
+        self.rows = self.steps = self.wrong = self.goes_on = 0
+        self.after, self.else_ = (0, 0), (0, 0)
+        self._lengths: list[int] = []
+        self._kinds: list[str] = []
+        self._wrong = bytearray()
+        self._is_full = False
+
+    def add(self, row: Sequence[Step]) -> None:
+        """Counts a row; what states a wrong value again is left out."""
+        kept = [step for step in row if not step.is_repeat]
+        if not kept:
+            return
+        self.rows += 1
+        self.steps += len(kept)
+        self.goes_on += sum(step.goes_on and step.is_right for step in kept)
+        wrong = [not step.is_right for step in kept]
+        first = wrong.index(True) + 1 if True in wrong else len(wrong)
+        self.wrong += sum(wrong)
+        self.after = (self.after[0] + sum(wrong[first:]), self.after[1] + len(wrong[first:]))
+        self.else_ = (self.else_[0] + sum(wrong[:first]), self.else_[1] + first)
+        self._is_full |= len(self._lengths) >= 2 and len(self._kinds) + len(kept) > MAX_STEPS
+        if not self._is_full:
+            self._lengths.append(len(kept))
+            self._kinds += [sys.intern(step.kind) for step in kept]
+            self._wrong += bytes(wrong)
+
+    def find_clustering(self, rng: np.random.Generator) -> Clustering:
+        """Correlation of mistakes within rows.
+
+        Args:
+            rng: of the null.
+        """
+        told = Clustering(self.rows, self.steps, self.wrong, self.goes_on, self.after, self.else_, None, 0.0, 1.0)
+        if self.wrong in (0, self.steps) or self.steps <= self.rows:
+            return told
+        lengths, wrong = np.array(self._lengths, np.int64), np.frombuffer(self._wrong, np.uint8).astype(bool)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        places = np.concatenate([np.arange(length) for length in lengths])
+        exchanged = _exchange(wrong, _strata(self._kinds, places), rng)
+        by_row = np.add.reduceat(exchanged, starts, axis=1, dtype=np.int64)
+        own = np.add.reduceat(wrong, starts, dtype=np.int64)
+        pairs = (own * (own - 1)).sum()
+        reached = int(((by_row * (by_row - 1)).sum(1) >= pairs).sum())
+        parts = np.stack([_parts(lengths, counted) for counted in (own, *by_row)])
+        null = float(np.mean([_correlation(part.sum(0)) for part in parts[1:]]))
+        found = jackknife(parts[0], _correlation)
+        return replace(told, correlation=found, null=null, chance=(reached + 1) / (ROUNDS + 1))
+
+
+def _strata(kinds: Sequence[str], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number of the kind and place of each step; rare ones are of their place alone."""
+    bins = np.searchsorted(PLACES, places, side="left")
+    names = [f"{kind} {place}" for kind, place in zip(kinds, bins, strict=True)]
+    counts = Counter(names)
+    merged = [name if counts[name] >= LEAST_OF_A_KIND else f"any {place}" for name, place in zip(names, bins, strict=True)]
+    return np.unique(merged, return_inverse=True)[1]
+
+
+def _exchange(wrong: NDArray[np.bool_], strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Shape (rounds, steps): the mistakes dealt out anew among the steps of each stratum."""
+    dealt = np.zeros((ROUNDS, len(wrong)), bool)
+    for stratum in np.unique(strata[wrong]):
+        members = np.flatnonzero(strata == stratum)
+        dealt[:, members] = rng.permuted(np.tile(wrong[members], (ROUNDS, 1)), axis=1)
+    return dealt
+
+
+def _parts(lengths: NDArray[np.int64], wrong: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Shape (rows, 5): what the correlation is made of, by row."""
+    ones = np.ones(len(lengths))
+    return np.stack([ones, lengths, lengths**2, wrong, wrong**2 / lengths], axis=1).astype(float)
+
+
+def _correlation(sums: NDArray[np.float64]) -> float:
+    """One-way analysis of variance with rows of unequal length (Donner and Koval 1980)."""
+    rows, steps, squares, wrong, between = sums
+    if rows < 2 or steps <= rows:
+        return 0.0
+    mean_square_between = (between - wrong**2 / steps) / (rows - 1)
+    mean_square_within = (wrong - between) / (steps - rows)
+    usual = (steps - squares / steps) / (rows - 1)
+    total = mean_square_between + (usual - 1) * mean_square_within
+    return float((mean_square_between - mean_square_within) / total) if total > 0 else 0.0

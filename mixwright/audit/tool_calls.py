@@ -1,0 +1,172 @@
+"""Conversations with tools as events in their order: what was asked, calls, results, and what the assistant says.
+
+Calls are read from chat messages and from texts: JSON with a tool's name and arguments, between tags (`<tool_call>`), after
+`<functioncall>`, as `Action:` and `Action Input:`, and as OpenAI's `tool_calls`. Results are messages of a tool, or JSON
+between `<tool_response>` tags, after `Observation:`, `FUNCTION RESPONSE:` or `Result:`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from mixwright.audit.skills import ARGUMENT_KEYS, TOOL_NAME_KEYS
+
+MAX_CHARACTERS, MAX_EVENTS = 20_000, 100
+"""Of one message: characters that are read; of one conversation: events that are kept."""
+TOOL_ROLES = ("tool", "function", "ipython")
+"""Roles of messages that hold a result."""
+Kind = Literal["asked", "call", "result", "said"]
+_MARK = re.compile(
+    r"(?P<call><(?:tool_call|function_?call)>)|(?P<result><tool_response>|\bFUNCTION RESPONSE:|^[ \t]*Observation:"
+    r"|^[ \t]*(?:(?:Tool|Function) )?(?:Result|Response|Output):(?=\s*[\[{]))"
+    r"|^[ \t]*Action:[ \t]*(?P<action>[\w.-]{1,80})[ \t]*\n"
+    r"[ \t]*Action Input:|^[ \t]*(?P<bare>(?=[\[{]))",
+    re.MULTILINE,
+)
+_CLOSING = re.compile(r"\s*</(?:tool_call|function_?call|tool_response)>")
+_HINTS = ('"arguments"', '"parameters"', '"args"', '"tool"', '"function"', "Action Input:", "tool_call", "functioncall")
+_DECODER = json.JSONDecoder()
+
+
+class Event(NamedTuple):
+    """One thing that was asked, done, returned or said."""
+
+    kind: Kind
+    text: str
+    """As it stands there."""
+    span: tuple[int, int] | None
+    """Characters of the completion; None where it stands in the prompt."""
+    name: str = ""
+    """Of the tool, where a call or its result has one."""
+    data: Any = None
+    """Arguments of a call (a mapping), or a result as JSON (None where it is none)."""
+
+
+def has_calls(text: str) -> bool:
+    """Whether a text may hold a call: a look at a few words.
+
+    Examples:
+        >>> has_calls("a b"), has_calls('<tool_call>{"name": "find", "arguments": {}}</tool_call>')
+        (False, True)
+    """
+    return "{" in text and any(hint in text for hint in _HINTS)
+
+
+def read_events(prompt: str | Sequence[Mapping[str, str]], completion: str | Sequence[Mapping[str, str]]) -> list[Event]:
+    r"""The events of a row, whose sides are texts or chat messages.
+
+    Spans are places in the completion's messages joined by newlines.
+
+    Examples:
+        >>> text = 'Action: add\nAction Input: {"a": 3}\nObservation: {"sum": 3}\nIt is 3.'
+        >>> [(one.kind, one.name, one.data) for one in read_events("Add 3.", text)][1:3]
+        [('call', 'add', {'a': 3}), ('result', 'add', {'sum': 3})]
+    """
+    found: list[Event] = []
+    before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    after = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
+    for message in before:
+        found += _events(message["role"], message["content"], None)
+    at = 0
+    for message in after:
+        found += _events(message["role"], message["content"], at)
+        at += len(message["content"]) + 1
+    return _with_names(found[:MAX_EVENTS])
+
+
+def _with_names(events: list[Event]) -> list[Event]:
+    """Results with the names of their calls: the first result is that of the first call."""
+    waiting: list[str] = []
+    for number, one in enumerate(events):
+        if one.kind == "call":
+            waiting.append(one.name)
+        elif one.kind == "result" and waiting:
+            events[number] = one._replace(name=waiting.pop(0))
+    return events
+
+
+def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
+    def placed(kind: Kind, begin: int, end: int, name: str = "", data: Any = None) -> Event:
+        return Event(kind, text[begin:end], None if start is None else (start + begin, start + end), name, data)
+
+    if role in TOOL_ROLES:
+        yield placed("result", 0, len(text), data=_loaded(text))
+        return
+    rest: Kind = "said" if role == "assistant" else "asked"
+    at = 0
+    for match in _marks(text):
+        if match.start() < at:
+            continue
+        kind = match.lastgroup
+        begin = match.end() + len(text[match.end() : match.end() + 20]) - len(text[match.end() : match.end() + 20].lstrip())
+        value, end = _decoded(text, begin)
+        if kind == "result":
+            if value is None:
+                end = (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
+            made = [placed("result", match.start(), end, data=value)]
+        elif kind == "action":
+            made = [placed("call", match.start(), end, match["action"], value)] if isinstance(value, dict) else []
+        else:
+            calls = list(calls_of(value, is_marked=kind == "call")) if role == "assistant" else []
+            made = [placed("call", match.start(), end, name, arguments) for name, arguments in calls]
+        if not made:
+            continue
+        if text[at : match.start()].strip():
+            yield placed(rest, at, match.start())
+        yield from made
+        closing = _CLOSING.match(text, end)
+        at = closing.end() if closing else end
+    if text[at:].strip():
+        yield placed(rest, at, len(text))
+
+
+def _marks(text: str) -> Iterator[re.Match[str]]:
+    for number, match in enumerate(_MARK.finditer(text, 0, MAX_CHARACTERS)):
+        if number == MAX_EVENTS:
+            return
+        yield match
+
+
+def _decoded(text: str, begin: int) -> tuple[Any, int]:
+    """The JSON value that begins there and its end; None where there is none."""
+    if text[begin : begin + 1] not in ("{", "["):
+        return None, begin
+    try:
+        return _DECODER.raw_decode(text[: begin + MAX_CHARACTERS], begin)
+    except (ValueError, RecursionError):
+        return None, begin
+
+
+def _loaded(text: str) -> Any:
+    stripped = text.strip()
+    value, end = _decoded(stripped, 0)
+    return value if end == len(stripped) else None
+
+
+def calls_of(value: Any, *, is_marked: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and arguments of the calls that a JSON value is; one without a mark needs arguments or a key that says tool."""
+    if isinstance(value, list):
+        for one in value:
+            yield from calls_of(one, is_marked=is_marked)
+        return
+    if not isinstance(value, dict):
+        return
+    if isinstance(value.get("tool_calls"), list):
+        yield from calls_of(value["tool_calls"], is_marked=True)
+        return
+    inner = next(
+        (value[key] for key in ("function", "tool_call", "function_call") if isinstance(value.get(key), dict)), value
+    )
+    name = next((inner[key] for key in TOOL_NAME_KEYS if isinstance(inner.get(key), str)), None)
+    if name is None:
+        return
+    arguments = next((inner[key] for key in ARGUMENT_KEYS if key in inner), None)
+    if isinstance(arguments, str):
+        arguments = _loaded(arguments)
+    if isinstance(arguments, dict):
+        yield name, arguments
+    elif arguments is None and (is_marked or "tool" in inner):
+        yield name, {key: one for key, one in inner.items() if key not in TOOL_NAME_KEYS}

@@ -1,0 +1,193 @@
+"""Wrong values of the steps of a task: whether they follow a rule, are the same again and again, or come by chance."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mixwright.audit.rows import max_pairs_listed, note_unlisted
+from mixwright.audit.worked import Step
+from mixwright.corpus.masks import MASK_COLUMN
+from mixwright.estimates.intervals import binomial_tail, wilson
+from mixwright.records import Observation
+
+MIN_STEPS, MIN_WRONG = 20, 6
+"""Steps of an operation, and wrong ones, below which nothing is said."""
+CHANCE_OF_RULE = 0.25
+"""Share of random slips that one rule explains by chance, at most: off by one is the commonest."""
+RULE_COUNT, MIN_FACTS = 20, 4
+"""Rules that are tried, by which the probability of chance is multiplied; different wrong steps that one has to give."""
+LEAST_BY_RULE, LEAST_SHARE = 0.5, 0.02
+"""Share of an operation's different wrong values that one rule gives, and of its steps, from which on it warns."""
+ALPHA = 0.01
+SAME_BY_CHANCE = 0.4
+"""Share of a fact's slips that give the same value by chance, at most: two digits exchanged is a common one."""
+MIN_SAME_FACT, LEAST_SAME_FACT = 5, 0.6
+"""Solutions in which one fact has the same wrong value, and their share of those with the fact, from which on it warns."""
+MOST_SLIPS = 0.03
+"""Share of wrong steps above which it warns."""
+MAX_WRONG_KEPT, MAX_FACTS_KEPT, MAX_OPERATIONS = 50_000, 200_000, 5_000
+"""Of one task: wrong steps of an operation, after which its further ones are left out; different facts; operations."""
+OPERATIONS_SHOWN = 3
+NULL = "slips at random: at most a quarter of them follow one rule"
+
+Wrong = tuple[Step, dict[str, Any]]
+"""A wrong step with its row."""
+
+
+@dataclass
+class Values:
+    """Stated values of one task and one kind."""
+
+    noun: str = "equations"
+    """What they are called, in the plural."""
+    word: str = "wrong"
+    """What wrong ones are."""
+    steps: Counter[str] = field(default_factory=Counter)
+    """Operation -> steps."""
+    wrong: dict[str, list[Wrong]] = field(default_factory=lambda: defaultdict(list))
+    """Operation -> wrong steps with their rows."""
+    facts: dict[Hashable, Counter[Hashable]] = field(default_factory=lambda: defaultdict(Counter))
+    """Fact -> stated values, once for each solution."""
+
+    def add(self, one: Step, row: dict[str, Any]) -> None:
+        """Counts a step of a row."""
+        is_new = one.operation not in self.steps
+        if len(self.wrong[one.operation]) == MAX_WRONG_KEPT or (is_new and len(self.steps) == MAX_OPERATIONS):
+            return
+        self.steps[one.operation] += 1
+        if not one.is_right:
+            self.wrong[one.operation].append((one, row))
+        if one.fact in self.facts or len(self.facts) < MAX_FACTS_KEPT:
+            self.facts[one.fact][one.stated] += 1
+
+    def merge(self, other: Values) -> None:
+        """Takes over the steps of others, whose operations are new."""
+        self.steps.update(other.steps)
+        self.wrong.update(other.wrong)
+        self.facts.update(other.facts)
+
+    def count(self) -> tuple[int, int]:
+        """Steps, and wrong ones."""
+        return sum(self.steps.values()), sum(map(len, self.wrong.values()))
+
+
+def observe_values(task: str, values: Values) -> list[Observation]:
+    """Warnings of one task and kind: rules, facts that are always wrong, and slips."""
+    rules = find_rules(values)
+    observations = observe_rules(task, values, rules)
+    left = [
+        (one, row)
+        for operation, wrong in values.wrong.items()
+        for one, row in wrong
+        if operation not in rules or rules[operation] not in one.rules
+    ]
+    facts = _same_wrong_facts(left, values)
+    if facts:
+        observations.append(_observe_facts(task, facts, left, values))
+    slips = [pair for pair in left if (pair[0].fact, pair[0].stated) not in {fact[:2] for fact in facts}]
+    total = values.count()[0]
+    low, high = wilson(len(slips), total)
+    if total >= MIN_STEPS and low > MOST_SLIPS:
+        text = f"{len(slips) / total:.1%} of {total} {values.noun} are {values.word} "
+        text += (
+            f"({low:.1%} to {high:.1%}), in no regular way. Greedy answers may hide what that teaches; sampled ones show it."
+        )
+        text += f" By operation: {_by_operation(slips, values.steps)}.{note_unlisted(len(slips))}"
+        remedy = "Correct or drop these rows (--out lists them), and look at sampled answers before RL begins."
+        observations.append(warning(task, len(slips), total, text, remedy, evidence(slips)))
+    return observations
+
+
+def find_rules(values: Values) -> dict[str, str]:
+    """Operation -> the rule that most of its wrong values follow, where they follow one."""
+    found = {operation: _common_rule(values.steps[operation], wrong) for operation, wrong in sorted(values.wrong.items())}
+    return {operation: rule for operation, rule in found.items() if rule is not None}
+
+
+def observe_rules(task: str, values: Values, rules: Mapping[str, str]) -> list[Observation]:
+    """A warning for each operation and its rule."""
+    return [_observe_rule(task, operation, rule, values) for operation, rule in rules.items()]
+
+
+def _by_operation(slips: Sequence[Wrong], steps: Mapping[str, int]) -> str:
+    """The operations with the largest shares of wrong steps."""
+    counts = Counter(one.operation for one, _ in slips)
+    worst = sorted(counts, key=lambda operation: (-wilson(counts[operation], steps[operation])[0], operation))
+    shown = ", ".join(f"{operation} {counts[operation]} of {steps[operation]}" for operation in worst[:OPERATIONS_SHOWN])
+    return shown + (" and others" if len(worst) > OPERATIONS_SHOWN else "")
+
+
+def _common_rule(total: int, wrong: Sequence[Wrong]) -> str | None:
+    """The rule that gives most wrong values of an operation; none where chance may explain it, or two facts alone."""
+    facts = {(one.fact, one.stated): one for one, _ in wrong}
+    if total < MIN_STEPS or len(wrong) < MIN_WRONG:
+        return None
+    counts = Counter(rule for one in facts.values() for rule in one.rules)
+    if not counts:
+        return None
+    rule, fact_count = counts.most_common(1)[0]
+    count = sum(rule in one.rules for one, _ in wrong)
+    by_chance = RULE_COUNT * binomial_tail(fact_count, len(facts), CHANCE_OF_RULE)
+    is_common = fact_count >= max(MIN_FACTS, LEAST_BY_RULE * len(facts)) and count >= LEAST_SHARE * total
+    return rule if is_common and by_chance < ALPHA else None
+
+
+def _observe_rule(task: str, operation: str, rule: str, values: Values) -> Observation:
+    total, wrong = values.steps[operation], values.wrong[operation]
+    by_rule = [(one, row) for one, row in wrong if rule in one.rules]
+    count, example = len(by_rule), by_rule[0][0].text
+    text = f"{operation}: {len(wrong)} of {total} values are {values.word}, "
+    text += f"and one rule explains {count} of them ({rule}), as in {example!r}. "
+    text += f"A model may learn the rule beside the right one.{note_unlisted(count)}"
+    remedy = "Correct or drop these rows (--out lists them with the place in the text)."
+    return warning(task, count, total, text, remedy, evidence(by_rule))
+
+
+def _same_wrong_facts(wrong: Sequence[Wrong], values: Values) -> list[tuple[Hashable, Hashable, int, int]]:
+    """Facts that mostly have the same wrong value: fact, value, solutions with it, solutions with the fact."""
+    chance = SAME_BY_CHANCE * len(wrong) / max(1, values.count()[0])
+    found = []
+    for fact, value in sorted({(one.fact, one.stated) for one, _ in wrong}, key=repr):
+        count, total = values.facts[fact][value], sum(values.facts[fact].values())
+        by_chance = len(values.facts) * binomial_tail(count, total, min(chance, 0.99))
+        if count >= MIN_SAME_FACT and count >= LEAST_SAME_FACT * total and by_chance < ALPHA:
+            found.append((fact, value, count, total))
+    return found
+
+
+def _observe_facts(
+    task: str, facts: Sequence[tuple[Hashable, Hashable, int, int]], wrong: Sequence[Wrong], values: Values
+) -> Observation:
+    pairs = {(fact, value) for fact, value, *_ in facts}
+    rows = [pair for pair in wrong if (pair[0].fact, pair[0].stated) in pairs]
+    examples = {one.fact: one.text for one, _ in reversed(rows)}
+    shown = ", ".join(f"{examples[fact]!r} ({count} of {total})" for fact, _, count, total in facts[:3])
+    shown += " and others" if len(facts) > 3 else ""
+    text = f"The same wrong value stands again and again: {shown}. A model may learn it.{note_unlisted(len(rows))}"
+    remedy = "Correct these rows (--out lists them with the place in the text)."
+    return warning(task, len(rows), values.count()[0], text, remedy, evidence(rows))
+
+
+def warning(
+    task: str, count: int, total: int, text: str, remedy: str, rows: Sequence[dict[str, Any]], null: str = NULL
+) -> Observation:
+    """A warning of the check `traces`."""
+    return Observation("traces", task, "warning", count, total, text, remedy, null, tuple(rows[: max_pairs_listed()]))
+
+
+def evidence(rows: Sequence[Wrong]) -> list[dict[str, Any]]:
+    """Rows with the wrong step, its right value, and its place in the completion."""
+    return [
+        row
+        | {"step": one.text, "right value": one.right_value, **placed(one.span)}
+        | ({} if one.span is None else {MASK_COLUMN: [list(one.span)]})
+        for one, row in rows
+    ]
+
+
+def placed(span: tuple[int, int] | None) -> dict[str, int]:
+    """Begin and end of a place in the completion; nothing for one in the prompt."""
+    return {} if span is None else {"start": span[0], "end": span[1]}

@@ -1,0 +1,161 @@
+"""The check `error_clusters`: steps by hand, the correlation by loops, its null by counting, and what it says of corpora."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mixwright.audit import step_errors
+from mixwright.audit.checks.error_clusters import ErrorClusters
+from mixwright.audit.step_errors import Clustering, Step, TaskSteps, read_steps
+from mixwright.corpus import Corpus
+from mixwright.records import Example, Observation
+from mixwright_lab.studies.error_cluster_corpora import make_clusters
+from mixwright_lab.studies.error_cluster_faults import to_corpus
+
+
+def row(target: str, prompt: str = "Work it out.", **extra: object) -> Example:
+    return Example("a", "t", prompt, target=target, extra=extra)
+
+
+def step(*, right: bool, kind: str = "plus 1", repeat: bool = False) -> Step:
+    return Step(kind, right, repeat, False, "", Fraction(0), 0, (0, 1))
+
+
+def rows_of(*rows: str) -> list[list[Step]]:
+    """A row of steps of each word: x is wrong."""
+    return [[step(right=letter != "x") for letter in word] for word in rows]
+
+
+def clustering_of(rows: list[list[Step]]) -> Clustering:
+    task = TaskSteps()
+    for own in rows:
+        task.add(own)
+    return task.find_clustering(np.random.default_rng(0))
+
+
+def test_what_goes_on_from_a_wrong_value_is_right_and_what_says_it_again_is_a_repeat() -> None:
+    steps = read_steps(row("3 + 4 = 8. 8 * 2 = 16. Recall that 3 + 4 = 8. Then 8 - 1 = 6."))
+    # the same text of an equation is read once by `read_equations`
+    assert [(one.text, one.is_right, one.goes_on) for one in steps] == [
+        ("3 + 4 = 8", False, False),
+        ("8 * 2 = 16", True, True),
+        ("8 - 1 = 6", False, True),
+    ]
+    found = clustering_of([steps])
+    assert (found.steps, found.wrong, found.goes_on) == (3, 2, 1)
+    assert (found.after, found.else_) == ((1, 2), (1, 1))
+
+
+def test_turns_of_a_talk_and_numbers_that_answer_an_expression() -> None:
+    talk = [("user", "What is 12 - 5?"), ("assistant", "It is 8."), ("user", "And 8 + 1 ="), ("assistant", "9")]
+    talk += [("user", "Is 3 + 4 odd?"), ("assistant", "7 is odd, and 3 + 4 = 8"), ("user", "3 + 4"), ("assistant", "It = 8")]
+    talk += [("user", "12 - 5 = ?"), ("assistant", "8")]
+    messages = tuple({"role": role, "content": text} for role, text in talk)
+    steps = read_steps(Example("a", "t", messages[:-1], target=messages[-1:]))
+    assert [(one.turn, one.is_right, one.is_repeat, one.goes_on, one.span) for one in steps] == [
+        (0, False, False, False, None),
+        (1, True, False, True, None),
+        (2, False, False, False, (14, 23)),
+        (4, False, True, False, None),
+    ]
+    assert [one.right for one in steps] == [7, 9, 7, 7]
+
+
+def test_masked_steps_are_no_steps_and_stay_in_the_context() -> None:
+    steps = read_steps(row("3 + 4 = 8. 8 * 2 = 16.", mask=[[0, 9]]))
+    assert [(one.text, one.goes_on) for one in steps] == [("8 * 2 = 16", True)]
+    talk = (
+        {"role": "user", "content": "1 + 1 ="},
+        {"role": "assistant", "content": "3"},
+        {"role": "user", "content": "2 + 2 ="},
+    )
+    last = {"role": "assistant", "content": "5", "train": False}
+    assert read_steps(Example("a", "t", talk, target=(last,), extra={"untrained_turns": [0]})) == []
+    assert [one.turn for one in read_steps(Example("a", "t", talk, target=(last,)))] == [0]
+
+
+WORDS = st.lists(st.text("x.", min_size=1, max_size=6), min_size=3, max_size=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(WORDS)
+def test_the_correlation_is_that_of_loops(words: list[str]) -> None:
+    values = [[float(letter == "x") for letter in word] for word in words]
+    flat = [one for word in values for one in word]
+    found = clustering_of(rows_of(*words))
+    if not any(flat) or all(flat) or len(flat) == len(words):
+        assert found.correlation is None
+        return
+    mean, means = sum(flat) / len(flat), [sum(word) / len(word) for word in values]
+    between = sum(len(word) * (own - mean) ** 2 for word, own in zip(values, means, strict=True)) / (len(words) - 1)
+    within = sum((one - own) ** 2 for word, own in zip(values, means, strict=True) for one in word)
+    within /= len(flat) - len(words)
+    usual = (len(flat) - sum(len(word) ** 2 for word in words) / len(flat)) / (len(words) - 1)
+    assert found.correlation is not None
+    total = between + (usual - 1) * within
+    assert found.correlation.value == pytest.approx((between - within) / total if total > 0 else 0.0, abs=1e-9)
+    assert found.wrong == sum(map(int, flat))
+
+
+def test_chance_is_that_of_all_ways_to_deal_the_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of six steps are wrong, both in one row of two: one in fifteen ways does that. Places are one kind here."""
+    monkeypatch.setattr(step_errors, "PLACES", (9,))
+    monkeypatch.setattr(step_errors, "ROUNDS", 4000)
+    found = clustering_of(rows_of("xx", "..", ".."))
+    ways = set(permutations("xx...."))
+    as_many = sum("xx" in {"".join(order[at : at + 2]) for at in (0, 2, 4)} for order in ways) / len(ways)
+    assert as_many == 0.2
+    assert found.chance == pytest.approx(as_many, abs=0.02)
+
+
+def test_mistakes_of_one_kind_or_place_are_no_clusters() -> None:
+    """Rows of products are wrong and rows of sums are right: no mistake can be dealt to another row, so all is chance. So it
+    is where each third step is wrong, and half of the rows have three."""
+    products, sums = [step(right=False, kind="times 1")] * 3, [step(right=True, kind="plus 1")] * 3
+    by_kind = clustering_of([products, sums] * 30)
+    assert by_kind.correlation is not None
+    by_place = clustering_of(rows_of(*["..x", ".."] * 30))
+    assert by_place.chance == 1.0
+    assert (by_kind.correlation.value, by_kind.null, by_kind.chance) == (pytest.approx(1), pytest.approx(1), 1.0)
+
+
+def warnings_of(corpus: Corpus) -> list[Observation]:
+    return [one for one in ErrorClusters().check(corpus) if one.severity == "warning"]
+
+
+def test_planted_talks_are_named_and_unclustered_mistakes_are_an_info() -> None:
+    made = make_clusters(3, "talks", severe=True)
+    (told,) = warnings_of(to_corpus(made))
+    assert told.task == "talks"
+    assert "after a wrong step" in told.message
+    clean = make_clusters(6, None, severe=False)  # mistakes at one rate
+    (info,) = ErrorClusters().check(to_corpus(clean))
+    assert (info.severity, info.task) == ("info", None)
+    assert 0.02 < info.count / info.total < 0.35
+    assert info.evidence[0]["mask"] or info.evidence[0]["turns"]
+
+
+def test_rows_without_steps_say_nothing_and_held_out_rows_are_not_read() -> None:
+    assert ErrorClusters().check(Corpus.from_examples([row("Paris")])) == []
+    held_out = [Example(f"{n}", "t", "q", target="1 + 1 = 3. 2 + 2 = 5.", split="eval") for n in range(20)]
+    assert ErrorClusters().check(Corpus.from_examples(held_out)) == []
+
+
+def test_all_steps_are_counted_and_the_first_of_them_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_errors, "MAX_STEPS", 11)
+    long, short = (clustering_of(rows_of(*["xx", "...", "x..", ".."] * count)) for count in (5, 1))
+    assert (long.rows, long.steps, long.wrong, long.after, long.else_) == (20, 50, 15, (5, 15), (10, 35))
+    assert (long.correlation, long.null, long.chance) == (short.correlation, short.null, short.chance)
+
+
+def test_a_wrong_turn_before_the_last_is_left_out_whole_where_the_prompt_is_a_text() -> None:
+    talk = ({"role": "assistant", "content": "1 + 1 = 3"}, {"role": "user", "content": "Go on."})
+    rows = [Example("a", "t", "Add.", target=(*talk, {"role": "assistant", "content": "That is all."}))]
+    (info,) = ErrorClusters().check(Corpus.from_examples(rows))
+    assert (info.evidence[0]["mask"], list(info.evidence[0]["turns"])) == ([], [0])

@@ -1,0 +1,187 @@
+"""Conversations with tools: forms, identifiers, order, answers and arguments by hand, and a user's file with tool calls."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from cli_call import Call, write
+
+from mixwright.audit.call_faults import answered, argument_steps, citations
+from mixwright.audit.checks.traces import Traces
+from mixwright.audit.tool_calls import MAX_EVENTS, has_calls, read_events
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.tool_messages import calls_as_text
+from mixwright.errors import InputError
+from mixwright.records import Example, Observation
+
+FIND, BOOK = (
+    {"name": "find", "arguments": {"city": "Cork"}},
+    {"name": "book", "arguments": {"hotel_id": "H-4711", "nights": 3}},
+)
+FOUND, BOOKED = {"hotels": [{"hotel_id": "H-4711"}]}, {"price": 312.5}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<tool_call>\n{json.dumps(FIND)}\n</tool_call>\n<tool_response>\n{json.dumps(FOUND)}\n</tool_response>\n"
+        "It is H-4711.",
+        f"<functioncall> {json.dumps(FIND)}\nFUNCTION RESPONSE: {json.dumps(FOUND)}\nIt is H-4711.",
+        f'Action: find\nAction Input: {{"city": "Cork"}}\nObservation: {json.dumps(FOUND)}\nIt is H-4711.',
+        f'{{"tool": "find", "city": "Cork"}}\nResult: {json.dumps(FOUND)}\nIt is H-4711.',
+        f"{json.dumps({'tool_calls': [{'function': FIND | {'arguments': json.dumps(FIND['arguments'])}}]})}\n"
+        f"Tool Result: {json.dumps(FOUND)}\nIt is H-4711.",
+    ],
+)
+def test_forms_of_one_call(text: str) -> None:
+    assert has_calls(text)
+    events = read_events("A hotel in Cork.", text)
+    assert [(one.kind, one.name) for one in events] == [("asked", ""), ("call", "find"), ("result", "find"), ("said", "")]
+    assert (events[1].data, events[2].data) == ({"city": "Cork"}, FOUND)
+    assert all(one.span is None or text[slice(*one.span)] == one.text for one in events)
+
+
+def test_texts_without_calls_have_none() -> None:
+    for text in ('{"name": "Ann", "age": 3}', "Action: none", "{ not json", "[1, 2]", '{"city": "Cork"}'):
+        assert not any(one.kind == "call" for one in read_events("?", text))
+    assert len(read_events("?", '{"tool": "a"}\n' * 3000)) <= MAX_EVENTS
+
+
+def _chat(*turns: tuple[str, Any]) -> list[dict[str, str]]:
+    return [{"role": role, "content": text if isinstance(text, str) else json.dumps(text)} for role, text in turns]
+
+
+def _states(turns: Sequence[dict[str, str]]) -> list[str]:
+    return [one.state for one in citations(read_events(turns[:-1], turns[-1:]))]
+
+
+def test_where_identifiers_come_from() -> None:
+    """From a result, from the request, from a later result, from nowhere; what the assistant says is no source."""
+    user, answer = ("user", "Cork, 3 nights."), ("assistant", "Done.")
+    find, book = [("assistant", FIND), ("tool", FOUND)], [("assistant", BOOK), ("tool", BOOKED)]
+    assert _states(_chat(user, *find, *book, answer)) == ["known"]
+    assert _states(_chat(("user", "Book h-4711."), *book, answer)) == ["known"]
+    assert _states(_chat(user, *book, *find, answer)) == ["early"]
+    assert _states(_chat(user, *book, answer)) == ["dangling"]
+    assert _states(_chat(user, ("assistant", "I take H-4711."), ("user", "Yes."), *book, answer)) == ["dangling"]
+    echoed = [("assistant", BOOK), ("tool", BOOKED | {"hotel_id": "H-4711"})]
+    assert _states(_chat(user, *echoed, answer)) == ["dangling"]  # a call's own result repeats its arguments
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("It costs 312.5 euros.", [True]),
+        ("It costs about 312.", [True]),
+        ("It costs $312.50 in 2024.", [True]),
+        ("It costs 299.", [False]),
+        ("That is 937.5 for 3 nights.", []),  # worked out
+        ("It is booked from 14:30 on 2024-05-03.", []),
+        ("It costs 299, or 418 with breakfast.", []),  # which of them stands for it is not known
+    ],
+)
+def test_numbers_of_answers(answer: str, read: list[bool]) -> None:
+    turns = _chat(("user", "Cork, 3 nights."), ("assistant", BOOK), ("tool", BOOKED), ("assistant", answer))
+    found = list(answered(read_events(turns[:-1], turns[-1:])))
+    assert [one.step.is_right for one in found] == read
+    assert all(one.step.span and answer[slice(*one.step.span)] in one.step.text for one in found)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "right"),
+    [
+        ("3 nights in Cork.", [True]),
+        ("30 nights in Cork.", [False]),
+        ("For me and 2 friends.", []),  # may be worked out
+        ("Some nights in Cork.", []),
+        ("2 rooms with 5 beds for 8 people", []),
+    ],
+)
+def test_numbers_of_arguments(request_text: str, right: list[bool]) -> None:
+    turns = _chat(("user", request_text), ("assistant", BOOK))
+    assert [one.is_right for one in argument_steps(read_events(turns[:-1], turns[-1:]))] == right
+
+
+def _check(share: float, change: str) -> list[Observation]:
+    """Two hundred bookings, a share of them changed in one way."""
+    rng, rows = random.Random(1), []
+    for number in range(200):
+        identifier, nights, price = f"H-{rng.randrange(10**5, 10**6)}", rng.randrange(13, 40), rng.randrange(200, 900)
+        cited, argument, stated = identifier, nights, price
+        is_changed = rng.random() < share
+        if is_changed:
+            cited = f"H-{rng.randrange(10**5, 10**6)}" if change == "cited" else cited
+            argument = nights * 10 if change == "argument" else nights
+            stated = price + 1 if change == "stated" else price
+        find, book = (
+            (("assistant", FIND), ("tool", [{"hotel_id": identifier}])),
+            (
+                ("assistant", {"name": "book", "arguments": {"hotel_id": cited, "nights": argument}}),
+                ("tool", {"price": price}),
+            ),
+        )
+        middle = [*book, *find] if is_changed and change == "order" else [*find, *book]
+        turns = _chat(("user", f"{nights} nights in Cork."), *middle, ("assistant", f"It costs {stated}."))
+        rows.append(Example(f"i{number}", "hotels", tuple(turns[:-1]), target=tuple(turns[-1:])))
+    return Traces().check(Corpus.from_examples(rows))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("cited", "cite an identifier that nothing before it gave (book.hotel_id)"),
+        ("order", "cite an identifier before the call that gives it (book.hotel_id)"),
+        ("stated", "other than the result's, and one rule explains"),
+        ("argument", "other than the request's, and one rule explains"),
+    ],
+)
+def test_faults_are_told_where_they_are_many(change: str, words: str) -> None:
+    (told,) = [one for one in _check(0.2, change) if one.severity == "warning"]
+    assert words in told.message
+    assert 20 < told.count < 60
+    if change == "stated":
+        assert told.evidence[0]["end"] - told.evidence[0]["start"] == 3
+    else:
+        assert "start" not in told.evidence[0]  # the call stands in the prompt
+    (sound,) = _check(0.0, change)
+    assert (sound.severity, sound.total) == ("info", 200)
+
+
+def test_a_field_that_is_never_copied_is_left_alone() -> None:
+    """Identifiers that the caller makes up on purpose, as keys of new records."""
+    rows = [
+        Example(f"i{n}", "new", "Add it.", target=json.dumps({"name": "create", "arguments": {"key": f"K-{n * 7919}"}}))
+        for n in range(100)
+    ]
+    assert [one.severity for one in Traces().check(Corpus.from_examples(rows))] == ["info"]
+
+
+def test_a_file_with_tool_calls_is_audited_and_not_trained_on(call: Call) -> None:
+    function = {"name": "book", "arguments": json.dumps({"hotel_id": "H-99123", "nights": 3})}
+    rows = [
+        {
+            "messages": [
+                {"role": "user", "content": f"{n} nights in Cork, hotel H-{77000 + n}."},
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+                },
+            ]
+        }
+        for n in range(3, 40)
+    ]
+    path = write("calls.jsonl", rows)
+    with pytest.raises(InputError, match="but in an audit"):
+        read_corpus(str(path))
+    with calls_as_text():
+        (first, *_) = read_corpus(str(path)).table["target"].to_pylist()
+    lines = json.loads(first)[0]["content"].splitlines()
+    assert (lines[0], lines[2]) == ("<tool_call>", "</tool_call>")
+    assert json.loads(lines[1]) == {"name": "book", "arguments": {"hotel_id": "H-99123", "nights": 3}}
+    code, out, _ = call("audit", path, "--check", "traces", "--json")
+    assert (code, "37 conversations with tool calls" in out) == (0, True)
