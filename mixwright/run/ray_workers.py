@@ -1,8 +1,9 @@
 """Workers on a Ray cluster: the jobs of `mixwright.run.workers`, each in a fresh process of a machine that has room.
 
 Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again after a wait, `MAX_DEATHS`
-times, or as long as `SECONDS_FOR_MEMORY` where memory was short, and this is said. It writes the same files by the same seeds, and takes over what it finds of an earlier attempt, so its result is the
-one that an undisturbed job has. All machines see the files of the command under the same path, and have the same packages.
+times, or as long as `SECONDS_FOR_MEMORY` where memory was short, and this is said. It writes the same files by the same
+seeds, and takes over what it finds of an earlier attempt, so its result is the one that an undisturbed job has. All machines
+see the files of the command under the same path, and have the same packages.
 """
 
 from __future__ import annotations
