@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.audit.checks.traces import Traces
-from mixwright.audit.code_values import code_rules, read_code_values
-from mixwright.audit.safe_values import MAX_WEIGHT, Budget, UnknownValueError, parse, value_of
+from mixwright.audit.steps.code_rules import code_rules
+from mixwright.audit.steps.code_values import read_code_values
+from mixwright.audit.steps.safe_values import MAX_WEIGHT, Budget, UnknownValueError, parse, value_of
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example

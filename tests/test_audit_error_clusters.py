@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixwright.audit import step_errors
 from mixwright.audit.checks.error_clusters import ErrorClusters
-from mixwright.audit.step_errors import Clustering, Step, TaskSteps, read_steps
+from mixwright.audit.steps import step_errors
+from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, read_steps
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 from mixwright_lab.studies.error_cluster_corpora import make_clusters

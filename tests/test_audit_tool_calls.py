@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cli_call import Call, write
 
-from mixwright.audit.call_faults import answered, argument_steps, citations
 from mixwright.audit.checks.traces import Traces
-from mixwright.audit.tool_calls import MAX_EVENTS, has_calls, read_events
+from mixwright.audit.steps.call_faults import answered, argument_steps, citations
+from mixwright.audit.steps.tool_calls import MAX_EVENTS, has_calls, read_events
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit import wrong_values
+from mixwright.audit import rows as audit_rows
+from mixwright.audit.checks.error_clusters import ErrorClusters
 from mixwright.audit.checks.traces import Traces
-from mixwright.audit.equations import MAX_EQUATIONS, read_equations
-from mixwright.audit.steps import MAX_MENTIONS, values_used_too_early, wrong_mentions
-from mixwright.audit.worked import rules_of
+from mixwright.audit.steps import wrong_values
+from mixwright.audit.steps.equations import MAX_EQUATIONS, read_equations
+from mixwright.audit.steps.order import MAX_MENTIONS, values_used_too_early, wrong_mentions
+from mixwright.audit.steps.worked import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 
@@ -247,3 +249,34 @@ def test_wrong_equations_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(wrong_values, "MAX_WRONG_KEPT", 30)
     (one,) = _check([f"{n} + 20 = {n + 21}." for n in range(13, 99)])
     assert (one.count, one.total) == (30, 30)
+
+
+def test_of_large_tasks_a_sample_is_read_and_all_where_files_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = [(n, 7 * n % 31) for n in range(400)]
+    rows = [
+        Example(f"r{n}", "large" if n < 300 else "small", "?", target=f"{a} + {b} = {a + b + (a % 4 == 0)}")
+        for n, (a, b) in enumerate(sums)
+    ]
+    rows.append(Example("held", "large", "?", target="1 + 1 = 3", split="eval"))
+    corpus = Corpus.from_examples(rows)
+    whole = {one.task: one for one in Traces().check(corpus)}
+    assert [(whole[task].count, whole[task].total) for task in ("large", "small")] == [(75, 300), (25, 100)]
+    assert "were read" not in whole["large"].message
+    monkeypatch.setattr(audit_rows, "STEP_ROWS", 300)
+    found = {one.task: one for one in Traces().check(corpus)}
+    assert (found["large"].total, found["small"].total) == (150, 100)
+    assert found["large"].message.endswith("Of 300 training rows 150 were read, drawn at random; --out FOLDER reads all.")
+    assert found["small"].message == whole["small"].message
+    assert 0.1 < found["large"].count / 150 < 0.4  # a quarter are wrong
+    with audit_rows.list_for_files():
+        assert [(one.count, one.total) for one in Traces().check(corpus)] == [(75, 300), (25, 100)]
+
+
+def test_what_a_sample_found_in_order_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = Corpus.from_examples([Example(f"r{n}", "t", "?", target=f"{n} + 1 = {n + 1}") for n in range(40)])
+    monkeypatch.setattr(audit_rows, "STEP_ROWS", 30)
+    (found,) = Traces().check(corpus)
+    assert (found.task, found.severity, found.count, found.total) == (None, "info", 0, 30)
+    assert found.message.endswith("Of large tasks a random sample was read; --out FOLDER reads all rows.")
+    (found,) = ErrorClusters().check(corpus)
+    assert (found.task, found.total) == (None, 30)

@@ -95,10 +95,10 @@ def test_dialogues_of_pairs_are_cut_before_the_last_turn_that_both_have(tmp_path
     assert (found[0].prompt, found[0].chosen, found[0].rejected) == (talk, " No, sorry.", " No way.")
     assert found.notes == ("pairs.jsonl.gz: prompt from the common beginning of chosen and rejected",)
     (tmp_path / "pairs.jsonl.gz").write_bytes(packed[:-12])
-    with pytest.raises(InputError, match="a whole gzip file"):
+    with pytest.raises(InputError, match="a whole packed file"):
         read_corpus(CorpusConfig("pairs.jsonl.gz"), relative_to=tmp_path)
     (tmp_path / "pairs.jsonl.gz").write_bytes(b'{"chosen": "a"}')
-    with pytest.raises(InputError, match="a whole gzip file"):
+    with pytest.raises(InputError, match="a whole packed file"):
         read_corpus(CorpusConfig("pairs.jsonl.gz"), relative_to=tmp_path)
 
 

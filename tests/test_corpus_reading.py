@@ -235,6 +235,19 @@ def test_broken_json_lists(tmp_path: Path, text: str, line: int | None) -> None:
     assert caught.value.line == line
 
 
+@pytest.mark.parametrize("name", ["a.jsonl.zst", "a.json.zst", "a.jsonl"])  # known by its beginning, too
+def test_files_packed_by_zstd(tmp_path: Path, name: str) -> None:
+    path, rows = tmp_path / name, [{"prompt": f"{n}?" * 50, "answer": str(n)} for n in range(500)]
+    text = json.dumps(rows) if name == "a.json.zst" else "".join(json.dumps(row) + "\n" for row in rows)
+    with pa.CompressedOutputStream(str(path), "zstd") as out:
+        out.write(text.encode())
+    corpus = read_corpus(CorpusConfig(str(path), eval_share=0.0))
+    assert [row.answer for row in corpus] == [row["answer"] for row in rows]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="a whole packed file"):
+        read_corpus(CorpusConfig(str(path)))
+
+
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"question": ["p", "q"], "answer": [1, None], "messages": [None, [USER]]}), path)

@@ -141,15 +141,15 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "UTF-16 without a mark": (text("bad.jsonl", GOOD.encode("utf-16-be")), "got text in UTF-16 or UTF-32"),
     "a web page": (text("bad.json", "<!DOCTYPE html>404"), "got a web page or XML"),
     "another zip file": (zipped({"a": "b"}, name="bad.zip"), "bad.zip: expected an evaluation log"),
-    "zstd": (text("bad.jsonl.zst", b"\x28\xb5\x2f\xfd1"), "got a file packed by zstd. Unpack it."),
-    "gzip cut at once": (text("bad.jsonl.gz", gzip.compress(GOOD.encode())[:10]), "got a gzip file without a text"),
+    "zstd": (text("bad.jsonl.zst", b"\x28\xb5\x2f\xfd1"), "got a packed file without a text"),
+    "gzip cut at once": (text("bad.jsonl.gz", gzip.compress(GOOD.encode())[:10]), "got a packed file without a text"),
     "nothing there": (lambda: "bad.jsonl", "bad.jsonl: expected an evaluation log, or a model, got nothing there"),
     "a table of texts": (text("bad.csv", "task,id,score\na,1,1\n"), "bad.csv: expected an evaluation log"),
     "dates out of range": (plain_parquet("bad.parquet", DATES), "bad.parquet: expected values that Python can hold"),
     "a field twice": (plain_parquet("bad.parquet", TWICE), "bad.parquet: expected values that Python can hold"),
     "no log": (text("bad.jsonl", '{"question": "q"}\n'), "got a file whose first row has the keys question"),
     "blank lines without end": (packed_bomb, "blank lines one after another"),
-    "broken gzip": (text("bad.jsonl.gz", gzip.compress(GOOD.encode() * 9999)[:-8]), "expected a whole gzip file"),
+    "broken gzip": (text("bad.jsonl.gz", gzip.compress(GOOD.encode() * 9999)[:-8]), "expected a whole packed file"),
     "a pipe": (pipe, "a pipe, a socket or a device"),
     "lm-eval, no doc_id": (lm_eval(doc_id=...), "line 2: expected the key 'doc_id' in every line"),
     "lm-eval, no responses": (lm_eval(filtered_resps=...), "line 2: expected the key 'filtered_resps'"),
@@ -238,7 +238,7 @@ def test_a_log_is_known_by_what_it_holds_whatever_it_is_called(call: Call, name:
     Path(name).write_bytes(forms.get(form, lines))
     code, out, err = call("measure", name)
     is_gzip_alone = name.endswith(".gz") and form in ("lines", "list")
-    assert (code, "a whole gzip file" in err) == ((1, True) if is_gzip_alone else (0, False)), out + err
+    assert (code, "a whole packed file" in err) == ((1, True) if is_gzip_alone else (0, False)), out + err
 
 
 def test_a_results_file_in_the_place_of_rows_is_called_one_object(call: Call) -> None:

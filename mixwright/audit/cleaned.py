@@ -7,7 +7,6 @@ the manifest counts them.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from collections import Counter
@@ -24,7 +23,8 @@ from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import GENERATED_PREFIX
-from mixwright.corpus.reading import is_packed, read_rows, suffix_of
+from mixwright.corpus.reading import open_unpacked, read_rows, suffix_of
+from mixwright.corpus.remote import is_address
 from mixwright.errors import InputError
 from mixwright.records import Observation
 from mixwright.run.folder import replacing, write_json
@@ -34,7 +34,8 @@ MAX_PASSES = 50
 REPEAT = "repeat_"
 """How the fields of a row that repeats another begin."""
 CONTENT = ("task", "prompt", "target", "answer", "chosen", "rejected", "level", "skills")
-PACKED_LINES, LINES, TABLE = (".jsonl.gz", ".ndjson.gz"), (".jsonl", ".ndjson"), ".parquet"
+LINES, TABLE = (".jsonl", ".ndjson"), ".parquet"
+PACKED_LINES = tuple(end + packed for end in LINES for packed in (".gz", ".zst"))
 """Endings of files that have a row per line, packed or not, and of tables."""
 
 
@@ -191,6 +192,8 @@ def check_cleaned_file(config: CorpusConfig, out: Path, *, mask: bool = False) -
     """Raises InputError where a cleaned copy of these rows cannot be written there."""
     if config.train.startswith(GENERATED_PREFIX):
         raise InputError("rows of a file", "generated ones", "Generate them with another seed.")
+    if is_address(config.train):
+        raise InputError("a file of this machine", config.train, "Copy it here first.")
     if suffix_of(out) not in (*LINES, TABLE):
         raise InputError("a file ending in .jsonl or .parquet", repr(out.name), "Name one.")
     if suffix_of(out) == TABLE and mask:
@@ -209,7 +212,7 @@ def _mask_line(line: bytes, mask: RowMask | None, config: CorpusConfig) -> bytes
 
 
 def _copied_lines(source: Path, dropped: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    with gzip.open(source) if is_packed(source) else source.open("rb") as file:
+    with open_unpacked(source) as file:
         for number, line in enumerate(file, 1):
             is_blank = not line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
             if not is_blank and (place := f"{source}:{number}") not in dropped:

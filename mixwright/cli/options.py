@@ -291,7 +291,7 @@ def load_settings(config: Path, folder: Path | None) -> tuple[RunConfig, RunFold
     from mixwright.corpus.reading import SUFFIXES
     from mixwright.run.folder import RunFolder, read_yaml
 
-    if config.is_dir() or config.suffix.lower() in (*SUFFIXES, ".gz"):
+    if config.is_dir() or config.suffix.lower() in (*SUFFIXES, ".gz", ".zst"):
         remedy = f"Write settings for them: mixwright run --init {config}; then: mixwright run run.yaml --dry-run"
         raise InputError("settings, RUN.YAML", f"examples, {config}", remedy)
     return read_yaml(config, RunConfig), RunFolder(folder or Path("runs") / config.stem)

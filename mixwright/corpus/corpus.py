@@ -113,6 +113,18 @@ class Corpus:
 
         return self._with_table(store_batches(chosen()) if conditions else self.table)
 
+    def take(self, numbers: np.ndarray) -> Corpus:
+        """The rows of these ascending positions (int64), with the shares of their tasks worked out anew."""
+
+        def taken() -> Iterator[pa.RecordBatch]:
+            first = 0
+            for batch in self.batches():
+                inside = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + batch.num_rows)]
+                yield batch.take(pa.array(inside - first))
+                first += batch.num_rows
+
+        return self._with_table(store_batches(taken()))
+
     def measured(self) -> Corpus:
         """The rows that are measured: those held out, or all of them when there are none."""
         held_out = self.select(split="eval")

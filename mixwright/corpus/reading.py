@@ -1,4 +1,4 @@
-"""Readers of raw rows from files, `datasets` folders and hub names, each row with the place it stands in.
+"""Readers of raw rows from files, addresses, `datasets` folders and hub names, each row with the place it stands in.
 
 Left out on purpose: what the columns mean (`columns.py`) and generated items (`_gym.py`).
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from mixwright.corpus.remote import fetch_file, is_address
 from mixwright.errors import InputError, missing_extra
 from mixwright.run.folder import check_regular
 
@@ -33,10 +35,11 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
 PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
-SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+LINES_OR_LIST = (".jsonl", ".ndjson", ".json")
+SUFFIXES = (*LINES_OR_LIST, ".parquet", *(end + packed for packed in (".gz", ".zst") for end in LINES_OR_LIST))
 SPACE = re.compile(r"[ \t\n\r]*")
 """What may stand between two values of JSON."""
-GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 READ_BYTES = 2**22
 """Bytes of a file that is read as a whole, at a time."""
@@ -78,8 +81,8 @@ Rows = Iterator[tuple[Any, RowLocation]]
 
 
 def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: list[str] | None = None) -> Rows:
-    """The rows of one file, several files (`folder`, `folder/*.json`: a task each), a `datasets` folder or a hub name
-    (`owner/name`, `owner/name:config`, `owner/name:config:split`).
+    """The rows of one file, several files (`folder`, `folder/*.json`: a task each), a file behind an address (`s3://...`), a
+    `datasets` folder or a hub name (`owner/name`, `owner/name:config`, `owner/name:config:split`).
 
     Args:
         source: as the user wrote it; paths are relative to `relative_to`.
@@ -94,6 +97,9 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
         remedy = "Name one, or leave the setting out."
         raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
     path, notes = relative_to / source, [] if notes is None else notes
+    if is_address(source):
+        yield from _read_address(source, notes)
+        return
     check_regular(path)
     if files := files_of(source, relative_to):
         rows = _read_several(files, source, notes)
@@ -115,7 +121,7 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
 def suffix_of(path: Path) -> str:
     """The end of a file's name that says its form, `.jsonl.gz` as a whole."""
     ends = [end.lower() for end in path.suffixes[-2:]]
-    return "".join(ends) if ends[-1:] == [".gz"] else "".join(ends[-1:])
+    return "".join(ends) if ends[-1:] in ([".gz"], [".zst"]) else "".join(ends[-1:])
 
 
 def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
@@ -144,10 +150,22 @@ def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
 def folder_of(source: str, relative_to: Path = Path()) -> Path | None:
     """The folder that a source's rows stand in; None for a name on the hub."""
     path = relative_to / source
+    if is_address(source):
+        return None
     if path.exists():
         return path if path.is_dir() else path.parent
     files = files_of(source, relative_to)
     return files[0].parent if files else None
+
+
+def _read_address(source: str, notes: list[str]) -> Rows:
+    copy, count = fetch_file(source), 0
+    notes.append(f"{source}: read from a copy on this machine, {copy}")
+    for row, location in _read_file(copy, notes):
+        count += 1
+        yield row, location._replace(file=source)
+    if not count:
+        raise InputError("at least one row", "none", "Put rows in or name another source.", file=source)
 
 
 def _read_several(files: list[Path], source: str, notes: list[str]) -> Rows:
@@ -176,28 +194,43 @@ def refuse_pointer(path: Path) -> None:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is packed by gzip, or is called so."""
+    """Whether a file is packed by gzip or zstd, or is called so."""
+    return _packed_by(path) is not None
+
+
+def _packed_by(path: Path) -> str | None:
     with path.open("rb") as file:
-        return path.suffix.lower() == ".gz" or file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        start, suffix = file.read(len(ZSTD_MAGIC)), path.suffix.lower()
+    if suffix == ".gz" or start.startswith(GZIP_MAGIC):
+        return "gzip"
+    return "zstd" if suffix == ".zst" or start == ZSTD_MAGIC else None
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_unpacked(path: Path) -> IO[bytes]:
+    """A file to read, unpacked. Raises InputError for a pointer of Git LFS."""
     refuse_pointer(path)
-    return gzip.open(path) if is_packed(path) else path.open("rb")  # type: ignore[return-value]
+    packed_by = _packed_by(path)
+    if packed_by == "zstd":
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(path.open("rb"), "zstd"))  # type: ignore[arg-type]
+    return gzip.open(path) if packed_by else path.open("rb")  # type: ignore[return-value]
 
 
 def _unpack(path: Path, *, lines: bool) -> Iterator[bytes]:
     """The lines of a file, or parts of it, each of bounded size. Raises InputError where a packed file is broken."""
-    with _open(path) as file:
+    with open_unpacked(path) as file:
         read = partial(file.readline, MAX_LINE_BYTES) if lines else partial(file.read, READ_BYTES)
         try:
             yield from iter(read, b"")
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
+        except (EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the system, not of what is packed
+                raise
+            raise InputError("a whole packed file", str(error)[:120], "Fetch or pack it again.", file=path) from None
 
 
 def read_lines(path: Path) -> Rows:
-    """The values of a file with one JSON value per line, whatever it is called; packed where its name ends in .gz.
+    """The values of a file with one JSON value per line, whatever it is called; packed by gzip or zstd.
 
     Raises:
         InputError: with file and line what is damaged, a line of `MAX_LINE_BYTES`, or blank lines without end.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import zlib
@@ -10,11 +9,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from mixwright.corpus.reading import DECODER, GZIP_MAGIC, Rows, is_packed, read_json_list, read_lines, read_parquet
+from mixwright.corpus.reading import (
+    DECODER,
+    GZIP_MAGIC,
+    ZSTD_MAGIC,
+    Rows,
+    is_packed,
+    open_unpacked,
+    read_json_list,
+    read_lines,
+    read_parquet,
+)
 from mixwright.errors import InputError, system_error
 from mixwright.run.folder import check_regular
 
-PARQUET_MAGIC, ZIP_MAGIC, ZSTD_MAGIC = b"PAR1", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
+PARQUET_MAGIC, ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
 HEAD_BYTES = 2**20
 """Bytes of a file, unpacked, that are looked at."""
 MAX_OBJECT_BYTES = 2**29
@@ -27,10 +36,13 @@ _COLON = re.compile(r"\s*+:")
 
 
 def read_head(path: Path) -> bytes:
-    """The beginning of a file, of a gzip file unpacked; empty where nothing can be read."""
+    """The beginning of a file, of a packed one unpacked; empty where nothing can be read."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
+        if head.startswith(ZSTD_MAGIC):
+            with open_unpacked(path) as file:
+                return file.read(HEAD_BYTES)
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES) if head[:2] == GZIP_MAGIC else head
     except (OSError, zlib.error):
         return b""
@@ -83,14 +95,12 @@ def find_foreign(path: Path, head: bytes) -> tuple[str, str] | None:
     if not text:
         try:
             if path.stat().st_size and is_packed(path):
-                return "a gzip file without a text", "Fetch or pack it again."
+                return "a packed file without a text", "Fetch or pack it again."
         except OSError:  # told by who reads it
             return None
         return "an empty file", "Fetch it again, or move it away."
     if head.startswith(ZIP_MAGIC):
         return "a zip file that is no Inspect log", "Unpack it, and name the log in it."
-    if head.startswith(ZSTD_MAGIC):
-        return "a file packed by zstd", "Unpack it."
     if b"\0" in head[:8] and head[:8].strip(b"\xff\xfe\0")[:1] in (b"{", b"["):
         return "text in UTF-16 or UTF-32", "Save it as UTF-8."
     if re.match(rb"<[!?a-zA-Z]", text):
@@ -150,19 +160,19 @@ def _refuse_place(error: OSError) -> None:
 
 
 def read_object_file(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds, which may be packed by gzip.
+    """The JSON object that a file holds, which may be packed by gzip or zstd.
 
     Raises:
         InputError: no JSON, no object, broken, or larger than `MAX_OBJECT_BYTES`.
     """
     check_regular(path)
     try:
-        with gzip.open(path) if is_packed(path) else path.open("rb") as file:
+        with open_unpacked(path) as file:
             data = file.read(MAX_OBJECT_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
-    except OSError as error:
-        raise system_error(error, path) from error
+    except (EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise system_error(error, path) from error
+        raise InputError("a whole packed file", str(error)[:120], "Fetch or pack it again.", file=path) from None
     return parse_object(data, str(path))
 
 

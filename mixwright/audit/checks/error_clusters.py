@@ -3,7 +3,7 @@
 Source: Sinha et al. 2025 (arXiv 2509.09677): models go wrong more often once their context holds mistakes, and larger ones
     do too. That rows teach it by mistakes that stand together is our reading; they do not change the data.
 Unit: equations, and numbers that answer an expression in the turn before, of training rows with two of them or more.
-Cost: one pass over training rows with completions, as `traces`, and 400 exchanges of at most 20,000 steps of a task.
+Cost: one pass over training rows, at most as many as of `traces`, and 400 exchanges of at most 20,000 steps of a task.
 Blind spot: steps that are no arithmetic; rows that are harder in another way than by the operation, the size of the numbers
     and the place; a final answer that goes on from a wrong step.
 """
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted
-from mixwright.audit.step_errors import Clustering, Step, TaskSteps, count_turns, read_steps
+from mixwright.audit.rows import max_pairs_listed, note_unlisted, rows_with_steps
+from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, count_turns, read_steps
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
@@ -40,7 +41,8 @@ class ErrorClusters(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """A warning for each task whose mistakes stand together; else an info with the share of wrong steps."""
         by_task: dict[str, _Task] = defaultdict(_Task)
-        for example in corpus:
+        read, notes = rows_with_steps(corpus)
+        for example in read:
             if example.split != "eval" and (steps := read_steps(example)):
                 by_task[example.task].add(example, steps)
         observations, others = [], []
@@ -52,7 +54,7 @@ class ErrorClusters(Check):
                 others.append((found, own))
         if steps := sum(found.steps for found, _ in others):
             observations.append(_observe_others(steps, others))
-        return observations
+        return [replace(one, message=one.message + notes.get(one.task, "")) for one in observations]
 
 
 class _Task:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.audit.equations import Equation, read_equations
+from mixwright.audit.steps.equations import Equation, read_equations
 from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
 from mixwright.estimates.intervals import jackknife
 from mixwright.records import Example, Interval

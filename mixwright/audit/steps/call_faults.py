@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from mixwright.audit.equations import is_close
 from mixwright.audit.rows import max_pairs_listed, note_unlisted
-from mixwright.audit.steps import read_numbers
-from mixwright.audit.tool_calls import Event
-from mixwright.audit.worked import Step, digit_rules, number_rules, shown_number
-from mixwright.audit.wrong_values import (
+from mixwright.audit.steps.equations import is_close
+from mixwright.audit.steps.order import read_numbers
+from mixwright.audit.steps.tool_calls import Event
+from mixwright.audit.steps.worked import Step, digit_rules, number_rules, shown_number
+from mixwright.audit.steps.wrong_values import (
     MAX_OPERATIONS,
     Values,
     find_rules,

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from mixwright.audit.equations import MIXED, Equation
+from mixwright.audit.steps.equations import MIXED, Equation
 
 
 class Step(NamedTuple):
@@ -48,7 +48,7 @@ def rules_of(one: Equation) -> Iterator[str]:
     """Rules that give the wrong value of an equation, in words.
 
     Examples:
-        >>> from mixwright.audit.equations import read_equations
+        >>> from mixwright.audit.steps.equations import read_equations
         >>> sorted(rules_of(read_equations("27 + 15 = 43")[0]))
         ['off by +1']
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mixwright.audit.rows import max_pairs_listed, note_unlisted
-from mixwright.audit.worked import Step
+from mixwright.audit.steps.worked import Step
 from mixwright.corpus.masks import MASK_COLUMN
 from mixwright.estimates.intervals import binomial_tail, wilson
 from mixwright.records import Observation

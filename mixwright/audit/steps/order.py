@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
-from mixwright.audit.equations import MAX_CHARACTERS, Equation
+from mixwright.audit.steps.equations import MAX_CHARACTERS, Equation
 
 CONSTANTS = frozenset(map(Fraction, (*range(13), 15, 20, 24, 25, 30, 48, 50, 52, 60, 90, 100, 180, 360, 365, 1000)))
 """Values that a step may use from nowhere; chance makes them again later, too."""
@@ -42,7 +42,7 @@ def values_used_too_early(prompt: str, completion: str, equations: Sequence[Equa
     """(step, later step) by index: the first uses a number that nothing before it holds and that the later one makes.
 
     Examples:
-        >>> from mixwright.audit.equations import read_equations
+        >>> from mixwright.audit.steps.equations import read_equations
         >>> text = "68 - 18 = 50. 34 * 2 = 68."
         >>> values_used_too_early("34 boxes hold 2 each, 18 break.", text, read_equations(text))
         [(0, 1)]

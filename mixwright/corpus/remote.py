@@ -1,0 +1,70 @@
+"""Data files behind an address, such as `s3://bucket/train.jsonl`: copied to this machine, and again when they changed.
+
+Left out on purpose: writing to one. A run folder needs locks and renames that object stores do not have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from mixwright.errors import InputError, one_line
+
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S")
+VERSION_NAMES = ("ETag", "etag", "Last-Modified", "LastModified", "last_modified", "mtime", "updated", "md5Hash", "blob_id")
+"""What file systems call what changes with a file."""
+CACHE = Path("~/.cache/mixwright/files")
+"""Folder of the copies, unless XDG_CACHE_HOME names another one."""
+MAX_MESSAGE_CHARACTERS = 200
+
+
+def is_address(source: str) -> bool:
+    """Whether a source names a protocol."""
+    return ADDRESS.match(source) is not None
+
+
+def fetch_file(source: str) -> Path:
+    """A copy of the file behind an address; one that is there and did not change is taken.
+
+    Args:
+        source: as fsspec has it: `s3://`, `gs://`, `abfs://`, `hf://`, `https://`, ...
+
+    Raises:
+        InputError: fsspec or the package of the protocol is missing, or the file cannot be fetched as a whole.
+    """
+    try:
+        import fsspec.core
+    except ImportError:
+        remedy = "Install it: pip install 'mixwright[scale]', and the protocol's package, such as s3fs."
+        raise InputError("fsspec, for files behind an address", "an environment without it", remedy, file=source) from None
+    try:
+        files, path = fsspec.core.url_to_fs(source)
+        info: dict[str, Any] = files.info(path)
+        copy = _place_of(source, info)
+        if not copy.is_file():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:  # so that a copy is whole or not there
+                part = Path(scratch) / copy.name
+                files.get_file(path, str(part))
+                if (size := info.get("size")) is not None and part.stat().st_size != size:
+                    raise OSError(f"{part.stat().st_size:,} of {size:,} bytes came")
+                part.replace(copy)
+    except Exception as error:  # each file system has its own
+        got = one_line(f"{type(error).__name__}: {error}")[:MAX_MESSAGE_CHARACTERS]
+        remedy = "Is the address right, are its credentials set, and is there room for a copy?"
+        raise InputError("a file that can be fetched", got, remedy, file=source) from None
+    return copy
+
+
+def _place_of(source: str, info: dict[str, Any]) -> Path:
+    """Where the copy of a file in this state is; a new place each time where nothing says whether it changed."""
+    versions = {name: str(info[name]) for name in VERSION_NAMES if info.get(name) is not None}
+    state = json.dumps([source, info.get("size"), versions or os.urandom(16).hex()], sort_keys=True)
+    cache = Path(os.environ["XDG_CACHE_HOME"]) / "mixwright/files" if os.environ.get("XDG_CACHE_HOME") else CACHE
+    name = source.partition("?")[0].rstrip("/").rpartition("/")[2][-80:] or "file"
+    return cache.expanduser() / hashlib.sha256(state.encode()).hexdigest()[:24] / name
