@@ -351,3 +351,14 @@ def test_that_nothing_was_found_is_said_with_what_was_compared() -> None:
     assert "(task t): 20 were compared whole" in nothing.message
     leaky = Contamination().check(corpus(stories(1, 30), stories(1, 20)))
     assert not [observation for observation in leaky if observation.message.startswith("No held-out item")]
+
+
+def test_another_answer_counts_within_the_task_where_train_has_it() -> None:
+    """`ship` is `ships` in one task and `navire` in another; where train lacks the task, its prompts elsewhere are told."""
+    rows = [Example(f"t{n}", "plural", word, answer=f"{word}s") for n, word in enumerate(("ship", "tree", "lamp"))]
+    rows += [Example(f"f{n}", "french", word, answer=f"le {word}") for n, word in enumerate(("door", "wall", "roof"))]
+    asked = [("french", "ship", "navire"), ("french", "door", "porte"), ("german", "tree", "Baum")]
+    held_out = [Example(f"e{n}", task, word, answer=answer, split="eval") for n, (task, word, answer) in enumerate(asked)]
+    found = Contamination().check(Corpus.from_examples([*rows, *held_out]))
+    told = {one.task: [pair["eval_id"] for pair in one.evidence] for one in found if "with another answer" in one.message}
+    assert told == {"french": ["e1"], "german": ["e2"]}

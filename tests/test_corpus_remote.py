@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_call import Call, sums, write
 
 from mixwright import api
 from mixwright.config import CorpusConfig
@@ -90,3 +91,10 @@ def test_a_cleaned_copy_needs_a_file_of_this_machine(served: tuple[Path, str, li
 
     with pytest.raises(InputError, match="a file of this machine"):
         check_cleaned_file(CorpusConfig(f"{served[1]}/a.jsonl"), tmp_path / "clean.jsonl")
+
+
+def test_results_are_not_written_to_an_address(call: Call) -> None:
+    for option in ("--out", "--fix", "--top-up"):
+        code, _, err = call("audit", write("t.jsonl", sums(20)), option, "s3://bucket/x.jsonl")
+        assert (code, "a place on this machine" in err) == (1, True), err
+    assert not Path("s3:").exists()

@@ -30,7 +30,7 @@ class Overlap:
     exact: np.ndarray
     """bool: shared, and the prompt is the same to the character."""
     other_answer: np.ndarray
-    """bool: the prompt stands in train, only ever with other answers."""
+    """bool: the prompt stands in train, only ever with other answers; in the same task, where train has that."""
     partner: np.ndarray
     """int64: row number of the first train row with that prompt (and answer, where shared); -1 without any."""
     copied: np.ndarray
@@ -45,6 +45,10 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     train_text_indices = np.flatnonzero(is_question & ~prints.held_out)
     item, prompt = prints.combined(prints.normal, prints.final), prints.normal
     match_by_prompt = _first_match(prompt[train_text_indices], prompt[held_out_text_indices])
+    of_task = prints.combined(prompt, prints.task.astype(np.uint64))  # what is asked of one text depends on the task
+    match_in_task = _first_match(of_task[train_text_indices], of_task[held_out_text_indices])
+    has_task = np.isin(prints.task[held_out_text_indices], prints.task[train_text_indices])
+    stands_with_answer = np.where(has_task, match_in_task, match_by_prompt) >= 0
     match_by_item = _first_match(item[train_text_indices], item[held_out_text_indices])
     unanswered_train_indices = train_text_indices[prints.final[train_text_indices] == 0]
     match_by_unanswered = _first_match(prompt[unanswered_train_indices], prompt[held_out_text_indices])
@@ -54,6 +58,7 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     # the best match is written last
     for match, text_indices in (
         (match_by_prompt, train_text_indices),
+        (match_in_task, train_text_indices),
         (match_by_unanswered, unanswered_train_indices),
         (match_by_item, train_text_indices),
     ):
@@ -68,10 +73,8 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     held_out = held_out_text_indices[held_out_text_indices < row_count]
     held_out_position_of_text = np.searchsorted(held_out, row_of_text[held_out_text_indices])  # each text's held-out row
     shared, exact, prompt_in_train = (np.zeros(len(held_out), bool) for _ in range(3))
-    shared[held_out_position_of_text[is_shared]], prompt_in_train[held_out_position_of_text[match_by_prompt >= 0]] = (
-        True,
-        True,
-    )
+    shared[held_out_position_of_text[is_shared]] = True
+    prompt_in_train[held_out_position_of_text[stands_with_answer]] = True
     is_exact = (prints.exact[held_out_text_indices] != 0) & (
         _first_match(prints.exact[train_text_indices], prints.exact[held_out_text_indices]) >= 0
     )

@@ -19,6 +19,7 @@ from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import say
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.remote import is_address
 from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError
 from mixwright.graders import import_function
@@ -90,7 +91,7 @@ def audit_files(
         _write_folder(observations, corpus, config, files.out)
     if files.fix is not None and cleaned is not None:
         manifest = write_cleaned(cleaned, config, files.fix)
-        say(_describe(cleaned, files.fix, manifest))
+        say(_describe(cleaned, files.fix, manifest, mask=files.mask))
     if files.balance is not None:
         balanced = balance(corpus)
         manifest = write_cleaned(balanced, config, files.balance)
@@ -110,6 +111,9 @@ def _check_files(config: CorpusConfig, files: Files) -> None:
     """Raises InputError where something cannot be written, or would take the place of something else."""
     if files.mask and files.fix is None:
         raise InputError("--fix FILE beside --mask", "none", "Name the file that gets the masks.")
+    for path in (files.out, files.fix, files.balance, files.top_up):
+        if path is not None and is_address(str(path).replace(":/", "://", 1)):  # a path has one slash there
+            raise InputError("a place on this machine", str(path), "Write it here, and copy it there.")
     copies = [path for path in (files.fix, files.balance) if path is not None]
     for path in copies:
         check_cleaned_file(config, path, mask=files.mask and path == files.fix)
@@ -137,13 +141,15 @@ def _write_folder(observations: Sequence[Observation], corpus: Corpus, config: C
     say(f"page: {out / PAGE}; all rows: {out / ROWS}")
 
 
-def _describe(cleaned: Cleaned, fix: Path, manifest: Path) -> str:
+def _describe(cleaned: Cleaned, fix: Path, manifest: Path, *, mask: bool) -> str:
     """One line on what a cleaned copy left out, and one on what it could not decide."""
     counts = cleaned.counts()
     left_out = join_words([f"{count:,} by the check {check}" for check, count in counts.items()]) or "none"
     lines = [f"cleaned copy: {fix}, {format_count(cleaned.kept, 'row')}; left out: {left_out} ({manifest.name} lists them)"]
     if cleaned.masked:
         lines.append(f"masked: the wrong steps of {format_count(len(cleaned.masked), 'row')}, which stay in the context")
+    elif mask:
+        lines.append("masked: nothing, because no check that ran lists wrong steps")
     if not cleaned.kept:
         lines.append("no row is left: all of them repeat each other or stand among the held-out items")
     if cleaned.left:

@@ -67,7 +67,7 @@ REHEARSE_HELP = (
     "answered by the model itself."
 )
 PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
-SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do already. Default: 0.25."
+SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .25."
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was found. With never, the exit code is always 0."
 BUDGET_HELP = (

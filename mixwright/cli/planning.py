@@ -27,7 +27,7 @@ from mixwright.plan.stage import make_plan, plan_run
 from mixwright.records import Measurement, Plan
 from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_plan
 from mixwright.run.opening import open_run_folder, validate_run
-from mixwright.run.preflight import check_keep, check_planner
+from mixwright.run.preflight import check_keep, check_planner, check_training_packages
 from mixwright.run.ray_workers import start_workers
 from mixwright.trial.stage import checked_plan
 from mixwright.verdict.page.text import format_count
@@ -184,7 +184,8 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
 
 
 def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
-    """A learner that counts tokens and writes no answers."""
+    """A learner that counts tokens and writes no answers. Raises InputError without the packages of the extra `train`."""
+    check_training_packages()
     from mixwright.learner.load import load_without_weights
 
     return load_without_weights(model, form=PromptForm(measuring.chat_template, measuring.system))

@@ -161,9 +161,12 @@ def folder_of(source: str, relative_to: Path = Path()) -> Path | None:
 def _read_address(source: str, notes: list[str]) -> Rows:
     copy, count = fetch_file(source), 0
     notes.append(f"{source}: read from a copy on this machine, {copy}")
-    for row, location in _read_file(copy, notes):
-        count += 1
-        yield row, location._replace(file=source)
+    try:
+        for row, location in _read_file(copy, notes):
+            count += 1
+            yield row, location._replace(file=source)
+    except InputError as error:  # of the copy
+        raise InputError(error.expected, error.got, error.remedy, file=source, line=error.line) from None
     if not count:
         raise InputError("at least one row", "none", "Put rows in or name another source.", file=source)
 

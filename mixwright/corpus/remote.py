@@ -40,7 +40,7 @@ def fetch_file(source: str) -> Path:
     try:
         import fsspec.core
     except ImportError:
-        remedy = "Install it: pip install 'mixwright[scale]', and the protocol's package, such as s3fs."
+        remedy = "Install it and the protocol's package: pip install fsspec s3fs, or aiohttp for https."
         raise InputError("fsspec, for files behind an address", "an environment without it", remedy, file=source) from None
     try:
         files, path = fsspec.core.url_to_fs(source)
@@ -54,6 +54,8 @@ def fetch_file(source: str) -> Path:
                 if (size := info.get("size")) is not None and part.stat().st_size != size:
                     raise OSError(f"{part.stat().st_size:,} of {size:,} bytes came")
                 part.replace(copy)
+    except ImportError as error:
+        raise InputError("the package of that protocol", one_line(str(error)), "Install it.", file=source) from None
     except Exception as error:  # each file system has its own
         got = one_line(f"{type(error).__name__}: {error}")[:MAX_MESSAGE_CHARACTERS]
         remedy = "Is the address right, are its credentials set, and is there room for a copy?"

@@ -109,7 +109,7 @@ def import_function(name: str, never_import_from: Path | None) -> Callable[..., 
     module_name, _, attribute = name.partition(":")
     remedy = "Write package.module:function of an installed package or of a file in the working folder."
     if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
-        raise InputError("a grader's package.module:function", repr(name), remedy)
+        raise InputError("package.module:function", repr(name), remedy)
     working_folder = str(Path.cwd())
     if working_folder not in sys.path:
         sys.path.append(working_folder)

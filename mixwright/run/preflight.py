@@ -45,9 +45,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         expected = f"the objective {config.train.objective} in plan.options too"
         raise InputError(expected, repr(planner_objective), "Set train.objective alone.")
     check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
-    missing_packages = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
-    if missing_packages:
-        raise missing_extra("measuring and training", missing_packages, "train")
+    check_training_packages()
     for name, options in config.measure.options.items():
         if name not in config.measure.probes:
             raise unknown_name("probe of measure.probes", name, config.measure.probes)
@@ -92,6 +90,12 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     for arm in arms.always_run:
         make_branch(arm, Plan("any", (stage,)), corpus)
+
+
+def check_training_packages() -> None:
+    """Raises InputError where a package of the extra `train` is not installed."""
+    if missing_packages := [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]:
+        raise missing_extra("measuring and training", missing_packages, "train")
 
 
 def check_planner(name: str, objective: str) -> None:

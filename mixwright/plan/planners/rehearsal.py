@@ -76,9 +76,10 @@ class Rehearsal(Planner):
 
     def __post_init__(self) -> None:
         self.keep = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
-        if not (0 < self.share <= 0.5 and 1 <= self.most < math.inf):
-            got = f"share {self.share:g}, most {self.most:g}"
-            raise InputError("a share above 0 and at most 0.5, and most of at least 1", got, "Correct plan.options.")
+        if not 0 < self.share <= 0.5:
+            raise InputError("a share of the draws above 0 and at most 0.5", f"{self.share:g}", "Correct it.")
+        if not 1 <= self.most < math.inf:
+            raise InputError("plan.options.most of at least 1", f"{self.most:g}", "Correct it.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without training rows, or for a task of `keep` that nobody has rows or items of."""
