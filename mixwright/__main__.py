@@ -197,7 +197,12 @@ def audit(
 @app.command()
 @with_measuring
 def measure(
-    source: MeasureSource, measuring: Measuring, folder: MeasureFolder = None, full: Full = False, as_json: Json = False
+    source: MeasureSource,
+    measuring: Measuring,
+    fresh: Annotated[str | None, typer.Option(metavar="FILE", help=options.FRESH_HELP)] = None,
+    folder: MeasureFolder = None,
+    full: Full = False,
+    as_json: Json = False,
 ) -> None:
     """Measure what the model can do now, per task and level, beside its chance level; or read it off an evaluation log."""
     from mixwright.cli.logs import measure_log
@@ -205,6 +210,9 @@ def measure(
 
     if measuring.corpus is None and not is_server(source):
         refuse_unknown_file(source)
+    if fresh is not None and (is_server(source) or measuring.corpus is None):
+        remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
+        raise InputError("a checkpoint and --corpus beside --fresh", source, remedy)
     if is_server(source):
         from mixwright.cli.serving import measure_server
 
@@ -216,7 +224,7 @@ def measure(
     elif measuring.measures_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
-        measurements = measure_checkpoint(source, measuring, folder)[1].measurements
+        measurements = measure_checkpoint(source, measuring, folder, fresh=fresh)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
         from mixwright.run.opening import open_with_workers

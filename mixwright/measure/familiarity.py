@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.intervals import Z
+from mixwright.estimates.intervals import Z, mean_interval
 from mixwright.records import Interval
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Familiarity:
     """Share of pairs of an item and a fresh item in which the item is likelier; 0.5 if nobody trained on the items."""
     p: float
     """One-sided p of the rank test (Mann-Whitney, normal approximation with ties)."""
-    fresh_gain: float | None
-    """Mean gain in likelihood of the fresh items since the starting model, nats per token; None without one."""
+    fresh_gain: Interval | None
+    """Gain in likelihood of the fresh items since the starting model, nats per token; None without one."""
 
 
 def read(logprobs: Array, is_first_choice: NDArray[np.bool_]) -> Reading:
@@ -85,7 +85,7 @@ def compare(items: Array, fresh: Array, start: tuple[Array, Array] | None = None
     if start is not None:
         items_then, fresh_then = start
         slope = _slope(fresh_then, fresh)
-        gain = float(np.mean(fresh - fresh_then))
+        gain = mean_interval(fresh - fresh_then)
         items, fresh = items - slope * items_then, fresh - slope * fresh_then
     return Familiarity(auroc(items, fresh), rank_p(items, fresh), gain)
 
@@ -116,9 +116,9 @@ def rank_p(first: Array, second: Array) -> float:
 
 
 def word_of(found: Familiarity) -> Word:
-    """What became of a task's items."""
+    """What became of a task's items: `task seen` needs a starting model, to which fresh items were less likely."""
     if found.p < LEVEL:
         return "item seen"
     if found.auroc.high > CLEAN_AUROC:
         return "cannot tell"
-    return "clean"
+    return "task seen" if found.fresh_gain is not None and found.fresh_gain.low > 0 else "clean"

@@ -16,6 +16,9 @@ model 2 to 8 % and nine of ten, because official halves differ; with it 0 to 3 %
 without it. Completed halves: under 5 % of the items trained on, no use. That fresh items of trained tasks gain over those of
 tasks untouched is reported, without a goal: word problems may teach word problems.
 
+Changed after seed 101 had been read: items that are not seen are called "task seen" where the fresh items became likelier
+since the starting model. No goal rests on it. Readings of a set under two models are two of the sets that are counted.
+
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.familiarity [--quick]
 """
 
@@ -25,6 +28,7 @@ import json
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -203,7 +207,7 @@ def judge(row: Mapping[str, Any]) -> list[dict[str, Any]]:
                             "word": word_of(one),
                             "auroc": [round(value, 3) for value in (one.auroc.value, one.auroc.low, one.auroc.high)],
                             "p": float(f"{one.p:.3g}"),
-                            "fresh_gain": one.fresh_gain,
+                            "fresh_gain": None if one.fresh_gain is None else round(one.fresh_gain.value, 3),
                             "completed": float(now[role][:, 1].mean()),
                             "completed_fresh": float(now["fresh"][:, 1].mean()),
                         }
@@ -220,7 +224,8 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[G
         own = [one for one in sets if one["with_start"] == with_start]
         for epochs in EPOCHS:
             seen = [one["word"] == "item seen" for one in own if one["seen"] and one["epochs"] == epochs]
-            figures[f"found after {epochs} epochs, {name}"] = found = share_interval(sum(seen), len(seen))
+            figures[f"found after {epochs} epochs, {name}"] = share_interval(sum(seen), len(seen))
+        found = figures[f"found after {EPOCHS[-1]} epochs, {name}"]
         unseen = [one["word"] == "item seen" for one in own if not one["seen"]]
         alarms = share_interval(sum(unseen), len(unseen))
         goals += [
@@ -229,11 +234,10 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[G
                 f"sets of {EPOCHS[-1]} epochs, called seen, {name}", found, f">= {LEAST_FOUND}", found.value >= LEAST_FOUND
             ),
         ]
+    last = [one for one in sets if one["with_start"] and one["epochs"] == EPOCHS[-1] and not one["seen"]]
     for trained in (True, False):
-        gains = [
-            one["fresh_gain"] for one in sets if one["with_start"] and one["task_trained"] == trained and not one["seen"]
-        ]
-        figures[f"gains of fresh items, task trained on: {trained}"] = [round(gain, 2) for gain in gains]
+        words = [one["word"] for one in last if one["task_trained"] == trained]
+        figures[f"words of unseen items, with a starting model, task trained on: {trained}"] = dict(Counter(words))
     return figures, goals
 
 
