@@ -120,12 +120,17 @@ def test_readings_are_those_of_a_plain_pass_over_the_text() -> None:
         assert found.likelihood == pytest.approx(np.mean(own[: round(len(own) / 2)]), abs=1e-5)
 
 
-def test_fresh_rows_have_to_be_named_and_new(tmp_path: Path) -> None:
+def test_fresh_rows_that_stand_in_the_corpus_are_not_fresh(tmp_path: Path) -> None:
     rows = [Example(f"e{n}", "t", f"item {n}", split="eval") for n in range(12)]
     learner = build_tiny(["item"], ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
     path = tmp_path / "fresh.jsonl"
-    path.write_text("".join(json.dumps({"task": "t", "prompt": row.prompt}) + "\n" for row in rows), encoding="utf-8")
-    for options, message in (({}, "fresh rows"), ({"fresh": str(path)}, "that the corpus lacks")):
-        config = MeasureConfig(probes=("familiarity",), options={"familiarity": options})
-        with pytest.raises(InputError, match=message):
-            measure_learner(learner, Corpus.from_examples(rows), config, seed=0)
+    for new, found in ((9, 0), (10, 3)):
+        prompts = [*(row.prompt for row in rows), *(f"new {n}" for n in range(new))]
+        path.write_text("".join(json.dumps({"task": "t", "prompt": one}) + "\n" for one in prompts), encoding="utf-8")
+        config = MeasureConfig(probes=("familiarity",), options={"familiarity": {"fresh": str(path)}})
+        if found:
+            result = measure_learner(learner, Corpus.from_examples(rows), config, seed=0)
+            assert [row.name for row in result.measurements] == ["auroc", "p", "completed"]
+        else:
+            with pytest.raises(InputError, match="that the corpus lacks"):
+                measure_learner(learner, Corpus.from_examples(rows), config, seed=0)

@@ -53,6 +53,8 @@ def note_familiarity(measurements: Sequence[Measurement]) -> list[Observation]:
             rows_by_task.setdefault(row.task, {})[row.name] = row
     notes = []
     for task, rows in rows_by_task.items():
+        if "auroc" not in rows:
+            continue
         row, gain = rows["auroc"], rows.get("fresh_gain")
         auroc, fresh_gain = (one and Interval(one.value, one.low, one.high, one.n) for one in (row, gain))
         assert auroc is not None

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus, read_corpus
@@ -27,11 +28,10 @@ from mixwright.records import Example, Interval, Measurement, plain
 NEEDS = ("torch", "transformers")
 LEAST_ITEMS = 10
 """Items of a task, and fresh items of it, below which nothing is said."""
-NULL_OF = "items that nobody trained on"
 
 
 class Familiarity(Probe):
-    """Per task `auroc`, `p` and `completed`, and with a starting model `fresh_gain`; nothing of tasks with under ten items.
+    """Per task `auroc`, `p` and `completed`, and with a starting model `fresh_gain`; without fresh rows `completed` alone.
 
     `auroc` is the share of pairs of a held-out and a fresh item in which the held-out one is likelier, `p` that of its rank
     test. With a starting model both are of what it does not explain. `completed` is the share of items whose second half
@@ -41,53 +41,58 @@ class Familiarity(Probe):
     ONCE = True
 
     def __init__(self, *, fresh: str = "") -> None:
-        """`fresh`: file of rows of the same tasks, or `reasoning-gym:...`, that nobody has trained on."""
+        """`fresh`: file of rows of the same tasks, or `reasoning-gym:...`, that nobody has trained on; empty: none."""
         self.fresh = fresh
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
-        """See the class. Raises InputError when no fresh rows are named, or none is of a task that is measured."""
-        if not self.fresh:
-            remedy = "Name rows of the same tasks that nobody has trained on: written or generated since, or held back."
-            raise InputError("fresh rows in measure.options.familiarity.fresh", "none", remedy)
+        """See the class. Raises InputError when no task has ten items and ten fresh ones that the corpus lacks."""
         held_out = _texts_by_task(passes.picked(lambda item: bool(item.prompt)))
+        if not self.fresh:
+            readings = {task: np.array(read_texts(passes.learner, texts)) for task, texts in held_out.items()}
+            return [_completed(task, values) for task, values in readings.items()]
         fresh_rows = _texts_by_task(read_corpus(self.fresh))
         known = {plain(row.prompt) for row in corpus}
         measurements = []
-        for task in held_out.keys() & fresh_rows.keys():
+        for task in sorted(held_out.keys() & fresh_rows.keys()):
             fresh = [text for text in fresh_rows[task] if text not in known][: max(len(held_out[task]), LEAST_ITEMS)]
             if min(len(held_out[task]), len(fresh)) >= LEAST_ITEMS:
-                measurements += _measure_task(passes, task, held_out[task], fresh)
+                measurements += _beside_fresh(passes, task, held_out[task], fresh)
         if not measurements:
-            expected = f"at least {LEAST_ITEMS} held-out items of a task, and {LEAST_ITEMS} fresh ones that the corpus lacks"
-            raise InputError(expected, "no such task", "Name the tasks alike in both.", file=self.fresh)
-        return sorted(measurements, key=lambda row: row.task)
+            expected = f"a task with {LEAST_ITEMS} held-out items, and {LEAST_ITEMS} fresh ones that the corpus lacks"
+            raise InputError(expected, "none", "Give more rows, and name tasks alike in both.", file=self.fresh)
+        return measurements
 
 
 def _texts_by_task(rows: Iterable[Example]) -> dict[str, list[str]]:
+    """Different prompts by task, those without a visible character left out."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
-        found[row.task][plain(row.prompt)] = None
+        if (text := plain(row.prompt)).strip():
+            found[row.task][text] = None
     return {task: list(texts) for task, texts in found.items()}
 
 
-def _measure_task(passes: Passes, task: str, items: Sequence[str], fresh: Sequence[str]) -> list[Measurement]:
+def _completed(task: str, values: NDArray[np.float64], null: float | None = None) -> Measurement:
+    share = share_interval(values[:, 1].sum(), len(values))
+    row = Measurement("familiarity", task, "completed", share.value, share.low, share.high, share.n, "share", null=null)
+    return row if null is None else replace(row, null_of="fresh items")
+
+
+def _beside_fresh(passes: Passes, task: str, items: Sequence[str], fresh: Sequence[str]) -> list[Measurement]:
     """The rows of one task."""
     start = passes.start if passes.start is not passes.learner else None
-    texts = [*items, *fresh]
+    texts, cut = [*items, *fresh], len(items)
     now = np.array(read_texts(passes.learner, texts))
     then = None if start is None else np.array(read_texts(start, texts))[:, 0]
-    cut = len(items)
     found = compare(now[:cut, 0], now[cut:, 0], None if then is None else (then[:cut], then[cut:]))
-    completed = share_interval(now[:cut, 1].sum(), cut)
-
-    def row(name: str, of: Interval, unit: str, null: float) -> Measurement:
-        return Measurement("familiarity", task, name, of.value, of.low, of.high, of.n, unit, null=null, null_of=NULL_OF)
-
-    rows = [
-        row("auroc", found.auroc, "share of pairs", 0.5),
-        row("p", Interval(found.p, found.p, found.p, cut), "p", 0.5),
-        replace(row("completed", completed, "share", float(now[cut:, 1].mean())), null_of="fresh items"),
+    values = [
+        ("auroc", found.auroc, "share of pairs", 0.5, "items that nobody trained on"),
+        ("p", Interval(found.p, found.p, found.p, cut), "p", 0.5, "items that nobody trained on"),
     ]
     if found.fresh_gain is not None:
-        rows.append(replace(row("fresh_gain", found.fresh_gain, "nats per token", 0.0), null_of="the starting model"))
-    return rows
+        values.append(("fresh_gain", found.fresh_gain, "nats per token", 0.0, "the starting model"))
+    rows = [
+        Measurement("familiarity", task, name, of.value, of.low, of.high, of.n, unit, null=null, null_of=null_of)
+        for name, of, unit, null, null_of in values
+    ]
+    return [*rows, _completed(task, now[:cut], float(now[cut:, 1].mean()))]
