@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from cli_call import Call, sums, write
+from test_beside import checkpoint
 
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
@@ -134,3 +136,17 @@ def test_fresh_rows_that_stand_in_the_corpus_are_not_fresh(tmp_path: Path) -> No
         else:
             with pytest.raises(InputError, match="that the corpus lacks"):
                 measure_learner(learner, Corpus.from_examples(rows), config, seed=0)
+
+
+def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
+    corpus, fresh = write("a.jsonl", sums(12)), write("fresh.jsonl", sums(12, 40))
+    asked = ("measure", checkpoint("one"), "--corpus", corpus, "--samples", "0", "--max-new-tokens", "4")
+    code, out, err = call(*asked, "--fresh", fresh, "--json")
+    assert code == 0, err
+    names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
+    assert names == {"auroc", "p", "completed"}
+    assert "held-out items are likelier than fresh ones in" in err
+    Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
+    code, _, err = call("measure", "run.yaml", "--fresh", fresh)
+    assert code != 0
+    assert "beside --fresh" in err
