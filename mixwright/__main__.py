@@ -22,7 +22,16 @@ from typer.core import TyperGroup
 from mixwright import __version__
 from mixwright.cli import options, output
 from mixwright.cli.budget import Budget, start_budget
-from mixwright.cli.options import Measuring, choose_decoding, is_server, load_settings, parse_columns, with_measuring
+from mixwright.cli.options import (
+    Measuring,
+    Placing,
+    choose_decoding,
+    is_server,
+    load_settings,
+    parse_columns,
+    with_measuring,
+    with_placing,
+)
 from mixwright.cli.output import EXIT_FOUND
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
@@ -167,6 +176,8 @@ def audit(
             help="Column that the writer of the completions saw and the model will not, for the check unseen. Repeatable.",
         ),
     ] = None,
+    workers: Annotated[int, typer.Option(min=0, max=1024, help=options.AUDIT_WORKERS_HELP)] = 1,
+    cluster: Annotated[str, typer.Option(metavar="ray|ray:HOST:PORT", help=options.CLUSTER_HELP)] = "",
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
     as_json: Json = False,
@@ -176,13 +187,14 @@ def audit(
     from mixwright.config import CorpusConfig
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
+    placed = {"workers": 0 if cluster and workers == 1 else workers, "cluster": cluster}
     if not any((out, fix, mask, balance, top_up, skills, steps, cue, context)):
-        observations = api.audit(config, checks=checks)
+        observations = api.audit(config, checks=checks, **placed)
     else:
         from mixwright.cli.auditing import Files, audit_files
 
         files = Files(out, fix, mask, balance, top_up)
-        observations = audit_files(config, checks, files, skills, cue or (), context or (), steps)
+        observations = audit_files(config, checks, files, skills, cue or (), context or (), steps, **placed)
     if as_json:
         output.out_json({"observations": observations})
     else:
@@ -195,10 +207,12 @@ def audit(
 
 
 @app.command()
+@with_placing
 @with_measuring
 def measure(
     source: MeasureSource,
     measuring: Measuring,
+    placing: Placing,
     fresh: Annotated[str | None, typer.Option(metavar="FILE", help=options.FRESH_HELP)] = None,
     folder: MeasureFolder = None,
     full: Full = False,
@@ -213,6 +227,8 @@ def measure(
     if fresh is not None and (is_server(source) or measuring.corpus is None):
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
         raise InputError("a checkpoint and --corpus beside --fresh", source, remedy)
+    if measuring.corpus is not None or is_server(source) or find_reader(source) is not None:
+        placing.check_not_given()
     if is_server(source):
         from mixwright.cli.serving import measure_server
 
@@ -231,6 +247,7 @@ def measure(
 
         config = Path(source)
         settings, run = load_settings(config, folder)
+        settings = placing.applied_to(settings)
         with open_with_workers(settings, run, relative_to=config.parent) as (workers, checked_run):
             measurements = measure_bases(checked_run, workers, say=output.say)
     rows = [row for row in measurements if row.example is None]
@@ -238,8 +255,10 @@ def measure(
 
 
 @app.command()
+@with_placing
 def scan(
     config: Config,
+    placing: Placing,
     columns: Annotated[str | None, typer.Option(metavar="A,B", help=options.SCANNED_HELP)] = None,
     sample: Annotated[int | None, typer.Option(min=1, help="Only so many rows, by a hash of their ids.")] = None,
     folder: Folder = None,
@@ -249,7 +268,7 @@ def scan(
     from mixwright.scan.table import scan_folder
 
     column_names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    results = api.scan(config, folder, columns=column_names, sample=sample, say=output.say)
+    results = api.scan(config, folder, columns=column_names, sample=sample, placing=placing, say=output.say)
     _, run = load_settings(config, folder)
     for result in results:
         for note in result.notes:
@@ -263,10 +282,12 @@ def scan(
 
 
 @app.command()
+@with_placing
 @with_measuring
 def mine(
     source: Source,
     measuring: Measuring,
+    placing: Placing,
     miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
     export_to: Annotated[Path | None, typer.Option(help="Folder for the rows: JSONL, datasets, or --export.")] = None,
@@ -282,6 +303,7 @@ def mine(
     if measuring.measures_checkpoint(source):
         if keep is not None or export or tried or folder:
             raise InputError("--export-to alone beside --corpus", "--keep, --export, --try or --folder", "Leave them out.")
+        placing.check_not_given()
         mine_checkpoint(source, measuring, miner, rehearse, export_to)
         return
     if rehearse is not None:
@@ -295,7 +317,8 @@ def mine(
         "export": export,
         "budget": budget,
     }
-    mine_folder(*load_settings(config, folder), config.parent, **mining_options)
+    settings, run = load_settings(config, folder)
+    mine_folder(placing.applied_to(settings), run, config.parent, **mining_options)
 
 
 @app.command()
@@ -341,7 +364,8 @@ def plan(
 
 
 @app.command()
-def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
+@with_placing
+def steer(config: Config, placing: Placing, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
     from mixwright import api
     from mixwright.cli.dry_run import first_draws
@@ -351,12 +375,14 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
         checked_run = validate_run(*load_settings(config, folder), relative_to=config.parent, for_trial=True)
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked_run))
         return
-    output.out(str(api.steer(config, folder, say=output.say)))
+    output.out(str(api.steer(config, folder, placing=placing, say=output.say)))
 
 
 @app.command()
+@with_placing
 def trial(
     config: Config,
+    placing: Placing,
     folder: Folder = None,
     data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=options.DATA_HELP)] = None,
     budget: BudgetOption = None,
@@ -365,7 +391,7 @@ def trial(
     from mixwright import api
     from mixwright.trial.selection import format_selection
 
-    result = api.trial(config, folder, data=data, budget=budget, say=output.say)
+    result = api.trial(config, folder, data=data, budget=budget, placing=placing, say=output.say)
     output.out_effects(result.effects)
     for line in format_selection(result):
         output.out(one_line(line))
@@ -412,7 +438,9 @@ def verdict(
 
 
 @app.command()
+@with_placing
 def run(
+    placing: Placing,
     source: Annotated[Path | None, typer.Argument(metavar="RUN.YAML|TRAIN", help="Settings; with --init, examples.")] = None,
     init: Annotated[bool, typer.Option("--init", help="Write a commented run.yaml for TRAIN instead.")] = False,
     output_file: Annotated[Path, typer.Option("--output", help="File that --init writes.")] = Path("run.yaml"),
@@ -442,12 +470,14 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
-        checked_run = validate_run(*load_settings(source, folder), relative_to=source.parent, for_trial=True)
+        settings, run_folder = load_settings(source, folder)
+        settings = placing.applied_to(settings)
+        checked_run = validate_run(settings, run_folder, relative_to=source.parent, for_trial=True)
         output.say("dry run: settings and data are valid; the trainer is asked, and items and steps are timed")
         output.out_rows(("stage", "what would be done"), outline(checked_run))
         return
-    console = output.console()
-    page = api.run(source, folder, budget=budget, say=lambda line: output.say(one_line(line)), console=console)
+    run_options = {"budget": budget, "placing": placing, "console": output.console()}
+    page = api.run(source, folder, **run_options, say=lambda line: output.say(one_line(line)))
     output.out(f"verdict: {page}")
 
 

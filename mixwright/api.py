@@ -17,13 +17,14 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import KIND_BY_NAME, Entry, listing
 from mixwright.cli.budget import Budget, parse_duration
 from mixwright.cli.direct import GOLD_PROBE, drop_unreadable_gold
 from mixwright.cli.gating import Gating
 from mixwright.cli.judging import judge
-from mixwright.cli.options import Measuring, load_settings, with_budget
+from mixwright.cli.options import Measuring, Placing, load_settings, with_budget
 from mixwright.cli.plugins import find_entries
 from mixwright.cli.replicates import rank_source
 from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Gating",
     "Measuring",
+    "Placing",
     "audit",
     "diagnose",
     "dial",
@@ -85,6 +87,7 @@ def run(
     folder: RunFolder | str | Path | None = None,
     *,
     budget: Budget | str | None = None,
+    placing: Placing | None = None,
     say: Callable[[str], None] = lambda line: None,
     console: Console | None = None,
 ) -> Path:
@@ -99,13 +102,14 @@ def run(
         config: a settings file, or settings; relative paths start from the file's folder, or from the current one.
         folder: where everything is written; by default `runs/` and the name of the settings file.
         budget: time that the whole run may take, such as "20m"; over that of the settings.
+        placing: a cluster for the workers, over that of the settings.
         say: told what is being done, line by line.
         console: where the first screen of the page is printed, too; None prints nothing.
 
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
-    settings, run_folder, relative_to = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder, placing)
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
     page = pipeline.run(settings, run_folder, relative_to=relative_to, say=say, deadline=deadline)
     if console is not None:
@@ -113,7 +117,13 @@ def run(
     return page
 
 
-def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] | None = None) -> list[Observation]:
+def audit(
+    corpus: Corpus | CorpusConfig | str | Path,
+    *,
+    checks: Sequence[str] | None = None,
+    workers: int = 1,
+    cluster: str = "",
+) -> list[Observation]:
     """What is in the data, and what should not be: errors, then warnings, then infos. No model needed.
 
     Examples:
@@ -124,12 +134,16 @@ def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] |
     Args:
         corpus: what is looked at; contamination needs both splits, so a `CorpusConfig` with `eval`.
         checks: names of checks; None for all.
+        workers: processes for the long passes over the rows; 0 takes one per CPU core. The findings are the same.
+        cluster: where they run: `ray`, `ray:HOST:PORT`, or nothing for this machine.
 
     Raises:
-        InputError: data that cannot be read, or an unknown check.
+        InputError: data that cannot be read, an unknown check, or a cluster that cannot be used.
     """
     with calls_as_text():
-        return run_audit(_as_corpus(corpus), checks)
+        rows = _as_corpus(corpus)
+        with audited_by(workers, cluster, rows):
+            return run_audit(rows, checks)
 
 
 def diagnose(rollouts: str | Path) -> list[Observation]:
@@ -233,6 +247,7 @@ def scan(
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
+    placing: Placing | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[ScanResult]:
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example.
@@ -246,6 +261,7 @@ def scan(
         folder: as `run` takes it.
         columns: groups or single columns, or `all`; None takes those without rollouts, gradients and vectors.
         sample: only so many rows, by a hash of their ids.
+        placing: a cluster for the workers, over that of the settings.
         say: told what is being done.
 
     Raises:
@@ -253,7 +269,7 @@ def scan(
     """
     from mixwright.scan.stage import scan_bases
 
-    settings, run_folder, relative_to = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder, placing)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
     with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked_run):
         return scan_bases(checked_run, workers, columns=columns, sample=sample, say=say)
@@ -265,6 +281,7 @@ def mine(
     *,
     miner: str,
     keep: float | None = None,
+    placing: Placing | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Choose training rows, or make new ones, each with a reason; returns the table of them.
@@ -278,12 +295,13 @@ def mine(
         folder: as `run` takes it.
         miner: how to choose or make rows, by name.
         keep: share of the rows to choose, 0 to 1; None takes the settings'.
+        placing: a cluster for the workers, over that of the settings.
         say: told what is being done.
 
     Raises:
         InputError: an unknown miner or option, what the miner refuses, or something in the settings, the data or the model.
     """
-    settings, run_folder, relative_to = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder, placing)
     make_miner(miner, options_of(settings.mine, miner, keep))  # first: an unknown one is refused before anything is opened
     with open_with_workers(settings, run_folder, relative_to=relative_to) as (workers, checked_run):
         return mine_in_run(checked_run, workers, miner, keep=keep, say=say)
@@ -324,6 +342,7 @@ def steer(
     config: RunConfig | str | Path,
     folder: RunFolder | str | Path | None = None,
     *,
+    placing: Placing | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train once under the plan as it stands; returns the folder of the branch, which a later trial takes over.
@@ -335,12 +354,13 @@ def steer(
     Args:
         config: as `run` takes them.
         folder: as `run` takes it; planned already.
+        placing: a cluster for the workers, over that of the settings.
         say: told what is being done.
 
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, run_folder, relative_to = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder, placing)
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
         workers,
         checked_run,
@@ -354,6 +374,7 @@ def trial(
     *,
     data: str | None = None,
     budget: Budget | str | None = None,
+    placing: Placing | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> TrialResult:
     """Try the plan of a run folder against simpler choices, paired by seed; where it helps, against its nulls.
@@ -368,12 +389,13 @@ def trial(
         folder: as `run` takes it; measured and planned already. What is finished is not trained again.
         data: a miner's name, or a table of rows, that is tried instead of the plan.
         budget: as `run` takes it.
+        placing: a cluster for the workers, over that of the settings.
         say: told what is being done, and before the first branch what the trial can see.
 
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, run_folder, relative_to = _open_settings(config, folder)
+    settings, run_folder, relative_to = _open_settings(config, folder, placing)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
@@ -495,15 +517,17 @@ def explain(name: str) -> list[Entry]:
 
 
 def _open_settings(
-    config: RunConfig | str | Path, folder: RunFolder | str | Path | None
+    config: RunConfig | str | Path, folder: RunFolder | str | Path | None, placing: Placing | None
 ) -> tuple[RunConfig, RunFolder, Path]:
     """Settings, run folder, and the folder that relative paths start from; nothing is made."""
+    placing = placing or Placing()
     if isinstance(config, RunConfig):
         if folder is None:
             raise InputError("a folder beside settings that no file names", "none", "Name one: folder='runs/mine'.")
-        return config, _as_folder(folder), Path()
+        return placing.applied_to(config), _as_folder(folder), Path()
     path = Path(config)
-    return *load_settings(path, None if folder is None else _as_folder(folder).path), path.parent
+    settings, run_folder = load_settings(path, None if folder is None else _as_folder(folder).path)
+    return placing.applied_to(settings), run_folder, path.parent
 
 
 def _start_budget(budget: Budget | str | None) -> Budget | None:

@@ -42,6 +42,13 @@ def _check_budget_minutes(value: float) -> float:
     return value
 
 
+def check_cluster(value: str) -> str:
+    """No cluster, or one of Ray."""
+    if (value and value.split(":", 1)[0] != "ray") or value == "ray:":
+        raise ValueError("ray, ray:ADDRESS, or nothing for processes of this machine")
+    return value
+
+
 PathText = Annotated[str, AfterValidator(_check_path)]
 MAX_STEPS = 10_000_000
 StepLimit = _at_most(MAX_STEPS, "more would take about a year or longer at 3 seconds a step")
@@ -245,7 +252,12 @@ class TrialConfig:
     seeds: Annotated[Count, _at_most(1000, "every arm is trained on each; intervals gain little beyond 30")] = 8
     """Training runs per arm, paired over arms by seed: 0 to `seeds` - 1. Fewer than 5 are inconclusive."""
     workers: Annotated[int, Ge(0), Le(1024)] = 0
-    """Processes of one thread each; 0 takes one per CPU core."""
+    """Processes of one thread each; 0 takes one per CPU core, or as many as a cluster has room for."""
+    cluster: Annotated[str, AfterValidator(check_cluster)] = ""
+    """Where these processes run: `ray`, or `ray:ADDRESS` for a Ray cluster that is elsewhere. Empty: on this machine. It
+    changes no result."""
+    gpus_per_worker: Annotated[float, Ge(0), Le(8)] = 0.0
+    """GPUs of a cluster that each of them takes; .5 has two of them share one."""
     target: NonNegativeFinite = 0.1
     """Gain in success on fixed held-out items of all cells that `rollouts to target` counts up to; fixed before the run."""
     progress_every: NonNegativeInt = 10

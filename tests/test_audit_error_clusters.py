@@ -104,8 +104,7 @@ def test_the_correlation_is_that_of_loops(words: list[str]) -> None:
 
 
 def test_chance_is_that_of_all_ways_to_deal_the_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of six steps are wrong, both in one row of two: one in fifteen ways does that. Places are one kind here."""
-    monkeypatch.setattr(step_errors, "PLACES", (9,))
+    """Two of six steps are wrong, both in one row of two: one in fifteen ways does that. They are one stratum."""
     monkeypatch.setattr(step_errors, "ROUNDS", 4000)
     found = clustering_of(rows_of("xx", "..", ".."))
     ways = set(permutations("xx...."))
@@ -123,6 +122,20 @@ def test_mistakes_of_one_kind_or_place_are_no_clusters() -> None:
     by_place = clustering_of(rows_of(*["..x", ".."] * 30))
     assert by_place.chance == 1.0
     assert (by_kind.correlation.value, by_kind.null, by_kind.chance) == (pytest.approx(1), pytest.approx(1), 1.0)
+
+
+def test_rows_with_larger_numbers_that_are_harder_are_no_clusters() -> None:
+    """The chance to be wrong rises with the size of a row's numbers; given that, mistakes know nothing of each other."""
+    for seed in range(5):
+        rng, task = np.random.default_rng(seed), TaskSteps()
+        for _ in range(400):
+            size = rng.uniform(0, 2)
+            task.add([step(right=rng.random() > 0.2 * size**2)._replace(size=size) for _ in range(4)])
+        found = task.find_clustering(rng)
+        assert found.correlation is not None
+        assert found.correlation.low > 0.1
+        assert abs(found.correlation.value - found.null) < 0.05
+        assert found.chance > 0.005
 
 
 def warnings_of(corpus: Corpus) -> list[Observation]:

@@ -14,7 +14,7 @@ FLOORS = (
     ("records",),
     ("estimates", "config", "run.folder", "run.progress", "catalog"),
     ("graders", "run.workers"),
-    ("corpus",),
+    ("corpus", "run.ray_workers"),
     ("contracts", "run.checked"),
     ("learner", "run.manifest"),
     ("audit", "rewards"),

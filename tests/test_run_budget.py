@@ -144,6 +144,7 @@ class Tried:
 
     def __init__(self, clock: Clock, seconds: float, config: RunConfig, done: int = 0) -> None:
         self.clock, self.seconds, self.config, self.known = clock, seconds, config, {"seeds": done}
+        self.worker_count = config.trial.workers
 
     def arm_jobs(self, arms: Any) -> list[int]:
         return [seed for seed in range(self.config.trial.seeds) for _ in arms]

@@ -206,7 +206,19 @@ DECIDE_NO_BRANCH = {
         "bases",
         "warmup",
     },  # the digest of the starting model has them
-    "trial": {"arms", "nulls", "data", "protect", "seeds", "workers", "target", "budget_minutes", "margin"},
+    "trial": {
+        "arms",
+        "nulls",
+        "data",
+        "protect",
+        "seeds",
+        "workers",
+        "target",
+        "budget_minutes",
+        "margin",
+        "cluster",
+        "gpus_per_worker",
+    },
 }
 """Settings that change which branches there are, or how they are judged, and not what one becomes; `data` has its digest."""
 

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
+from mixwright.audit.shards import map_shards
 from mixwright.audit.text import (
     BRIEF_ANSWER_CHARACTERS,
     both_cases,
@@ -328,12 +329,36 @@ def fingerprints(corpus: Corpus, *, with_further_texts: bool = False) -> Fingerp
     return known if with_further_texts else known.of_rows()
 
 
+class _ShardPrints(NamedTuple):
+    """Fingerprints of the rows of one shard, of the texts behind them, and whose these are."""
+
+    tasks: tuple[str, ...]
+    rows: np.ndarray
+    extra: np.ndarray
+    row_of_extra: np.ndarray
+    is_chat_turn: np.ndarray
+
+
 def _read_fingerprints(corpus: Corpus, *, with_further_texts: bool) -> Fingerprints:
     codes: dict[str, int] = {}
-    prints_of_rows = np.zeros(len(corpus), _FINGERPRINT)
+    found = map_shards(corpus, _read_shard_fingerprints, with_further_texts, "fingerprints")
+    for _, shard in found:
+        code_of = np.array([codes.setdefault(task, len(codes)) for task in shard.tasks], np.int32)
+        for prints in (shard.rows, shard.extra) if len(code_of) else ():
+            prints["task"] = code_of[prints["task"]]
+    prints = np.concatenate([*(shard.rows for _, shard in found), *(shard.extra for _, shard in found)])
+    columns = {name: prints[name] for name in _FINGERPRINT.names or ()}
+    owners = np.concatenate([first + shard.row_of_extra for first, shard in found])
+    is_turn = np.concatenate([shard.is_chat_turn for _, shard in found])
+    return Fingerprints(tuple(codes), **columns, row_of_extra_text=owners, is_chat_turn=is_turn)
+
+
+def _read_shard_fingerprints(batches: Sequence[pa.RecordBatch], with_further_texts: bool) -> _ShardPrints:
+    codes: dict[str, int] = {}
+    prints_of_rows = np.zeros(sum(batch.num_rows for batch in batches), _FINGERPRINT)
     extra_prints: list[tuple[Any, ...]] = []
     extra_owners: list[tuple[int, bool]] = []
-    for row, turn_count in with_turns(corpus.batches()):
+    for row, turn_count in with_turns(batches):
         if turn_count and not with_further_texts:
             continue
         prints, *extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), with_further_texts)
@@ -343,12 +368,10 @@ def _read_fingerprints(corpus: Corpus, *, with_further_texts: bool) -> Fingerpri
             prints_of_rows[row.number] = prints
         extra_prints += extra
         extra_owners += [(row.number, turn_count > 1)] * len(extra)
-    prints_of_rows = np.concatenate([prints_of_rows, np.array(extra_prints, _FINGERPRINT)])
-    columns = {name: prints_of_rows[name] for name in _FINGERPRINT.names or ()}
     owner_rows, in_several_turns = (
         np.array([owner_and_turn[at] for owner_and_turn in extra_owners], kind) for at, kind in ((0, np.int64), (1, bool))
     )
-    return Fingerprints(tuple(codes), **columns, row_of_extra_text=owner_rows, is_chat_turn=in_several_turns)
+    return _ShardPrints(tuple(codes), prints_of_rows, np.array(extra_prints, _FINGERPRINT), owner_rows, in_several_turns)
 
 
 def _fingerprints_of(row: Row, code: int, with_further_texts: bool) -> list[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
 from mixwright.audit.holes import find_coverage
 from mixwright.audit.rows import list_for_files
+from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import say
@@ -52,6 +53,9 @@ def audit_files(
     cue_columns: Sequence[str] = (),
     context_columns: Sequence[str] = (),
     steps: str | None = None,
+    *,
+    workers: int = 1,
+    cluster: str = "",
 ) -> list[Observation]:
     """Audit, and write what was asked for; says what was written.
 
@@ -63,6 +67,8 @@ def audit_files(
         cue_columns: columns whose values may stand in for the rule.
         context_columns: columns that whoever wrote the completions saw and the model will not.
         steps: `package.module:function` that reads a row's steps, for the check traces.
+        workers: processes, as `audited_by` takes them.
+        cluster: where they run.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a place that holds something else.
@@ -73,12 +79,13 @@ def audit_files(
     options = {"cues": {"columns": tuple(cue_columns)}, "unseen": {"columns": tuple(context_columns)}}
     options |= {} if skills is None else {"coverage": {"skills": skills}}
     options |= {} if steps is None else {"traces": {"steps": steps}}
-    cleaned = clean(corpus, checks, options, mask=files.mask) if files.fix is not None else None
-    if cleaned is None:
-        with list_for_files():
-            observations = run_audit(corpus, checks, options)
-    else:
-        observations = cleaned.observations
+    with audited_by(workers, cluster, corpus):
+        cleaned = clean(corpus, checks, options, mask=files.mask) if files.fix is not None else None
+        if cleaned is None:
+            with list_for_files():
+                observations = run_audit(corpus, checks, options)
+        else:
+            observations = cleaned.observations
     if files.out is not None:
         _write_folder(observations, corpus, config, files.out)
     if files.fix is not None and cleaned is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX, bases_of
 from mixwright.records import Task, to_data
 from mixwright.run.checked import CheckedRun
-from mixwright.run.opening import resolve_training_settings, start_workers
-from mixwright.run.workers import Job, Workers, count_cores
+from mixwright.run.opening import resolve_training_settings
+from mixwright.run.ray_workers import start_workers
+from mixwright.run.workers import Job, Workers
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import corpus_pool
 from mixwright.trial import power
@@ -105,10 +107,11 @@ def held_out_data(config: RunConfig, corpus: Corpus) -> HeldOutCounts:
 
 def time_configs(configs: Sequence[RunConfig], workers: Workers, relative_to: Path) -> list[Timing]:
     """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
-    copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
+    copies = 2 if len(configs) == 1 and workers.count > 1 else 1
     jobs = [Job("dry run", time_dry_run, DryRunJob(config, str(relative_to))) for config in configs for _ in range(copies)]
     timings = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
-    return [mean_timing(timings[start : start + copies]) for start in range(0, len(timings), copies)]
+    means = [mean_timing(timings[start : start + copies]) for start in range(0, len(timings), copies)]
+    return [replace(timing, workers=workers.count) for timing in means]
 
 
 def prompts_to_answer(corpus: Corpus) -> int:

@@ -86,6 +86,14 @@ PARALLEL_HELP = "Requests to a server at a time. Default: 8."
 DIAL_KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
 ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
 LOSS_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
+CLUSTER_HELP = (
+    "Run the workers on a Ray cluster: ray for that of this machine, or else one that is started here; or ray:HOST:PORT. "
+    "Default: processes of this machine."
+)
+AUDIT_WORKERS_HELP = (
+    "Processes for the long passes over the rows, which find the same; 0 takes one per CPU core. Pays from 100,000 rows."
+)
+GPUS_HELP = "GPUs of the cluster that each worker takes; .5 has two workers share one. Default: none."
 CORPUS_OPTION = "--corpus FILE"
 
 
@@ -171,21 +179,59 @@ def is_server(source: str) -> bool:
     return source.lower().startswith(("http://", "https://"))
 
 
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where the workers of a verb run: one option of the command line per field, None where it is not given."""
+
+    cluster: Annotated[str | None, typer.Option(metavar="ray|ray:HOST:PORT", help=CLUSTER_HELP)] = None
+    gpus_per_worker: Annotated[float | None, typer.Option(min=0.0, max=8.0, help=GPUS_HELP)] = None
+
+    def applied_to(self, config: RunConfig) -> RunConfig:
+        """The settings with what was given. Raises InputError for another cluster than one of Ray, or GPUs of none."""
+        from mixwright.config import check_cluster
+
+        given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        trial = dataclasses.replace(config.trial, **given)
+        try:
+            check_cluster(trial.cluster)
+        except ValueError as error:
+            raise InputError(f"--cluster {error}", trial.cluster, "Write for example --cluster ray.") from None
+        if trial.gpus_per_worker and not trial.cluster:
+            remedy = "Add it, or leave --gpus-per-worker out: processes of this machine share its GPUs."
+            raise InputError("--cluster beside --gpus-per-worker", "none", remedy)
+        return dataclasses.replace(config, trial=trial)
+
+    def check_not_given(self) -> None:
+        """Raises InputError where a checkpoint is worked on in this process."""
+        if self.cluster is not None or self.gpus_per_worker is not None:
+            remedy = "Leave it out, or work on a RUN.YAML."
+            raise InputError(f"RUN.YAML beside --cluster and --gpus-per-worker, or {CORPUS_OPTION}", "both", remedy)
+
+
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of `Measuring` after its own, handed to it as `measuring`."""
-    own_parameters = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "measuring"]
-    hints = get_type_hints(Measuring, include_extras=True)
-    measuring_parameters = [
+    return _with_options(command, Measuring, "measuring")
+
+
+def with_placing(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `Placing` after its own, handed to it as `placing`."""
+    return _with_options(command, Placing, "placing")
+
+
+def _with_options(command: Callable[..., None], record: type[Any], keyword: str) -> Callable[..., None]:
+    own_parameters = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != keyword]
+    hints = get_type_hints(record, include_extras=True)
+    further_parameters = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
-        for field in dataclasses.fields(Measuring)
+        for field in dataclasses.fields(record)
     ]
 
     @functools.wraps(command)
     def called(**arguments: Any) -> None:
-        measuring = Measuring(**{parameter.name: arguments.pop(parameter.name) for parameter in measuring_parameters})
-        command(**arguments, measuring=measuring)
+        options = record(**{parameter.name: arguments.pop(parameter.name) for parameter in further_parameters})
+        command(**arguments, **{keyword: options})
 
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own_parameters] + measuring_parameters
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own_parameters] + further_parameters
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - what typer reads
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called

@@ -26,8 +26,9 @@ from mixwright.plan.mix import Mix
 from mixwright.plan.stage import make_plan, plan_run
 from mixwright.records import Measurement, Plan
 from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_plan
-from mixwright.run.opening import open_run_folder, start_workers, validate_run
+from mixwright.run.opening import open_run_folder, validate_run
 from mixwright.run.preflight import check_keep, check_planner
+from mixwright.run.ray_workers import start_workers
 from mixwright.trial.stage import checked_plan
 from mixwright.verdict.page.text import format_count
 

@@ -20,8 +20,8 @@ from mixwright.mine.job import options_of
 from mixwright.mine.stage import make_miner
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_yaml
-from mixwright.run.opening import start_workers
 from mixwright.run.progress import format_duration
+from mixwright.run.ray_workers import start_workers
 from mixwright.trial.fitting import FittedRun, Timings, fit_run, shortest_budget_seconds, with_sizes
 
 if TYPE_CHECKING:

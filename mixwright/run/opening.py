@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mixwright.config import RunConfig, TrialConfig
+from mixwright.config import RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
@@ -16,6 +16,7 @@ from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
 from mixwright.run.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
 from mixwright.run.preflight import check_rows, check_settings, check_trial, check_warmup
+from mixwright.run.ray_workers import start_workers
 from mixwright.run.workers import Job, Workers
 from mixwright.trainers.configs import SettingsJob, resolve_settings
 
@@ -94,11 +95,6 @@ def resolve_training_settings(run: CheckedRun, workers: Workers) -> dict[str, An
     job = Job("settings", resolve_settings, SettingsJob(run.config, has_chats))
     (settings,) = workers.run([job], progress=lambda done, jobs, seconds_left: None)
     return settings
-
-
-def start_workers(settings: TrialConfig) -> Workers:
-    """The worker processes that every heavy stage shares; a context that ends them."""
-    return Workers(settings.workers)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Long-lived local worker processes, one thread each.
+"""Long-lived local worker processes, one thread each; `run/ray_workers.py` has those of a cluster.
 
 Below four million parameters two processes of one thread beat one process of two; imports are paid once per worker.
 Workers are spawned (no torch state is forked) and run module-level functions on frozen records. Longest jobs start first.
@@ -68,8 +68,6 @@ class _Worker:
     link: Connection
     job_index: int | None = None
     """Index of the job it has."""
-    share: float = 0.0
-    """How much of it is done, as far as the job says."""
 
 
 def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:
@@ -103,13 +101,14 @@ class Workers:
     """
 
     def __init__(self, workers: int = 0) -> None:
-        self._count = workers or count_cores()
+        self.count = workers or count_cores()
+        """Jobs that run at a time."""
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Workers:
         try:
             with _environment(ONE_THREAD):
-                for _ in range(self._count):
+                for _ in range(self.count):
                     self._workers.append(_start())
         except BaseException:
             self._stop(kill=True)
@@ -141,30 +140,39 @@ class Workers:
             raise
 
     def _run(self, jobs: Sequence[Job], show_progress: Progress) -> list[Any]:
-        waiting = deque(sorted(range(len(jobs)), key=lambda job_index: -jobs[job_index].cost))
         total_cost = sum(job.cost for job in jobs)
         results: dict[int, Any] = {}
+        shares: dict[int, float] = {}
         start = time.monotonic()
         show_progress(0, len(jobs), None)
+        for job_index, finished, value in self._work_off(jobs):
+            if finished:
+                results[job_index] = value
+                shares.pop(job_index, None)
+            else:
+                shares[job_index] = value
+            finished_cost = sum(jobs[done].cost for done in results) + sum(
+                jobs[running].cost * share for running, share in shares.items()
+            )
+            seconds_left = (
+                (time.monotonic() - start) * (total_cost - finished_cost) / finished_cost if finished_cost else None
+            )
+            show_progress(len(results) + sum(shares.values()), len(jobs), seconds_left)
+        return [results[job_index] for job_index in range(len(jobs))]
+
+    def _work_off(self, jobs: Sequence[Job]) -> Iterator[tuple[int, bool, Any]]:
+        """Run the jobs, long ones first: each time one says something its index, whether it is finished, and its result or
+        the share of it that is done. Raises what `run` raises.
+        """
+        waiting = deque(longest_first(jobs))
         for worker in self._workers:
             _send_next_job(worker, jobs, waiting)
-        while len(results) < len(jobs):
+        while any(worker.job_index is not None for worker in self._workers):
             for worker, job_index in _wait_for_answers(self._workers):
                 finished, value = _receive(worker, jobs[job_index])
                 if finished:
-                    results[job_index] = value
                     _send_next_job(worker, jobs, waiting)
-                else:
-                    worker.share = value
-                running_jobs = [(jobs[w.job_index].cost, w.share) for w in self._workers if w.job_index is not None]
-                finished_cost = sum(jobs[job_index].cost for job_index in results) + sum(
-                    cost * share for cost, share in running_jobs
-                )
-                seconds_left = (
-                    (time.monotonic() - start) * (total_cost - finished_cost) / finished_cost if finished_cost else None
-                )
-                show_progress(len(results) + sum(share for _, share in running_jobs), len(jobs), seconds_left)
-        return [results[job_index] for job_index in range(len(jobs))]
+                yield job_index, finished, value
 
     def _stop(self, *, kill: bool) -> None:
         """End all workers: idle ones when their link closes, busy ones by force."""
@@ -179,6 +187,11 @@ class Workers:
                 worker.process.join()
             worker.process.close()
         self._workers = []
+
+
+def longest_first(jobs: Sequence[Job]) -> list[int]:
+    """Indices of the jobs in the order in which they start."""
+    return sorted(range(len(jobs)), key=lambda job_index: -jobs[job_index].cost)
 
 
 def _start() -> _Worker:
@@ -208,7 +221,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 def _send_next_job(worker: _Worker, jobs: Sequence[Job], waiting: deque[int]) -> None:
     """Send the next job, if there is one. A worker that is already dead is noticed on receiving."""
-    worker.job_index, worker.share = waiting.popleft() if waiting else None, 0.0
+    worker.job_index = waiting.popleft() if waiting else None
     if worker.job_index is not None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             worker.link.send(jobs[worker.job_index])
@@ -232,15 +245,15 @@ def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
             got = f"{signal.Signals(-code).name} from the system during {job.name}"
             raise InputError("a worker that is left to finish", got, remedy) from None
         main = "A script that starts a trial must do it under `if __name__ == '__main__':`. " if code == 1 else ""
-        raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{_format_log_tail(job)}") from None
+        raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{format_log_tail(job)}") from None
     if outcome == "input":
         raise InputError(**value)
     if outcome == "error":
-        raise JobFailed(f"{job.name}: {value}{_format_log_tail(job)}")
+        raise JobFailed(f"{job.name}: {value}{format_log_tail(job)}")
     return outcome == "done", value
 
 
-def _format_log_tail(job: Job) -> str:
+def format_log_tail(job: Job) -> str:
     """The end of a job's log, for its error."""
     if job.log is None or not job.log.is_file():
         return ""
@@ -261,7 +274,7 @@ def _work(link: Connection) -> None:
             link.send(("error", traceback.format_exc()))
             continue
         with contextlib.suppress(BrokenPipeError):
-            _run_job(link, job)
+            run_job(job, link.send)
 
 
 def _end_with_parent() -> None:
@@ -272,19 +285,21 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _run_job(link: Connection, job: Job) -> None:
-    """Run one job and send its outcome; a result that cannot travel is an error of that job."""
+def run_job(job: Job, send: Callable[[tuple[str, Any]], None]) -> None:
+    """Run one job in a worker and send what it says: ("share", done so far), and at the end ("done", result), ("input",
+    fields of an `InputError`) or ("error", traceback). A result that cannot travel is an error of that job.
+    """
     try:
-        with _printing_to(job.log), listen_with(lambda share: link.send(("share", share))):
+        with _printing_to(job.log), listen_with(lambda share: send(("share", share))):
             if (torch := sys.modules.get("torch")) is not None:
                 torch.set_num_threads(1)
             value = job.function(job.argument)
-        link.send(("done", value))
+        send(("done", value))
     except InputError as error:
-        link.send(("input", _error_fields(error)))
+        send(("input", _error_fields(error)))
     except Exception as error:
         user_error = system_error(error) if isinstance(error, OSError) else disk_full_error(error)
-        link.send(("error", traceback.format_exc()) if user_error is None else ("input", _error_fields(user_error)))
+        send(("error", traceback.format_exc()) if user_error is None else ("input", _error_fields(user_error)))
 
 
 def _error_fields(error: InputError) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mixwright.records import Example
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
 from mixwright.run.progress import report_share
-from mixwright.run.workers import Job, Workers, count_cores, peak_memory
+from mixwright.run.workers import Job, Workers, peak_memory
 from mixwright.scan.passes import ScanPasses
 from mixwright.scan.rows import Pass, ScanRow, row_token_limit, scan_rows, target_of
 from mixwright.scan.sketch_calibration import (
@@ -145,7 +145,7 @@ def scan_bases(
         missing_shards = [
             number for number in range(key["shards"]) if missing_groups(shard_file(shard_folder, number), key, columns_of)
         ]
-        worker_count = min(config.trial.workers or count_cores(), len(missing_shards))
+        worker_count = min(workers.count, len(missing_shards))
         worker_jobs += [
             replace(job, key=key, shards=tuple(missing_shards[worker::worker_count])) for worker in range(worker_count)
         ]

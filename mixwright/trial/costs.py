@@ -65,7 +65,7 @@ def stage_seconds(
         bases: starting models.
         rehearsed: prompts that the model answers itself before it is trained.
     """
-    workers = config.trial.workers or count_cores()
+    workers = timing.workers or config.trial.workers or count_cores()
     trained_branch, untrained_branch = branch_seconds(config, timing, items)
     warmup = config.model.warmup
     stage_costs = [

@@ -13,7 +13,6 @@ from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.run.progress import format_duration
-from mixwright.run.workers import count_cores
 
 if TYPE_CHECKING:
     from mixwright.trial.jobs import Trial
@@ -124,7 +123,7 @@ def train_within(
     """
     _check_time_for_a_seed(with_seeds(trial, 1), arms, deadline)
     planned, finished = trial.config.trial.seeds, 0
-    workers = trial.config.trial.workers or count_cores()
+    workers = trial.worker_count
     trained_arms = max(len(arms) - 1, 1)  # one of them is the starting model, which is not trained
     while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=trained_arms, workers=workers):
         extended = with_seeds(trial, finished + seeds)

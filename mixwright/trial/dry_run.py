@@ -73,6 +73,8 @@ class Timing:
     """Items that were measured."""
     timed_steps: int = 0
     """Training steps that were made."""
+    workers: int = 0
+    """Jobs that run at a time; 0 where nobody asked."""
 
     def item_seconds(self, samples: int) -> float:
         """Seconds of measuring one item with so many samples."""

@@ -13,7 +13,8 @@ from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffle
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
-from mixwright.run.workers import Job, Workers, run_jobs
+from mixwright.run.ray_workers import start_workers
+from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.trial.arm_roles import (
     Arms,
     choose_arms,
@@ -62,6 +63,11 @@ class Trial:
     def arms(self) -> Arms:
         """The arms by role, those that a plan of several stages adds among them."""
         return with_order_arms(choose_arms(self.config, self.corpus, self.run), self.plan)
+
+    @property
+    def worker_count(self) -> int:
+        """Jobs that run at a time."""
+        return self.workers.count if self.workers is not None else self.config.trial.workers or count_cores()
 
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
@@ -164,4 +170,5 @@ class Trial:
         if jobs and self.workers is not None:
             self.workers.run(jobs, title=title, progress=self.progress)
         elif jobs:
-            run_jobs(jobs, workers=self.config.trial.workers, title=title, progress=self.progress)
+            with start_workers(self.config.trial) as workers:
+                workers.run(jobs, title=title, progress=self.progress)

@@ -19,7 +19,7 @@ from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import read_plan, write_json
-from mixwright.run.workers import Job, Workers, count_cores
+from mixwright.run.workers import Job, Workers
 from mixwright.trial.arm_roles import (
     Arms,
     Replanner,
@@ -208,7 +208,7 @@ def _with_nulls(
             len(helping) * len(possible) * trial.config.trial.seeds,
             {"arms": max(len(arms.always_run) - 1, 1)},
         )
-        workers = trial.config.trial.workers or count_cores()
+        workers = trial.worker_count
         if (
             estimate_seconds(deadline, branches, **arms_per_seed, workers=workers)
             > deadline.seconds_left + LATE_SHARE * deadline.seconds

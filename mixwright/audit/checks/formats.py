@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
 
 from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.rows import MAX_NAMES_SHOWN, rows
+from mixwright.audit.shards import map_shards
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
@@ -33,13 +38,22 @@ class Formats(Check):
         In public sets one of 21 mixed formats that were told was a problem, so they are no warnings.
         """
         counts: dict[str, FormCounts] = defaultdict(FormCounts)
-        for row in rows(corpus.batches()):
-            if row.split != "eval" and row.written:
-                counts[row.task].add(coarse_form(row.written))
+        for _, (kinds, places) in map_shards(corpus, _forms_of_shard, None, "formats"):
+            for place in places.tolist():  # in their order: above `MAX_FORMS_KEPT` forms it decides which are kept
+                task, form = kinds[place]
+                counts[task].add(form)
         observations = [observation for name, forms in sorted(counts.items()) for observation in _observe_task(name, forms)]
         return observations + _observe_disagreement(
             {name: forms.rows_by_form.most_common(1)[0][0] for name, forms in counts.items()}
         )
+
+
+def _forms_of_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[tuple[str, str]], np.ndarray]:
+    """Different tasks with forms, and for each training row with something written the place of its own among them."""
+    place_of: dict[tuple[str, str], int] = {}
+    written = ((row.task, coarse_form(row.written)) for row in rows(batches) if row.split != "eval" and row.written)
+    places = [place_of.setdefault(kind, len(place_of)) for kind in written]
+    return list(place_of), np.array(places, np.int32)
 
 
 def _observe_task(name: str, forms: FormCounts) -> list[Observation]:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from mixwright.audit.rows import MAX_NAMES_SHOWN, positions_by_code, rows
+from mixwright.audit.shards import map_shards
 from mixwright.audit.text import count_tokens
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -31,15 +34,16 @@ class Frequency(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
         codes: dict[str, int] = {}
-        task_codes, total, tokens = np.zeros(len(corpus), np.int32), 0, Counter[str]()
-        for row in rows(corpus.batches()):
-            if row.split != "eval":
-                tokens[row.task] += count_tokens(row.written or row.prompt)
-                task_codes[total] = codes.setdefault(row.task, len(codes))
-                total += 1
+        parts, tokens = list[np.ndarray](), Counter[str]()
+        for _, (shard_tasks, shard_codes, shard_tokens) in map_shards(corpus, _count_in_shard, None, "frequency"):
+            code_of = np.array([codes.setdefault(task, len(codes)) for task in shard_tasks], np.int32)
+            parts.append(code_of[shard_codes] if len(shard_codes) else shard_codes)
+            tokens.update(shard_tokens)
+        task_codes = np.concatenate(parts)
+        total = len(task_codes)
         observations: list[Observation] = []
         gaps: list[dict[str, Any]] = []
-        places_by_code, all_tokens = positions_by_code(task_codes[:total]), max(tokens.total(), 1)
+        places_by_code, all_tokens = positions_by_code(task_codes), max(tokens.total(), 1)
         for name, code in sorted(codes.items()):
             row_numbers = places_by_code[code]
             token_share = tokens[name] / all_tokens
@@ -47,6 +51,17 @@ class Frequency(Check):
             longest_when_shuffled = longest_gap_quantile(len(row_numbers), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(row_numbers, total), "shuffled": longest_when_shuffled})
         return observations + _observe_file_order(gaps, total)
+
+
+def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str]]:
+    """Tasks of the training rows as they appear, the place of each row's task among them, and tokens by task."""
+    places: dict[str, int] = {}
+    task_places, tokens = list[int](), Counter[str]()
+    for row in rows(batches):
+        if row.split != "eval":
+            tokens[row.task] += count_tokens(row.written or row.prompt)
+            task_places.append(places.setdefault(row.task, len(places)))
+    return list(places), np.array(task_places, np.int32), tokens
 
 
 def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:

@@ -1,7 +1,7 @@
 """Equations in worked solutions: read from prose, LaTeX and calculator marks, worked out, and compared with what is stated.
 
-Left out on purpose: algebra with letters, powers, remainders, times, residues. What has another meaning than plain
-arithmetic, or might have, is not read.
+Left out on purpose: algebra with letters, powers, remainders, times, residues, spaces in numbers. What has another meaning
+than plain arithmetic, or might have, is not read.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ _MEASURES = {
     *("second", "minute", "hour", "day", "week", "month", "year", "inch", "inche", "foot", "feet", "yard", "mile"),
     *("mm", "cm", "km", "meter", "gram", "kg", "pound", "ounce", "cent", "dollar"),
 }
+SCALE_CHARACTERS = 20
+"""Behind a result in which a sign or word may say that it is a share or in cents."""
+_TIME = re.compile(r"(?<![\d.,])0\d{2,3}(?!\d)")
+_GOES_ON = re.compile(r"[ \t]*(?:[a-zA-Z]+[ \t]+)?[-+*/][ \t]*(?:[$(]?\d|[a-zA-Z]\b)")
 _FRACTION, _WORD = re.compile(r"\d{1,3}/\d{1,3}(?:\s?[a-z]+)?"), re.compile(r"[a-zA-Z]{2,}")
 _LINE_BEGIN = re.compile(r"[ \t]*(?:[-*>\u2022]+[ \t]+)?(?:\(?\d{1,2}[.):][ \t]+)?")
 """Marks and numbers of lists."""
@@ -123,7 +127,12 @@ def _equation_at(text: str, place: int) -> Equation | None:
     if not money and re.search(r"[$\u20ac\u00a3]", sign):
         readings.append(stated * 100)  # cents
     is_right = any(is_close(true, one, decimals + 2 * (one != stated and one < stated)) for one in readings)
-    if not is_right and _has_another_meaning(text[begin:place], operation, operands):
+    if not is_right and (
+        _has_another_meaning(text[begin:place], operation, operands)
+        or _is_written_otherwise(text, begin, place, end)
+        or _is_in_other_units(text[begin:place], text[place : end + SCALE_CHARACTERS], true, stated, decimals)
+        or (operation == "divide" and len(operands) == 3 and stated * operands[1] == operands[0] * operands[2])  # a / (b/c)
+    ):
         return None
     return Equation(operation, operands, true, stated, is_right, " ".join(text[begin:end].split()), (begin, end))
 
@@ -134,6 +143,19 @@ def _has_another_meaning(left: str, operation: str, operands: Sequence[Fraction]
         return True
     measures = {word.lower().rstrip("s") for word in _WORD.findall(left)} & _MEASURES
     return operation in ("plus", "minus") and len(measures) > 1
+
+
+def _is_written_otherwise(text: str, begin: int, place: int, end: int) -> bool:
+    """Numbers with spaces in them (`80 000`, `1 1/2`), times (`0930`), or a right side that goes on (`= 30 + M`)."""
+    spaced = re.search(r"\d $", text[max(0, begin - 2) : begin]) or re.match(r" \d{3}(?!\d)", text[end:])
+    return bool(spaced or _TIME.search(text, begin, place) or _GOES_ON.match(text, end))
+
+
+def _is_in_other_units(left: str, right: str, true: Fraction, stated: Fraction, decimals: int) -> bool:
+    """A share stated in percent, or money in cents, or the other way round, with a word or sign that says so."""
+    line = right.partition("\n")[0]
+    says_so = "%" in left + line or "percent" in line or re.search(r"\bcents?\b", left + line)
+    return bool(says_so) and (is_close(true * 100, stated, decimals) or is_close(true / 100, stated, decimals))
 
 
 def is_close(true: Fraction, stated: Fraction, decimals: int) -> bool:

@@ -9,6 +9,7 @@ Source: Sinha et al. 2025 (arXiv 2509.09677) count steps by the state that stand
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections import Counter
@@ -30,10 +31,12 @@ MAX_ANSWER_WORDS = 4
 """Words beside the number of a turn that answers an expression."""
 SIZES = (10, 100, 1000)
 """Bounds of the largest number of a step, by which steps are of one kind."""
-PLACES = (1, 2, 3, 4, 6, 9, 14)
-"""Bounds of the place of a step in its row."""
 LEAST_OF_A_KIND = 8
-"""Steps of one kind and place, below which they join those of any kind at that place."""
+"""Steps of one kind, below which they join those of other rare kinds."""
+MAX_STRATA, WRONG_OF_A_STRATUM = 20, 3
+"""Strata of steps that are as likely to be wrong, and mistakes that are expected in one."""
+RIDGE, FITS = 1.0, 30
+"""Penalty on the coefficients of a step's chance to be wrong, and rounds of fitting them."""
 ROUNDS, MAX_STEPS = 400, 20_000
 """Permutations of the null, and steps of a task that they are made on."""
 _NUMBER = re.compile(r"[-\u2212]?\s?[$\u20ac\u00a3]?\d[\d,]*(?:\.\d+)?")
@@ -59,6 +62,8 @@ class Step(NamedTuple):
     """The assistant's turn that it stands in, counted from 0."""
     span: tuple[int, int] | None
     """Characters of that turn; None where it is the turn."""
+    size: float = 0.0
+    """Of its largest number: log10 of one more."""
 
 
 def read_steps(example: Example) -> list[Step]:
@@ -77,7 +82,9 @@ def read_steps(example: Example) -> list[Step]:
                 size = max(map(abs, equation.operands), default=Fraction(0))
                 kind = f"{equation.operation} {sum(size >= bound for bound in SIZES)}"
                 is_repeat = not equation.is_right and fact in facts
-                steps.append(Step(kind, equation.is_right, is_repeat, goes_on, equation.text, equation.true, turn, span))
+                log_size = math.log10(1 + min(float(size), 1e18))
+                told = (equation.is_right, is_repeat, goes_on, equation.text, equation.true, turn, span)
+                steps.append(Step(kind, *told, log_size))
             facts.add(fact)
     return steps
 
@@ -143,7 +150,7 @@ class Clustering:
     correlation: Interval | None
     """Intraclass correlation of wrong steps within rows; None where it cannot be told."""
     null: float
-    """Its mean where mistakes are exchanged between rows, among steps of one kind and place."""
+    """Its mean where mistakes are exchanged between rows, among steps that are as likely to be wrong."""
     chance: float
     """Share of such exchanges that give at least as many pairs of wrong steps in one row; at least 1 / (rounds + 1)."""
 
@@ -156,6 +163,7 @@ class TaskSteps:
         self.after, self.else_ = (0, 0), (0, 0)
         self._lengths: list[int] = []
         self._kinds: list[str] = []
+        self._sizes: list[float] = []
         self._wrong = bytearray()
         self._is_full = False
 
@@ -176,6 +184,7 @@ class TaskSteps:
         if not self._is_full:
             self._lengths.append(len(kept))
             self._kinds += [sys.intern(step.kind) for step in kept]
+            self._sizes += [step.size for step in kept]
             self._wrong += bytes(wrong)
 
     def find_clustering(self, rng: np.random.Generator) -> Clustering:
@@ -190,7 +199,7 @@ class TaskSteps:
         lengths, wrong = np.array(self._lengths, np.int64), np.frombuffer(self._wrong, np.uint8).astype(bool)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         places = np.concatenate([np.arange(length) for length in lengths])
-        exchanged = _exchange(wrong, _strata(self._kinds, places), rng)
+        exchanged = _exchange(wrong, _strata(self._kinds, np.array(self._sizes), places, wrong), rng)
         by_row = np.add.reduceat(exchanged, starts, axis=1, dtype=np.int64)
         own = np.add.reduceat(wrong, starts, dtype=np.int64)
         pairs = (own * (own - 1)).sum()
@@ -201,13 +210,43 @@ class TaskSteps:
         return replace(told, correlation=found, null=null, chance=(reached + 1) / (ROUNDS + 1))
 
 
-def _strata(kinds: Sequence[str], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number of the kind and place of each step; rare ones are of their place alone."""
-    bins = np.searchsorted(PLACES, places, side="left")
-    names = [f"{kind} {place}" for kind, place in zip(kinds, bins, strict=True)]
-    counts = Counter(names)
-    merged = [name if counts[name] >= LEAST_OF_A_KIND else f"any {place}" for name, place in zip(names, bins, strict=True)]
-    return np.unique(merged, return_inverse=True)[1]
+def _strata(
+    kinds: Sequence[str], sizes: NDArray[np.float64], places: NDArray[np.int64], wrong: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Number of the stratum of each step: steps that are about as likely to be wrong, by operation, numbers and place."""
+    counts = Counter(kinds)
+    names = [kind if counts[kind] >= LEAST_OF_A_KIND else "" for kind in kinds]
+    codes = np.unique(names, return_inverse=True)[1]
+    columns = [sizes, sizes**2, np.log1p(places), places == 0, *(codes == code for code in range(1, codes.max() + 1))]
+    chances = _fit_chances(np.stack(columns, axis=1).astype(float), wrong)
+    distinct, places_of = np.unique(chances.round(6), return_inverse=True)
+    expected = distinct * np.bincount(places_of)
+    count = int(np.clip(wrong.sum() // WRONG_OF_A_STRATUM, 1, MAX_STRATA))
+    middle = (np.cumsum(expected) - expected / 2) / expected.sum()  # steps of one chance are in one stratum
+    return (middle * count).astype(np.int64)[places_of]
+
+
+def _fit_chances(features: NDArray[np.float64], wrong: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Chance of each step to be wrong, by logistic regression with a small penalty.
+
+    Args:
+        features: shape (steps, features).
+        wrong: shape (steps,); neither all nor none.
+    """
+    spread = features.std(axis=0)
+    columns = (features - features.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    columns = np.concatenate([np.ones((len(wrong), 1)), columns], axis=1)
+    penalty = RIDGE * np.eye(columns.shape[1])
+    penalty[0, 0] = 1e-6
+    coefficients = np.zeros(columns.shape[1])
+    coefficients[0] = np.log(wrong.mean() / (1 - wrong.mean()))
+    for _ in range(FITS):
+        chances = 1 / (1 + np.exp(-np.clip(columns @ coefficients, -30, 30)))
+        weighted = columns * (chances * (1 - chances))[:, None]
+        slope = columns.T @ (wrong - chances) - penalty @ coefficients
+        step = np.linalg.solve(weighted.T @ columns + penalty, slope)
+        coefficients += step / max(1.0, float(np.abs(step).max()))  # no leap beyond what the curve is good for
+    return 1 / (1 + np.exp(-np.clip(columns @ coefficients, -30, 30)))
 
 
 def _exchange(wrong: NDArray[np.bool_], strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
