@@ -323,6 +323,7 @@ def measure_checkpoint(
     evidence: Sequence[str] = (GOLD_PROBE,),
     rows: Graded | None = None,
     samples: int | None = None,
+    fresh: str | None = None,
 ) -> tuple[PreparedModels, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it.
 
@@ -333,6 +334,7 @@ def measure_checkpoint(
         evidence: probes that are wanted beside the default ones.
         rows: those of --corpus, where they are read already.
         samples: of each item, where nobody asked for a number.
+        fresh: rows that nobody trained on, for the probe familiarity.
 
     Raises:
         InputError: as `prepare` does, or for a folder in which something of a run stands already.
@@ -345,6 +347,8 @@ def measure_checkpoint(
     rows = read_rows(measuring) if rows is None else rows
     settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
     settings = settings if samples is None else replace(settings, samples=samples)
+    if fresh is not None:
+        settings, evidence = replace(settings, options={"familiarity": {"fresh": fresh}}), (*evidence, "familiarity")
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
     decoding = "sampled" if measuring.greedy is False else "greedy"
     ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding), folder=folder)

@@ -69,6 +69,10 @@ REHEARSE_HELP = (
 PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
 SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .25."
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
+FRESH_HELP = (
+    "With --corpus: rows of the same tasks that nobody has trained on; says whether the model was trained on the held-out "
+    "items."
+)
 FAIL_HELP = "Exit with 3 when anything this grave or graver was found. With never, the exit code is always 0."
 BUDGET_HELP = (
     "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "

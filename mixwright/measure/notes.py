@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
+from mixwright.measure.familiarity import Familiarity, word_of
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Example, Observation
+from mixwright.records import Example, Interval, Measurement, Observation
 from mixwright.run.folder import RunFolder, write_json
 
-NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE = "nothing right", "answers not read", "cut"
+NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE, FAMILIARITY_NOTE = "nothing right", "answers not read", "cut", "familiarity"
 """What `Observation.check` of a note says."""
 WARNING_CUT_SHARE = 0.05
 """Share of completions cut from which it is a warning."""
@@ -40,6 +41,30 @@ def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tok
             notes.append(
                 Observation(CUT_NOTE, None, "warning" if is_much else "info", count, result.rollouts, message, remedy)
             )
+        notes += note_familiarity(result.measurements)
+    return notes
+
+
+def note_familiarity(measurements: Sequence[Measurement]) -> list[Observation]:
+    """For each task that the probe familiarity read: whether the model has been trained on the held-out items."""
+    rows_by_task: dict[str, dict[str, Measurement]] = {}
+    for row in measurements:
+        if row.probe == "familiarity":
+            rows_by_task.setdefault(row.task, {})[row.name] = row
+    notes = []
+    for task, rows in rows_by_task.items():
+        if "auroc" not in rows:
+            continue
+        row, gain = rows["auroc"], rows.get("fresh_gain")
+        auroc, fresh_gain = (one and Interval(one.value, one.low, one.high, one.n) for one in (row, gain))
+        assert auroc is not None
+        word = word_of(Familiarity(auroc, rows["p"].value, fresh_gain))
+        message = f"{task}: {word}; held-out items are likelier than fresh ones in {100 * row.value:.0f} % of the pairs "
+        message += f"[{100 * row.low:.0f}, {100 * row.high:.0f}], 50 % if nobody trained on them"
+        is_seen = word == "item seen"
+        remedy = "Evaluate on fresh items, unless these are less usual by themselves." if is_seen else ""
+        severity = "warning" if is_seen else "info"
+        notes.append(Observation(FAMILIARITY_NOTE, task, severity, row.n, row.n, message, remedy, row.null_of))
     return notes
 
 
