@@ -40,6 +40,7 @@ from mixwright.records import Example, Observation
         ("(3) -298 / 2 = -149", [("divide", -149, True)]),
         ("-573 points. -573 + (-65) = -638.", [("plus", -638, True)]),
         ("5 apples + 3 apples = 9 apples", [("plus", 9, False)]),
+        ("3.6666666666666665 - 2.3333333333333335 = 1.3333333333333335", [("minus", Fraction("1.3333333333333335"), True)]),
         ("6 * 3 = 19 - as we saw", [("times", 19, False)]),
         ("30 percent of them, 4 * 9 = 35", [("times", 35, False)]),
         ("In 3 years 2*8 = 24 hours", [("times", 24, False)]),

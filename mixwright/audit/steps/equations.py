@@ -34,6 +34,8 @@ _MEASURES = {
     *("second", "minute", "hour", "day", "week", "month", "year", "inch", "inche", "foot", "feet", "yard", "mile"),
     *("mm", "cm", "km", "meter", "gram", "kg", "pound", "ounce", "cent", "dollar"),
 }
+FLOAT_DECIMALS = 10
+"""Decimals from which on a result is a program's, with its rounding errors."""
 SCALE_CHARACTERS = 20
 """Behind a result in which a sign or word may say that it is a share or in cents."""
 _TIME = re.compile(r"(?<![\d.,])0\d{2,3}(?!\d)")
@@ -160,7 +162,7 @@ def _is_in_other_units(left: str, right: str, true: Fraction, stated: Fraction, 
 
 def is_close(true: Fraction, stated: Fraction, decimals: int) -> bool:
     """Equal, or rounded or cut to so many decimals where the true value has more."""
-    if true == stated:
+    if true == stated or (decimals >= FLOAT_DECIMALS and abs(true - stated) < Fraction(1, 10**9)):
         return True
     unit = Fraction(1, 10**decimals)
     return (true / unit).denominator != 1 and abs(true - stated) < unit
