@@ -16,7 +16,7 @@ from mixwright.audit.near_duplicates import NearIndex, Siblings, have_common_pas
 from mixwright.audit.overlap import find_overlap
 from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
-from mixwright.audit.text import normal_form
+from mixwright.audit.text import normal_form, read_conclusion
 from mixwright.cli.output import format_pairs
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
@@ -362,3 +362,18 @@ def test_another_answer_counts_within_the_task_where_train_has_it() -> None:
     found = Contamination().check(Corpus.from_examples([*rows, *held_out]))
     told = {one.task: [pair["eval_id"] for pair in one.evidence] for one in found if "with another answer" in one.message}
     assert told == {"french": ["e1"], "german": ["e2"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "conclusion"),
+    [
+        ("From 3 to 5 o'clock are 2 hours, so with the 10 of before there are 12 hours.", "12"),
+        ("Select the first of 3 lists: it has 42 names, and 8 more were added later on, so 50", "50"),
+        ("SELECT a FROM t WHERE a.b = (SELECT MAX(c) FROM u AS u0) LIMIT 1", "select a from t where a.b"),
+        ("def f(x):\n    return x + 1", "def f(x) return x + 1"),
+        ("import math\nprint(math.pi, 2)  # shown with all of its digits on the screen", "import math print"),
+        ("def f(x):\n    return 72  #### 72", "72"),
+    ],
+)
+def test_the_last_number_of_a_query_or_a_program_is_no_answer(text: str, conclusion: str) -> None:
+    assert read_conclusion(text).startswith(conclusion)

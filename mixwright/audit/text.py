@@ -53,6 +53,15 @@ _CODE = re.compile(
 BRIEF_ANSWER_CHARACTERS = 40
 """Characters up to which an answer without a mark is taken as a whole."""
 _MARKED = re.compile(r"#|\\boxed|<answer>|\banswer\b", re.IGNORECASE)
+PROGRAM_BEGIN_CHARACTERS = 400
+"""Of an answer, in which it shows whether it is a query or a program."""
+_PROGRAM = re.compile(
+    r"\s*(?:```\w*\s+)?(?:(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH)\b.*?\b(?:FROM|INTO|SET|TABLE|AS)\b"
+    r"|(?:select|insert|update|delete|create|with)\b.*?\b(?:from|into|set|table|as)\b"
+    r"|(?:async\s+)?(?:def|class|function|public|const|let|var|fn|package)\s+\w+(?:\s+\w+){0,3}\s*[(<:{=;]"
+    r"|from\s+[\w.]+\s+import\b|import\s+[\w.]+[^\n]{0,40}[\n;]|#include\b)",
+    re.DOTALL,
+)
 _BARE_NUMBER = re.compile(r"[\s$*]*[-+]?[\d,]*\.?\d+[\s$*.]*")
 _OPTION = re.compile(r"(?m)^[ \t]*\(?[A-J](?=[).:][ \t])|(?<=\s)\([A-J](?=\)[ \t])")
 """The letter of an option: at the beginning of a line, or in brackets."""
@@ -165,10 +174,15 @@ def words_and_breaks(text: str) -> list[str]:
 
 
 def read_conclusion(text: str) -> str:
-    """The final answer of an answer or a worked solution: `48 + 24 = 72, so #### 72` gives `72`; a short one is itself."""
+    """The final answer of an answer or a worked solution: `48 + 24 = 72, so #### 72` gives `72`.
+
+    A short one is itself, and so is a query or a program without a mark.
+    """
     text = to_visible(text)
     brief = len(text) <= BRIEF_ANSWER_CHARACTERS and "\n" not in text.strip()
-    if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text) or (not brief and any(map(str.isdigit, text[-400:]))):
+    if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text):
+        return final_answer(text)
+    if not brief and any(map(str.isdigit, text[-400:])) and not _PROGRAM.match(text[:PROGRAM_BEGIN_CHARACTERS]):
         return final_answer(text)
     return normal_form(text).casefold()
 
