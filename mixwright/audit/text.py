@@ -180,9 +180,7 @@ def read_conclusion(text: str) -> str:
     """
     text = to_visible(text)
     brief = len(text) <= BRIEF_ANSWER_CHARACTERS and "\n" not in text.strip()
-    if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text):
-        return final_answer(text)
-    if not brief and any(map(str.isdigit, text[-400:])) and not _PROGRAM.match(text[:PROGRAM_BEGIN_CHARACTERS]):
+    if _has_mark(text) or (not brief and any(map(str.isdigit, text[-400:])) and not _is_program(text)):
         return final_answer(text)
     return normal_form(text).casefold()
 
@@ -192,9 +190,18 @@ def read_stated_answer(text: str) -> str:
     answer.
     """
     text = to_visible(text)
-    if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text):
-        return final_answer(text)
-    return normal_form(text).casefold()
+    return final_answer(text) if _has_mark(text) else normal_form(text).casefold()
+
+
+def _has_mark(text: str) -> bool:
+    """Whether an answer says which part of it is the final one, or is a number; `#` begins comments of programs."""
+    if _BARE_NUMBER.fullmatch(text):
+        return True
+    return bool(_MARKED.search(text)) and ("####" in text or "\\boxed" in text or not _is_program(text))
+
+
+def _is_program(text: str) -> bool:
+    return _PROGRAM.match(text[:PROGRAM_BEGIN_CHARACTERS]) is not None
 
 
 @functools.lru_cache(maxsize=512)
