@@ -128,8 +128,8 @@ class NearIndex:
             return []
         return [
             position
-            for position in self._find_worded_alike(sketch(runs, self._template))
-            if self._key_by_position[position] == key and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
+            for position in self._find_worded_alike(sketch(runs, self._template), key)
+            if normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
     def expected_near(self, positions: Sequence[int], other_rows: Sequence[Row], count: int, siblings: Siblings) -> float:
@@ -162,10 +162,18 @@ class NearIndex:
     def _is_comparable(self, position: int, key: Key) -> bool:
         return len(self._key_by_position[position][0]) == len(key[0])
 
-    def _find_worded_alike(self, row_sketch: frozenset[int]) -> list[int]:
-        """Positions of rows that share so many runs of words with this sketch that they may be near-duplicates."""
-        candidates = dict.fromkeys(position for run in row_sketch for position in self._postings.get(run, ()))
-        return [at for at in candidates if jaccard(row_sketch, self._sketches[at]) >= self.similarity]
+    def _find_worded_alike(self, row_sketch: frozenset[int], key: Key | None = None) -> list[int]:
+        """Positions of rows that share so many runs of words with this sketch that they may be near-duplicates; with a `key`
+        only of those that have it.
+        """
+        shared = Counter(position for run in row_sketch for position in self._postings.get(run, ()))
+        return [
+            at
+            for at, count in shared.items()
+            if (key is None or self._key_by_position[at] == key)
+            and count >= self.similarity * max(len(row_sketch), len(self._sketches[at])) - 1e-9  # the union has as many
+            and jaccard(row_sketch, self._sketches[at]) >= self.similarity
+        ]
 
 
 def have_common_passage(first: str, second: str) -> bool:
