@@ -208,7 +208,7 @@ def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest
         written(path, *given)
 
     monkeypatch.setattr(scan_stage, "write_shard", dies)
-    monkeypatch.setattr(scan_stage, "count_cores", lambda: 1)
+    monkeypatch.setattr(pool, "count", 1)
     with pytest.raises(KeyboardInterrupt):
         scan_stage.scan_bases(checked, pool, columns=asked)
     with pytest.raises(InputError, match="part-00001"):
