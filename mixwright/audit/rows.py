@@ -42,8 +42,8 @@ MAX_PAIRS_LISTED, MAX_PAIRS_IN_FILES = 10_000, 1_000_000
 more."""
 SAMPLE_ROWS = 2000
 """Rows of a task and split that templates and nulls are worked out on."""
-STEP_ROWS_OF_TASK, STEP_ROWS, MIN_STEP_ROWS = 20_000, 40_000, 20
-"""Training rows whose steps are worked out: of a task, of all together, and of each of many tasks at least."""
+READ_ROWS_OF_TASK, READ_ROWS, MIN_READ_ROWS = 20_000, 40_000, 20
+"""Training rows that checks of steps and of pairs read: of a task, of all together, and of each of many tasks at least."""
 SHORT_TURN_WORDS = 6
 """Words below which one of several turns of a chat is talk (`thanks, go on`) and is not compared alone."""
 _listed = ContextVar("listed", default=MAX_PAIRS_LISTED)
@@ -190,8 +190,8 @@ def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
 
 
-def rows_with_steps(corpus: Corpus) -> tuple[Corpus, dict[str | None, str]]:
-    """Training rows whose steps a check works out, and task -> what its findings say of rows that are left out.
+def sample_training_rows(corpus: Corpus) -> tuple[Corpus, dict[str | None, str]]:
+    """Training rows that a slow check reads, and task -> what its findings say of rows that are left out.
 
     Where rows are listed for files they are all of the corpus; else of large tasks a sample drawn by a fixed seed. None
     stands for findings about the corpus.
@@ -201,8 +201,8 @@ def rows_with_steps(corpus: Corpus) -> tuple[Corpus, dict[str | None, str]]:
     is_held_out = np.array([name == "eval" for name in splits.dictionary.to_pylist()], bool)
     numbers = np.flatnonzero(~is_held_out[splits.indices.to_numpy()])
     numbers_by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
-    most = min(STEP_ROWS_OF_TASK, max(STEP_ROWS // max(1, len(numbers_by_code)), MIN_STEP_ROWS))
-    if len(numbers) <= STEP_ROWS or max_pairs_listed() > MAX_PAIRS_LISTED:
+    most = min(READ_ROWS_OF_TASK, max(READ_ROWS // max(1, len(numbers_by_code)), MIN_READ_ROWS))
+    if len(numbers) <= READ_ROWS or max_pairs_listed() > MAX_PAIRS_LISTED:
         return corpus, {}
     notes: dict[str | None, str] = {None: " Of large tasks a random sample was read; --out FOLDER reads all rows."}
     drawn = list[np.ndarray]()

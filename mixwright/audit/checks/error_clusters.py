@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted, rows_with_steps
+from mixwright.audit.rows import max_pairs_listed, note_unlisted, sample_training_rows
 from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, count_turns, read_steps
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -41,7 +41,7 @@ class ErrorClusters(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """A warning for each task whose mistakes stand together; else an info with the share of wrong steps."""
         by_task: dict[str, _Task] = defaultdict(_Task)
-        read, notes = rows_with_steps(corpus)
+        read, notes = sample_training_rows(corpus)
         for example in read:
             if example.split != "eval" and (steps := read_steps(example)):
                 by_task[example.task].add(example, steps)

@@ -2,7 +2,7 @@
 
 Source: Shaikh et al. 2024 (arXiv 2311.09144): preferred answers ask less, and models trained on them do; lists are ours.
 Unit: pairs of a task in which one side alone shows a behaviour; the odds that it is the preferred one.
-Cost: one pass over rows with pairs.
+Cost: one pass over at most 40,000 training rows, all where files are written.
 Blind spot: English words; whether a question or a refusal was called for; behaviours in one side's meaning.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mixwright.audit.behaviours import BEHAVIOURS
 from mixwright.audit.pairs import Pair, read_pairs
-from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed, note_unlisted
+from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed, note_unlisted, sample_training_rows
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import sign_test, wilson
@@ -119,14 +119,15 @@ class Preferences(Check):
         One info where there are pairs and nothing of this.
         """
         by_task: dict[str, Sides] = defaultdict(Sides)
-        for pair in read_pairs(corpus):
+        read, notes = sample_training_rows(corpus)
+        for pair in read_pairs(read):
             by_task[pair.task].add(pair)
         observations = [one for task, sides in sorted(by_task.items()) for one in _observe_task(task, sides)]
         if by_task and not observations:
             total = sum(sides.pairs for sides in by_task.values())
             text = "No behaviour tells the preferred from the rejected answers, and neither does length."
             observations.append(Observation("preferences", None, "info", 0, total, text, "", "sides exchanged at random"))
-        return observations
+        return [replace(one, message=one.message + notes.get(one.task, "")) for one in observations]
 
 
 def find_one_sided(pairs: Iterable[Pair]) -> list[str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted, rows_with_steps
+from mixwright.audit.rows import max_pairs_listed, note_unlisted, sample_training_rows
 from mixwright.audit.steps.call_faults import CallFaults
 from mixwright.audit.steps.code_values import read_code_values
 from mixwright.audit.steps.equations import Equation, read_equations
@@ -88,7 +88,7 @@ class Traces(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """Warnings by task and operation; one info where something was read and nothing was wrong."""
         by_task: dict[str, Solutions] = defaultdict(Solutions)
-        read, notes = rows_with_steps(corpus)
+        read, notes = sample_training_rows(corpus)
         for batch in read.batches():
             names = ("id", "task", "source", "split", "chat", "prompt", "target")
             plain = (batch.column(name).to_pylist() for name in names)
