@@ -190,6 +190,11 @@ def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
 
 
+def has_held_out(corpus: Corpus) -> bool:
+    """Whether some rows are held out."""
+    return "eval" in corpus.table["split"].unique().to_pylist()
+
+
 def sample_training_rows(corpus: Corpus) -> tuple[Corpus, dict[str | None, str]]:
     """Training rows that a slow check reads, and task -> what its findings say of rows that are left out.
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mixwright.audit.holes import Coverage as Found
 from mixwright.audit.holes import Hole, Kind, Supply, find_coverage
-from mixwright.audit.rows import MAX_NAMES_SHOWN
+from mixwright.audit.rows import MAX_NAMES_SHOWN, has_held_out
 from mixwright.audit.skills import Function
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -46,7 +46,7 @@ class Coverage(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """A warning for each kind of hole of a task, and one info on the cells that are covered."""
-        if not any(split == "eval" for split in corpus.table["split"].unique().to_pylist()):
+        if not has_held_out(corpus):
             text = "There is no eval split, so holes were not looked for."
             return [Observation("coverage", None, "info", 0, len(corpus), text, "")]
         found = find_coverage(corpus, self.function)

@@ -18,7 +18,7 @@ import numpy as np
 from mixwright.audit.chance import chance_explains, format_expected
 from mixwright.audit.likeness import ANCHORS, TEMPLATE, WORDS, visible
 from mixwright.audit.reworded import LEAST_COMPARED_ROWS, Likenesses, find_likenesses
-from mixwright.audit.rows import Reader, max_pairs_listed, note_unlisted
+from mixwright.audit.rows import Reader, has_held_out, max_pairs_listed, note_unlisted
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
@@ -36,7 +36,7 @@ class Reworded(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Items seen in other words, and templates seen, per task of eval."""
-        if not any(split == "eval" for split in corpus.table["split"].unique().to_pylist()):
+        if not has_held_out(corpus):
             text = "There is no eval split, so reworded items were not looked for."
             return [Observation("reworded", None, "info", 0, len(corpus), text, "")]
         found, reader = find_likenesses(corpus), Reader(corpus)
