@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixwright.audit.rows import Fingerprints, Reader, Row, fingerprints, hash64, positions_by_code
+from mixwright.audit.rows import Fingerprints, Reader, fingerprints, hash64, positions_by_code
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, to_visible
 from mixwright.audit.unseen import CONTEXT_WORDS, name_words
 from mixwright.corpus import Corpus
@@ -30,8 +29,6 @@ from mixwright.records import Example, Interval, plain
 
 ROWS_READ, ROWS_READ_TOGETHER, ROWS_OF_PROMPT = 2_000, 100_000, 20
 """Rows of repeated prompts that are read of one task, of all tasks, and of one prompt; as many again are read for lists."""
-OTHER_ROWS_TOGETHER, WORDS_READ = 20_000, 100
-"""Rows of other prompts, of all tasks, by which it is told whether words decide labels; and words of each."""
 ROWS_OF_KIND = 500
 """Rows of a task by which the kind of its answers is told."""
 SURELY = 3.1
@@ -42,8 +39,8 @@ of the disagreement's interval, up to which they do where answers have no one fo
 """
 MIN_PROMPTS, LIKE_CHANCE = 10, (-1.64, 2.33)
 """Repeated prompts, and standard deviations of agreement from chance within which it is taken for chance."""
-LEAST_EXPECTED = 1.0
-"""Pairs of rows that agree by chance, from which on so few of them say that answers are dealt out at random."""
+LEAST_REPEATED = 0.5
+"""Share of a task's prompts that stand in several rows, from which on agreement like chance says that answers are free."""
 MAX_SHARE = 0.5
 """Share of a task's rows in conflict from which on several answers are meant, unless prompts decide answers."""
 LEAST_DECIDED, LEAST_PLAIN = 0.8, 0.9
@@ -59,6 +56,7 @@ OWN_CONTEXTS = (CONTEXT_WORDS - {"note", "reference", "search", "source", "teach
 )
 """Words of a column's name by which rows that differ in it are taken for different prompts."""
 _WORD = re.compile(r"-?\d+(?:[.,]\d+)*|\w+|[<>=+*/^%]")
+_WITH_UNIT = re.compile(r"-?\d+(?:[./]\d+)?(?: [^\W\d]+){0,3}")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d[\d,]{0,30})?\.?\d{1,30}|\d{1,30}/0{0,9}[1-9]\d{0,29})")
 _WRAPPED = re.compile(r"```(?:json)?\s(.*)```|<(?P<tag>\w{1,40})>(.*)</(?P=tag)>", re.DOTALL)
 _CODE = re.compile(r"^(?:```|\s{0,8}(?:class|def|function|import|return)\b)|[;{}]\s{0,8}$", re.MULTILINE)
@@ -136,7 +134,7 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     a context have different prompts. Preference pairs are left out.
     """
     prints, reader, found = fingerprints(corpus), Reader(corpus), list[ConflictsOfTask]()
-    left = [ROWS_READ_TOGETHER, ROWS_READ_TOGETHER, OTHER_ROWS_TOGETHER]
+    left = [ROWS_READ_TOGETHER, ROWS_READ_TOGETHER]
     train = np.flatnonzero(~prints.held_out & (prints.answer != 0))
     for code, positions in positions_by_code(prints.task[train]).items():
         task = corpus.tasks[prints.tasks[code]]
@@ -149,12 +147,6 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
         if repeated.is_differing.any() and left[0] > 0:
             kind = _KindOfTask.read(reader, train[positions])
             compared, left[0] = _compare(compared, reader, repeated, kind, left[0])
-            # where repeats say nothing, other rows may show that words of the prompt decide
-            if compared.verdict == "open" and kind.is_closed and kind.has_one_form and left[2] > 0:
-                rows = reader.sample(np.setdiff1d(train[positions], repeated.all_rows), min(ROWS_READ // 2, left[2]))
-                left[2] -= len(rows)
-                if words_tell_answers(rows):
-                    compared = replace(compared, verdict="unknown")
             if compared.verdict != "open":
                 compared, left[1] = _list(compared, reader, repeated, kind, left[1])
         found.append(compared)
@@ -186,11 +178,6 @@ class _Repeated:
 
     def __len__(self) -> int:
         return len(self.starts)
-
-    @property
-    def all_rows(self) -> np.ndarray:
-        """Row numbers of all repeated prompts."""
-        return np.concatenate([self.rows(place) for place in range(len(self))])
 
     def rows(self, place: int) -> np.ndarray:
         """Row numbers of one prompt, ascending."""
@@ -250,52 +237,31 @@ def _compare(
     counts = np.array([float(len(of_prompt)) for of_prompt in values])
     chance = 1 - _agreement([value for of_prompt in values for value in of_prompt])
     are_numbers = bool(np.mean([_is_plain(value) for of_prompt in values for value in of_prompt]) >= LEAST_DECIDED)
-    verdict = _judge(disagreement := rate(totals, counts), chance, len(values), int(counts.sum()), kind, are_numbers)
+    disagreement, pairs = rate(totals, counts), max(int(counts.sum()) - len(values), 1)
+    deviations = 0.0
+    if disagreement is not None:  # were answers dealt out at random, rows less prompts would be independent pairs
+        deviations = (chance - disagreement.value) / max((chance * (1 - chance) / pairs) ** 0.5, 1e-9)
+    is_like_chance = len(values) >= MIN_PROMPTS and LIKE_CHANCE[0] < deviations < LIKE_CHANCE[1]
+    verdict = _judge(disagreement, chance, deviations, kind, are_numbers)
     clashes = tuple(_find_clashes(prompts, kind))
-    share = sum(len(clash.numbers) for clash in clashes) / read * float(repeated.counts.sum()) / one.total
-    if verdict == "unknown" and share > MAX_SHARE:
+    repeated_rows = int(repeated.counts.sum())
+    share = sum(len(clash.numbers) for clash in clashes) / read * repeated_rows / one.total
+    repeated_share = len(repeated) / (one.total - repeated_rows + len(repeated))
+    if verdict == "unknown" and (share > MAX_SHARE or (is_like_chance and repeated_share >= LEAST_REPEATED)):
         verdict = "open"
     return ConflictsOfTask(one.task, one.total, len(values), verdict, clashes, disagreement, chance, kind.has_one_form), left
 
 
 def _judge(
-    disagreement: Interval | None, chance: float, prompts: int, rows: int, kind: _KindOfTask, are_numbers: bool
+    disagreement: Interval | None, chance: float, deviations: float, kind: _KindOfTask, are_numbers: bool
 ) -> Literal["decided", "unknown", "open"]:
-    """Whether prompts decide answers; where answers are dealt out at random, rows less prompts are independent pairs."""
-    if disagreement is None:
-        return "unknown" if kind.is_told and kind.has_one_form else "open"
-    spread = max((chance * (1 - chance) / max(rows - prompts, 1)) ** 0.5, 1e-9)
-    deviations = (chance - disagreement.value) / spread
-    is_low = disagreement.value <= (1 - LEAST_ALPHA) * chance
-    if deviations > SURELY and is_low and (kind.has_one_form or are_numbers or disagreement.high <= MOST_OPEN):
-        return "decided"
-    can_tell = prompts >= MIN_PROMPTS and (rows - prompts) * (1 - chance) >= LEAST_EXPECTED
-    if can_tell and LIKE_CHANCE[0] < deviations < LIKE_CHANCE[1]:
-        return "open"
-    return "unknown" if kind.is_told and kind.has_one_form else "open"
-
-
-def words_tell_answers(rows: Sequence[Row]) -> bool:
-    """Whether words of prompts tell the answer of other rows more often than the commonest one does: naive Bayes, halves."""
-    told = [
-        ({*_WORD.findall(normal_form(row.prompt))[:WORDS_READ]}, one.value)
-        for row in rows
-        if (one := tell_answer(row.answer))
-    ]
-    right, base = 0, max(Counter(value for _, value in told).values(), default=0)
-    if not MIN_PROMPTS <= base < len(told):
-        return False
-    for half in (0, 1):
-        counts = Counter(value for _, value in told[1 - half :: 2])
-        with_word = Counter((word, value) for words, value in told[1 - half :: 2] for word in words)
-        for words, value in told[half::2]:
-            scores = {
-                label: math.log(count) + sum(math.log((with_word[word, label] + 0.5) / (count + 1)) for word in words)
-                for label, count in counts.items()
-            }
-            right += max(scores, key=lambda label: scores[label]) == value
-    share = base / len(told)
-    return (right - base) / (len(told) * share * (1 - share)) ** 0.5 > SURELY
+    """Whether prompts decide answers; deviations are the standard deviations by which rows disagree less than by chance."""
+    has_one_form = kind.has_one_form or are_numbers
+    if disagreement is not None and deviations > SURELY:
+        is_low = disagreement.value <= (1 - LEAST_ALPHA) * chance
+        if is_low and (has_one_form or disagreement.high <= MOST_OPEN):
+            return "decided"
+    return "unknown" if kind.is_told and has_one_form else "open"
 
 
 def _list(
@@ -416,8 +382,8 @@ def _fold_leaves(value: Any) -> Any:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether an answer is a number or a letter."""
-    return len(value) == 1 or _NUMBER.fullmatch(value) is not None
+    """Whether an answer is a letter or a number, which may have a unit."""
+    return len(value) == 1 or _WITH_UNIT.fullmatch(value) is not None
 
 
 def are_one_answer(first: str, second: str) -> bool:
