@@ -172,7 +172,7 @@ def test_calls_are_the_same_in_any_order_of_their_keys() -> None:
         row["completion"] = row["completion"].replace("Rome", "Oslo")
     seen = observed([*rows, *same])
     assert (seen.severity, seen.count) == ("warning", 10)
-    assert "Rome" in seen.message
+    assert "rome" in seen.message.lower()
     assert "Oslo" in seen.message, "what differs is shown, not how both begin"
 
 
@@ -284,6 +284,25 @@ def test_answers_without_one_form_are_told_where_most_prompts_have_one_for_sure(
 def test_a_program_has_no_number_for_an_answer() -> None:
     assert tell_answer("```python\ndef f(a):\n    return [2 * x for x in a][:1]\n```") is None
     assert tell_answer("def f(a):\n    return a[0] + 17\n") is None
+
+
+def test_labels_whose_few_repeats_agree_like_chance_are_told_and_coins_are_not() -> None:
+    """Of 200 prompts 30 stand twice and half of these disagree: most prompts stand once, so that labels may be wrong."""
+    labels = ["yes", "no"]
+    rows = [{"prompt": f"Is line {n} sound?", "completion": labels[n % 2]} for n in range(200)]
+    copies = [{**row, "completion": labels[(n + n // 2) % 2]} for n, row in enumerate(rows[:30])]
+    seen = observed([*rows, *copies])
+    assert (seen.severity, seen.count) == ("warning", 28)
+    assert "no more often than by chance" in seen.message
+
+
+def test_case_in_json_is_no_conflict() -> None:
+    """`{"answer": "B"}` and `{"answer": "b"}` are one answer, and `{"answer": "C"}` is another."""
+    rows = [{"prompt": f"Which one is {n}?", "completion": json.dumps({"answer": "ABCD"[n % 4]})} for n in range(80)]
+    copies = [{**row, "completion": row["completion"].replace("B", "b")} for row in rows[:40]]
+    assert observed([*rows, *copies]).count == 0
+    wrong = [{**row, "completion": row["completion"].replace("B", "C")} for row in rows[:40]]
+    assert observed([*rows, *wrong]).count == 20
 
 
 def test_labels_that_disagree_often_are_told_where_they_agree_more_often_than_chance() -> None:

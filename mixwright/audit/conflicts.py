@@ -373,12 +373,14 @@ def _fold_answer(text: str) -> str:
 
 
 def _fold_leaves(value: Any) -> Any:
-    """JSON in which texts that are numbers have one form."""
+    """JSON without the case of its texts, in which those that are numbers have one form."""
     if isinstance(value, dict):
         return {key: _fold_leaves(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_fold_leaves(one) for one in value]
-    return _fold_answer(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
+    if not isinstance(value, str):
+        return value
+    return _fold_answer(value) if _NUMBER.fullmatch(value.strip()) else value.strip().casefold()
 
 
 def _is_plain(value: str) -> bool:
