@@ -6,9 +6,10 @@ Precision is the share of corpora with a warning in which the fault is found and
 around one word, the generator's last kind, are the matter of another check and not planted here.
 
 A first version found 57 of 60 severe faults, and 367 of 400 on other seeds. The check was changed by seeds 200,001 to
-202,120, of which those of its last form had 199 of 200 severe and 199 of 200 mild ones found, and none of 120 clean corpora
-warned of. On seeds 300,001 to 300,400 it found 396 of 400 and 398 of 400, and had a warning in 7 of 400 clean ones, of which 3
-were the case of a letter in JSON, which counts no more. It misses worked solutions of several forms whose repeats agree hardly more often than by chance.
+202,120, of which those of its last form had 199 of 200 severe and 199 of 200 mild ones found, and none of 120 clean
+corpora warned of. On seeds 300,001 to 300,400 it found 396 of 400 and 398 of 400, and had a warning in 7 of 400 clean
+ones, of which 3 were the case of a letter in JSON, which counts no more. It misses worked solutions of several forms whose
+repeats agree hardly more often than by chance.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe faults (10 to 25 % of a task's prompts
 have conflicting answers) and of at least .8 for mild ones (2 to 5 %, at least 8 prompts), precision of at least .95, and a
