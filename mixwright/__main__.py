@@ -214,6 +214,7 @@ def measure(
     measuring: Measuring,
     placing: Placing,
     fresh: Annotated[str | None, typer.Option(metavar="FILE", help=options.FRESH_HELP)] = None,
+    start: Annotated[str | None, typer.Option(metavar="MODEL", help=options.START_HELP)] = None,
     folder: MeasureFolder = None,
     full: Full = False,
     as_json: Json = False,
@@ -227,6 +228,8 @@ def measure(
     if fresh is not None and (is_server(source) or measuring.corpus is None):
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
         raise InputError("a checkpoint and --corpus beside --fresh", source, remedy)
+    if start is not None and fresh is None:
+        raise InputError("--fresh FILE beside --start", start, "Only what --fresh asks is compared with the start.")
     if measuring.corpus is not None or is_server(source) or find_reader(source) is not None:
         placing.check_not_given()
     if is_server(source):
@@ -240,7 +243,7 @@ def measure(
     elif measuring.measures_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
-        measurements = measure_checkpoint(source, measuring, folder, fresh=fresh)[1].measurements
+        measurements = measure_checkpoint(source, measuring, folder, fresh=fresh, start=start)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
         from mixwright.run.opening import open_with_workers

@@ -36,7 +36,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 FLAGS = {
     "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
     "--mask --out --skills --steps --task --top-up --workers",
-    "measure": flags("RUN.YAML|MODEL|LOG|URL", "--cluster --folder --fresh --full --gpus-per-worker --json"),
+    "measure": flags("RUN.YAML|MODEL|LOG|URL", "--cluster --folder --fresh --full --gpus-per-worker --json --start"),
     "scan": "RUN.YAML --cluster --columns --folder --gpus-per-worker --sample",
     "mine": flags(
         "RUN.YAML|MODEL",

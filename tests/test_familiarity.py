@@ -146,6 +146,13 @@ def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
     assert names == {"auroc", "p", "completed"}
     assert "held-out items are likelier than fresh ones in" in err
+    code, out, err = call(*asked, "--fresh", fresh, "--start", checkpoint("two"), "--json")
+    assert code == 0, err
+    names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
+    assert names == {"auroc", "p", "completed", "fresh_gain"}
+    code, _, err = call(*asked, "--start", checkpoint("two"))
+    assert code != 0
+    assert "--fresh FILE beside --start" in err
     Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
     code, _, err = call("measure", "run.yaml", "--fresh", fresh)
     assert code != 0

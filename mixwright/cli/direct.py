@@ -324,6 +324,7 @@ def measure_checkpoint(
     rows: Graded | None = None,
     samples: int | None = None,
     fresh: str | None = None,
+    start: str | None = None,
 ) -> tuple[PreparedModels, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it.
 
@@ -335,6 +336,7 @@ def measure_checkpoint(
         rows: those of --corpus, where they are read already.
         samples: of each item, where nobody asked for a number.
         fresh: rows that nobody trained on, for the probe familiarity.
+        start: the model that training began with, for the same probe.
 
     Raises:
         InputError: as `prepare` does, or for a folder in which something of a run stands already.
@@ -356,7 +358,8 @@ def measure_checkpoint(
         ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
     )
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
-    result = measure_with_progress("measure", ready.learners[0], ready)
+    start_learner = None if start is None else load(start, measuring)
+    result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
     notes = note_measured(ready, {"before": result}, measuring)
     if folder is not None:
         _keep_measuring(RunFolder(folder), ready, result, notes)

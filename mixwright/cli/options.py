@@ -73,6 +73,7 @@ FRESH_HELP = (
     "With --corpus: rows of the same tasks that nobody has trained on; says whether the model was trained on the held-out "
     "items."
 )
+START_HELP = "With --fresh: the model that training began with. More is found with it."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was found. With never, the exit code is always 0."
 BUDGET_HELP = (
     "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "
