@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mixwright.run.folder import RunFolder
     from mixwright.trial.deadline import Deadline
 
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 SCANNED_HELP = (
     "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
 )
