@@ -6,6 +6,7 @@ import importlib.util
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_greedy_completions_are_those_of_transformers(both: tuple[Learner, Learn
     ours, theirs = (learner.sample(PROMPTS, **how) for learner in both)
     assert torch.equal(state, torch.random.get_rng_state()), "the global random state is as before"
     assert tokens(ours) == tokens(theirs)
-    for one, other in zip(sum(ours, []), sum(theirs, []), strict=True):
+    for one, other in zip(chain(*ours), chain(*theirs), strict=True):
         assert other.logprobs == pytest.approx(one.logprobs, abs=1e-4)
         assert (other.text, other.finished) == (one.text, one.finished)
 

@@ -40,7 +40,7 @@ ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
-"""Settings of vLLM that are made where the user made none: one process, nothing sent to anybody, no threads bound to cores."""
+"""Settings of vLLM where the user made none: one process, nothing sent to anybody, no threads bound to cores."""
 GPU_SHARE = 0.8
 """Share of the GPU memory that is free once the models are loaded that their engines take; readings need the rest."""
 MAX_TEMPERATURE = 2.0
@@ -209,7 +209,7 @@ def _engine_settings(learner: Learner, engines: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _kept_random_state(device: torch.device) -> Iterator[None]:
-    """vLLM seeds and draws from the global random state; it is as before afterwards."""
+    """VLLM seeds and draws from the global random state; it is as before afterwards."""
     numpy_state, python_state = np.random.get_state(), random.getstate()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         yield
