@@ -237,7 +237,8 @@ def load_models(paths: Sequence[str], measuring: Measuring) -> list[Learner]:
 
     if measuring.engine == "vllm":
         check_installed()
-    form, learners = PromptForm(measuring.chat_template, measuring.system), list[Learner]()
+    form = PromptForm(measuring.chat_template, measuring.system)
+    learners: list[Learner] = []
     for path in paths:
         base = paths[0] if path != paths[0] else None
         options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
