@@ -121,6 +121,14 @@ def test_draws_depend_on_seed_prompt_and_sample_alone(both: tuple[Learner, Learn
     assert 0 <= draw_seed(-1, 2**33, 7) < 2**63
 
 
+def test_samples_of_more_prompts_than_are_read_at_once_are_drawn_too(both: tuple[Learner, Learner]) -> None:
+    prompts = [str(7**number) for number in range(80, 280)]
+    how: dict[str, Any] = {"count": 1, "temperature": 1.0, "max_new_tokens": 2, "seed": 1}
+    assert sum(len(both[1].encode(prompt)) for prompt in prompts) > 20_000
+    whole = both[1].sample(prompts, **how)
+    assert tokens(both[1].sample(prompts[-1:], draw_keys=[199], **how)) == tokens(whole[-1:])
+
+
 def test_all_completions_are_told_as_they_end(both: tuple[Learner, Learner]) -> None:
     shares: list[float] = []
     told: dict[int, list[Completion]] = {}

@@ -204,7 +204,9 @@ def _engine_settings(learner: Learner, engines: int) -> dict[str, Any]:
         free, total = torch.cuda.mem_get_info(learner.device)
         return settings | {"gpu_memory_utilization": GPU_SHARE * free / total / engines}
     torch._dynamo.config.disable = True  # it would compile for half a minute, with a C compiler, what takes microseconds
-    return settings | {"enforce_eager": True, "kv_cache_memory_bytes": CPU_CACHE_BYTES}
+    # no prompt in parts: a token drawn after a part is taken back, which vLLM 0.32 cannot do for seeds on a CPU
+    cpu_settings = {"enable_chunked_prefill": False, "enforce_eager": True, "kv_cache_memory_bytes": CPU_CACHE_BYTES}
+    return settings | cpu_settings
 
 
 @contextlib.contextmanager
