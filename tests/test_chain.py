@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mixwright_lab.worlds import operators
 from mixwright_lab.training.language import style_of
+from mixwright_lab.worlds import operators
 from mixwright_lab.worlds.chain import Chain, language, respond, running_values, write_solution
 
 

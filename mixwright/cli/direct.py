@@ -371,7 +371,7 @@ def measure_checkpoint(
         ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
     )
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
-    start_learner = None if start is None else load(start, measuring)
+    start_learner = None if start is None else load_models((start,), replace(measuring, engine=None))[0]
     result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
     notes = note_measured(ready, {"before": result}, measuring)
     if folder is not None:
