@@ -164,6 +164,18 @@ def write_instruction(row: Example, divided: Divided) -> str:
     return kept.strip()
 
 
+def read_answered(row: Example, divided: Divided) -> tuple[str, str]:
+    """The input of a row as it is written, and its answer inside of its wrapping."""
+    answer = unwrap_answer(write_answer(row)) if divided.answer.startswith("\n") else divided.answer
+    if not divided.spans:
+        return to_visible(str(row.extra.get("input", ""))).strip(), answer
+    text, kept, last = cut(plain(row.prompt)), "", 0
+    for start, end in (*divided.spans, (len(plain(row.prompt)), 0)):
+        kept += text[last:start]
+        last = end
+    return kept.strip(_MARKS), answer
+
+
 def write_answer(row: Example) -> str:
     """What the row is trained to answer, with single spaces and without a last full stop."""
     text = " ".join(to_visible(plain(row.target) or plain(row.chosen) or row.answer or "").split())

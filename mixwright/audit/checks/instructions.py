@@ -62,10 +62,12 @@ class Instructions(Check):
 
 
 def _observe_ignored(one: Ignored, reader: Reader) -> Observation:
-    first, second = one.pairs[0].excluding or ("", "")
+    first, second = one.pairs[0].excluding or (_shorten(text) for text in one.pairs[0].texts)
     of_tasks = "" if one.tasks[0] == one.tasks[1] else f" of the tasks {one.tasks[0]!r} and {one.tasks[1]!r}"
     text = f"Of {one.shared:,} inputs under two instructions{of_tasks} that ask for different things ({first!r} and "
     text += f"{second!r}), {one.same:,} have the same answer under both. By chance {format_expected(one.expected)} would. "
+    if one.pairs[0].shown:
+        text += f"They ask for different things, for {one.pairs[0].shown}. "
     if len(one.pairs) > 1:
         text += f"These are {len(one.pairs):,} pairs of instructions; an input counts once for each. "
     text += "Such rows teach that the instruction need not be read."
@@ -159,9 +161,13 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
 
 
 def _quote(text: str) -> str:
+    return repr(_shorten(text))
+
+
+def _shorten(text: str) -> str:
     """The end of a text, which says most often what to answer."""
     text = " ".join(text.split())
-    return repr(text if len(text) <= SHOWN_CHARACTERS else f"\u2026{text[-SHOWN_CHARACTERS:]}")
+    return text if len(text) <= SHOWN_CHARACTERS else f"\u2026{text[-SHOWN_CHARACTERS:]}"
 
 
 def _name(answers: Sequence[str]) -> str:
