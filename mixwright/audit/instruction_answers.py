@@ -20,10 +20,12 @@ from mixwright.audit.instruction_parts import CLOSED_SHARE, MAX_LABELS
 from mixwright.audit.instruction_wording import words_of
 from mixwright.estimates.intervals import hypergeometric_tail
 
-LEAST_ALONE = 12
-"""Rows under each of two instructions that show what it asks for, below which nothing is said."""
+LEAST_ALONE, LEAST_SHARED = 8, 24
+"""Rows under each of two instructions that show what it asks for, and those of which a rule is learnt, at least."""
 LEAST_TOLD, MOST_TOLD_BY_INPUTS = 0.8, 0.65
 """Share of rows whose answers tell their instruction, mean over both; and most whose inputs tell it."""
+ALPHA = 0.0001
+"""Probability of so much, did answers not depend on the instruction; up to a hundred pairs of instructions are read."""
 LEAST_GAP = 0.3
 """By how much more often a rule for labels holds under one instruction than under the other."""
 WORDS_READ = 40
@@ -37,16 +39,13 @@ class Answered(NamedTuple):
     answer: str
 
 
-def what_answers_show(
-    first: Sequence[Answered], second: Sequence[Answered], shared: Sequence[Answered], alpha: float
-) -> str:
+def what_answers_show(first: Sequence[Answered], second: Sequence[Answered], shared: Sequence[Answered]) -> str:
     """Why two instructions ask for different things, in words for a message; empty where answers do not show it.
 
     Args:
         first: rows under the first instruction alone, or whose answer is another one under the second.
         second: the same of the second.
         shared: rows with one answer under both.
-        alpha: probability of so much, did answers not depend on the instruction, up to which it is shown.
     """
     if min(len(first), len(second)) < LEAST_ALONE:
         return ""
@@ -55,9 +54,9 @@ def what_answers_show(
         return ""
     answers = [[describe_answer(row) for row in rows] for rows in (first, second)]
     told = _count_told(*answers)
-    if _mean_told(told, answers) >= LEAST_TOLD and _chance(told[0], len(first), len(second) - told[1], len(second)) < alpha:
+    if _mean_told(told, answers) >= LEAST_TOLD and _chance(told[0], len(first), len(second) - told[1], len(second)) < ALPHA:
         return f"answers of {len(first) + len(second):,} other rows tell which of both they stand under in {sum(told):,}"
-    return _compare_rule(first, second, shared, alpha)
+    return _compare_rule(first, second, shared)
 
 
 def describe_answer(row: Answered) -> frozenset[str]:
@@ -142,18 +141,18 @@ def _chance(hits: int, tries: int, others: int, other_tries: int) -> float:
     return hypergeometric_tail(hits, tries, hits + others, tries + other_tries)
 
 
-def _compare_rule(first: Sequence[Answered], second: Sequence[Answered], shared: Sequence[Answered], alpha: float) -> str:
+def _compare_rule(first: Sequence[Answered], second: Sequence[Answered], shared: Sequence[Answered]) -> str:
     """How often labels learnt from shared inputs are those under either instruction, where that differs."""
     labels = Counter(row.answer.casefold() for row in (*first, *second, *shared))
     common = {label for label, _ in labels.most_common(MAX_LABELS)}
-    if len(shared) < 2 * LEAST_ALONE or sum(labels[one] for one in common) < CLOSED_SHARE * labels.total():
+    if len(shared) < LEAST_SHARED or sum(labels[one] for one in common) < CLOSED_SHARE * labels.total():
         return ""
     rule = _learn(shared)
     right = [sum(_predict(rule, row.input) == row.answer.casefold() for row in rows) for rows in (first, second)]
     shares = [count / len(rows) for count, rows in zip(right, (first, second), strict=True)]
     high, low = (0, 1) if shares[0] >= shares[1] else (1, 0)
     sizes = [len(first), len(second)]
-    if shares[high] - shares[low] < LEAST_GAP or 2 * _chance(right[high], sizes[high], right[low], sizes[low]) >= alpha:
+    if shares[high] - shares[low] < LEAST_GAP or 2 * _chance(right[high], sizes[high], right[low], sizes[low]) >= ALPHA:
         return ""
     text = f"what these inputs teach tells {right[high]:,} of {sizes[high]:,} other answers under the one and"
     return f"{text} {right[low]:,} of {sizes[low]:,} under the other"

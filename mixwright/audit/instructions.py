@@ -315,8 +315,7 @@ def _read_answers(
     wanted = [
         place for place, pair in enumerate(pairs) if not pair.excluding and Ignored(pair.tasks, (pair,)).is_beyond_chance
     ]
-    wanted = wanted[:MAX_PAIRS_READ]
-    for place in wanted:
+    for place in wanted[:MAX_PAIRS_READ]:
         both = rows[keys[place]]
         same = [one for one, other in both if one.answer == other.answer]
         differing = [two for two in both if two[0].answer != two[1].answer]
@@ -324,7 +323,7 @@ def _read_answers(
         chosen = [own[:MAX_ROWS_OF_PAIR] for own in (*alone, same)]
         examples = _read_examples(reader, [row.number for own in chosen for row in own])
         first, second, shared = ([Answered(*read_answered(examples[row.number], row)) for row in own] for own in chosen)
-        found[place] = replace(pairs[place], shown=what_answers_show(first, second, shared, ALPHA / len(wanted)))
+        found[place] = replace(pairs[place], shown=what_answers_show(first, second, shared))
     return found
 
 
