@@ -324,13 +324,13 @@ def _divide_by_lines(rows: Sequence[_Read]) -> tuple[list[Divided], bool]:
 
 
 def _divide_by_sentences(rows: Sequence[_Read]) -> list[Divided]:
-    """First or last sentences, of which few kinds stand in nearly all prompts, and those that nearly always go with them."""
+    """First or last sentences, of which few kinds stand in nearly all prompts, and further ones that many go on with."""
     keys = [[part.key for part in row.parts[row.system :]] for row in rows]
     prompts, found = {tuple(own) for own in keys}, list[tuple[float, int, Counter[int]]]()
+    least = max(LEAST_PROMPTS, LEAST_SENTENCE_SHARE * len(prompts))
     for step in (1, -1):
         starts = Counter(start for own in prompts for start in _hash_starts(own[::step]))
         firsts = [next(iter(_hash_starts(own[::step])), 0) for own in keys]
-        least = max(LEAST_PROMPTS, LEAST_SENTENCE_SHARE * len(prompts))
         found.append((sum(starts[one] >= least for one in firsts) / len(rows), step, starts))
     covered, step, starts = max(found, key=lambda one: one[0])
     if covered < GOES_ON_SHARE:
@@ -338,7 +338,8 @@ def _divide_by_sentences(rows: Sequence[_Read]) -> list[Divided]:
     divided = list[Divided]()
     for row, own in zip(rows, keys, strict=True):
         counts = [starts[one] for one in _hash_starts(own[::step])]
-        size = next((n for n in range(1, len(counts)) if counts[n] < GOES_ON_SHARE * counts[n - 1]), len(counts))
+        ends = (n for n in range(1, len(counts)) if counts[n] < min(least, GOES_ON_SHARE * counts[n - 1]))
+        size = next(ends, len(counts))
         first = row.system if step > 0 else len(row.parts) - size
         divided.append(_make_divided(row, {*range(row.system), *range(first, first + size)}))
     return divided

@@ -16,7 +16,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from mixwright.audit.instruction_answers import Answered, what_answers_show
+from mixwright.audit.instruction_answers import LEAST_ALONE, Answered, what_answers_show
 from mixwright.audit.instruction_parts import (
     CLOSED_SHARE,
     LEAST_PROMPTS,
@@ -88,6 +88,8 @@ class Pair:
     """Numbers of rows with the same input, those with the same answer first."""
     shown: str = ""
     """How answers elsewhere show that they ask for different things, where their words do not."""
+    is_open: bool = False
+    """Whether neither words nor answers elsewhere say it, and the same answers are beyond chance."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +325,8 @@ def _read_answers(
         chosen = [own[:MAX_ROWS_OF_PAIR] for own in (*alone, same)]
         examples = _read_examples(reader, [row.number for own in chosen for row in own])
         first, second, shared = ([Answered(*read_answered(examples[row.number], row)) for row in own] for own in chosen)
-        found[place] = replace(pairs[place], shown=what_answers_show(first, second, shared))
+        shown, is_open = what_answers_show(first, second, shared), min(len(first), len(second)) < LEAST_ALONE
+        found[place] = replace(pairs[place], shown=shown, is_open=is_open)
     return found
 
 

@@ -38,6 +38,10 @@ NULL = "answers dealt out at random under each instruction"
 SAME_REMEDY = (
     "Correct the answers, or leave these rows out; then put inputs under both instructions, each with its own answer."
 )
+UNKNOWN_REMEDY = (
+    "Read both (--out FOLDER lists all). If they ask for different things, correct the answers: such rows teach that the "
+    "instruction need not be read."
+)
 PAIR_REMEDY = (
     f"Put inputs of each task under the other's instruction, with the answer that it asks for, until {PAIRS_WANTED} stand "
     "in both with two answers (--out FOLDER lists rows)."
@@ -146,6 +150,19 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
         missing = PAIRS_WANTED - found.decided // 2
         remedy = f"Put {missing} inputs under another instruction with another answer." if missing > 0 else ""
         observations.append(Observation("instructions", None, "info", found.decided, found.rows, text, remedy))
+    if unknown := [pair for pair in found.pairs if pair.is_open]:
+        most = unknown[0]
+        first, second = map(_quote, most.texts)
+        text = f"Of {len(unknown):,} pairs of instructions with the same answers it cannot be told whether they ask for one "
+        text += "thing. "
+        text += f"{first} and {second} have one answer for {most.same:,} of {most.shared:,} inputs."
+        evidence = tuple(
+            {"first": pair.texts[0], "second": pair.texts[1], "inputs": pair.shared, "same": pair.same}
+            for pair in unknown[: max_pairs_listed()]
+        )
+        observations.append(
+            Observation("instructions", None, "info", len(unknown), len(found.pairs), text, UNKNOWN_REMEDY, "", evidence)
+        )
     if lacking := [one for one in found.alike if one.missing]:
         first, second = lacking[0].tasks
         text = (
