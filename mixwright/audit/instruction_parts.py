@@ -1,8 +1,9 @@
 """Prompts divided into an instruction and an input.
 
 Columns `instruction` and `input` say it. Else a system message is instruction, and lines that a prompt begins or ends with,
-if they stand there in eight prompts of the task or more. Where these cover less than half of the task, parts (sentences,
-lines, quotations) are instruction if they come again in many prompts. Where no part does, the first paragraph is the
+if they stand there in eight prompts of the task or more. Where these cover less than half of the task, sentences that nearly
+all prompts begin or end with are instruction, and where there are none, parts (sentences, lines, quotations) that come again
+in many prompts. Where no part does, the first paragraph is the
 instruction, if what follows comes again under another one.
 Left out on purpose: instructions in the middle of a sentence (`Is 7 even?`), and what stands in the middle of long prompts.
 """

@@ -2,7 +2,8 @@
 
 Source: Kung and Peng 2023 (arXiv 2305.11383): models may learn which answers there are, and not what is asked for.
 Two instructions are compared on the inputs that both stand before. Where they ask for different things, as far as their
-words say so, the answers ought to differ; answers dealt out at random would agree in as many as their shares make.
+words or the answers of other inputs say so, the answers ought to differ; answers dealt out at random would agree in as many
+as their shares make.
 Left out on purpose: whether an answer is what is asked for, beyond its form and the answers that are named.
 """
 

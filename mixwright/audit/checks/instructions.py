@@ -3,7 +3,7 @@
 Source: Kung and Peng 2023 (arXiv 2305.11383): models may learn which answers there are alone; the tests are our own.
 Unit: inputs under two instructions that ask for different things; rows whose instruction names or settles their answer.
 Cost: at most 10,000 rows of a task and 100,000 in all are read, and 2,000 characters of a prompt.
-Blind spot: instructions that differ by other words than the listed ones, in mid-sentence, or in fewer than 8 prompts.
+Blind spot: instructions that differ by other words than the listed ones, where fewer than 8 inputs stand under either alone.
 """
 
 from __future__ import annotations
