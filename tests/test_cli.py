@@ -23,8 +23,8 @@ from mixwright.run.folder import RunFolder, read_plan, read_yaml, write_measurem
 from mixwright.run.opening import open_run_folder
 
 MEASURING = (
-    "--adapter --batch-size --budget --chat-template --column --corpus --eval --grader --greedy --items --max-new-tokens "
-    "--options-by --parallel --samples --served-model --system --task --temperature"
+    "--adapter --batch-size --budget --chat-template --column --corpus --engine --eval --grader --greedy --items "
+    "--max-new-tokens --options-by --parallel --samples --served-model --system --task --temperature"
 )
 """How a checkpoint is measured without a YAML."""
 

@@ -111,12 +111,12 @@ class ViewIndex:
         first_row, count = row[0], row[-1] - row[0] + 1
         cells = (row[spread] - first_row) * self.count + self._text[at]
         shared = np.bincount(cells, self._weight[at], count * self.count).reshape(count, self.count)
-        share = (shared / np.maximum(self._totals, 1e-6)).astype(np.float32)
-        least = np.full(count, LEAST_KEY_SHARE, np.float32)
+        lack = (shared / -np.maximum(self._totals, 1e-6)).astype(np.float32)  # negative: the front is parted faster
+        most = np.full(count, -LEAST_KEY_SHARE, np.float32)
         if kept < self.count:
-            least = np.maximum(least, np.partition(share, self.count - kept, axis=1)[:, self.count - kept])
-        row, text = np.nonzero(share >= least[:, None])
-        return _first_of_each(row + first_row, text, share[row, text], kept)
+            most = np.minimum(most, np.partition(lack, kept - 1, axis=1)[:, kept - 1])
+        row, text = np.nonzero(lack <= most[:, None])
+        return _first_of_each(row + first_row, text, -lack[row, text], kept)
 
     def _find_in_pairs(self, row: np.ndarray, places: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray]:
         """The same by sorting the pairs that share something, where these are few."""

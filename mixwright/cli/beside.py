@@ -19,7 +19,7 @@ from mixwright.run.folder import RunFolder, read_json, read_measurements, read_y
 from mixwright.run.manifest import file_digests, settings_file
 from mixwright.verdict.page.beside import BESIDE_NAME, OtherCheckpoint, beside_file
 
-READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter")
+READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter", "engine")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
 TAKEN_OVER = ("items", "samples", "temperature", "options_by")
 """Options that the earlier comparison decides where they are not given."""

@@ -61,6 +61,7 @@ def sweep_strengths(
     """
     if measuring.budget is not None:
         raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
+    measuring.check_no_engine("dial, whose weights change with the strength")
     if measuring.corpus is None:
         raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
     alphas = alphas or DEFAULT_ALPHAS

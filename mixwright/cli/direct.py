@@ -126,7 +126,7 @@ def prepare(
         check_model(ModelConfig(path, measuring.adapter))
     from mixwright.measure.kept_answers import make_keeping  # needs torch, which was looked for now
 
-    learners = make_keeping([load(path, measuring, paths[0] if path != paths[0] else None) for path in paths], folder)
+    learners = make_keeping(load_models(paths, measuring), folder)
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
@@ -148,7 +148,7 @@ def prepare(
         config = replace(config, corpus=rows.config, measure=settings)
     form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form_text}")
-    manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text)
+    manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text, learners[0].engine_name)
     return PreparedModels(
         config,
         rows.corpus,
@@ -229,17 +229,29 @@ def drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
-def load(path: str, measuring: Measuring, base: str | None = None) -> Learner:
-    """A checkpoint as the options ask for it; `base` is the model under an adapter. Raises InputError."""
-    from mixwright.learner.load import load_learner, merge_adapter
+def load_models(paths: Sequence[str], measuring: Measuring) -> list[Learner]:
+    """Checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
+    from mixwright.learner.load import load_learner, merge_adapter, plain_source
     from mixwright.learner.prompt_form import PromptForm
+    from mixwright.learner.vllm_engine import check_installed, start_engines
 
+    if measuring.engine == "vllm":
+        check_installed()
     form = PromptForm(measuring.chat_template, measuring.system)
-    options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
-    return merge_adapter(load_learner(path, form=form, **options))
+    learners: list[Learner] = []
+    for path in paths:
+        base = paths[0] if path != paths[0] else None
+        options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
+        learners.append(merge_adapter(load_learner(path, form=form, **options)))
+    if measuring.engine == "vllm":
+        start_engines(learners, [None if measuring.adapter else plain_source(path) for path in paths])
+        say(f"engine: {learners[0].engine_name} writes the completions")
+    return learners
 
 
-def _settings_for_manifest(rows: Graded, settings: MeasureConfig, measuring: Measuring, form_text: str) -> dict[str, Any]:
+def _settings_for_manifest(
+    rows: Graded, settings: MeasureConfig, measuring: Measuring, form_text: str, engine_name: str | None
+) -> dict[str, Any]:
     """What has to be known of how it was measured, and nothing that was not done."""
     graded = rows.probe is None
     graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
@@ -254,6 +266,7 @@ def _settings_for_manifest(rows: Graded, settings: MeasureConfig, measuring: Mea
         "system message": measuring.system,
         "adapter": measuring.adapter,
         "batch size": measuring.batch_size,
+        "engine": engine_name,
     }
     names = [name for name in (NOTED_SETTINGS if graded else ("items",)) if name != "temperature" or settings.samples]
     measure_settings = {name: to_data(getattr(settings, name)) for name in names}
@@ -358,7 +371,7 @@ def measure_checkpoint(
         ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
     )
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
-    start_learner = None if start is None else load(start, measuring)
+    start_learner = None if start is None else load_models((start,), replace(measuring, engine=None))[0]
     result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
     notes = note_measured(ready, {"before": result}, measuring)
     if folder is not None:

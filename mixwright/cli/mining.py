@@ -148,7 +148,7 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
     rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=lambda _: None)
-    rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load(model, measuring))
+    rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load_models((model,), measuring)[0])
     if not rehearsal.rows:
         reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "there is no row to rehearse"
         remedy = "Give other requests, or more of them."

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mixwright.run.folder import RunFolder
     from mixwright.trial.deadline import Deadline
 
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 SCANNED_HELP = (
     "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
 )
@@ -45,6 +46,10 @@ OPTIONS_BY_HELP = (
     "likeliest, which takes one reading of the prompt. Default: writing."
 )
 BATCH_HELP = "Completions that are generated together. Default: what fits in 16,384 tokens."
+ENGINE_HELP = (
+    "What writes the completions of MODEL: transformers or vllm, which has to be installed. Draws differ between the two. "
+    "Default: transformers."
+)
 ADAPTER_HELP = (
     "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
 )
@@ -116,6 +121,7 @@ class Measuring:
     options_by: Annotated[Literal["writing", "likelihood"] | None, typer.Option(help=OPTIONS_BY_HELP)] = None
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help=TOKENS_HELP)] = None
     batch_size: Annotated[int | None, typer.Option(min=1, help=BATCH_HELP)] = None
+    engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option(help=ENGINE_HELP)] = None
     adapter: Annotated[str | None, typer.Option(help=ADAPTER_HELP)] = None
     chat_template: Annotated[bool | None, typer.Option("--chat-template/--no-chat-template", help=CHAT_HELP)] = None
     system: Annotated[str | None, typer.Option(help="System message of every prompt; implies the chat template.")] = None
@@ -161,6 +167,11 @@ class Measuring:
         given = {"--served-model": self.served_model, "--parallel": self.parallel}
         if names := [name for name, value in given.items() if value is not None]:
             raise InputError(f"{', '.join(names)} beside http://HOST/v1", "no server", "Leave them out.")
+
+    def check_no_engine(self, instead: str) -> None:
+        """Raises InputError where an engine is named and `instead` is what writes."""
+        if self.engine is not None:
+            raise InputError("--engine beside a checkpoint that is measured", instead, "Leave it out.")
 
     def check_budget(self) -> None:
         """Raises InputError where a number of items was asked for beside the time that is to decide it."""

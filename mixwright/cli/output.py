@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 EXIT_FOUND = 3
 """Exit code where damage, or what was asked for, was found."""
+FAILING_SEVERITIES = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
+"""What `--fail-on` is given -> severities that make a verb leave with `EXIT_FOUND`."""
 MAX_TASKS = 200
 """Tasks that a table of observations shows."""
 MAX_OBSERVATIONS = 8

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mixwright import catalog
 from mixwright.cli import output
 from mixwright.cli.beside import read_matching_before
-from mixwright.cli.direct import load, measure_checkpoint, read_rows
+from mixwright.cli.direct import load_models, measure_checkpoint, read_rows
 from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
 from mixwright.cli.options import Measuring
 from mixwright.cli.token_shares import with_token_shares
@@ -174,7 +174,7 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
     if len(requests := corpus.select(split=REHEARSE_SPLIT)):
         if unanswered := requests.table["target"].null_count:
             output.say(f"rehearse: the model answers {format_count(unanswered, 'prompt')} that have no completion")
-        rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load(model, measuring))
+        rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0])
         for note in rehearsal.notes:
             output.say(one_line(f"rehearse: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)

@@ -83,6 +83,7 @@ def measure_server(url: str, measuring: Measuring, folder: Path | None) -> str:
     Raises:
         InputError: an option, the rows or the server cannot be used.
     """
+    measuring.check_no_engine("a server")
     answered = _ask_server(url, measuring, _read_rows(measuring), None, folder)
     return _write_logs([answered], measuring)[0]
 
@@ -108,6 +109,8 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
     if _same_server(before, after) and len(set(names)) != 2:
         remedy = "Name both: --served-model OLD --served-model NEW."
         raise InputError("two models, where BEFORE and AFTER are one server", "one", remedy)
+    if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
+        measuring.check_no_engine("servers and logs")
     name_of_side = dict(zip(servers, names * 2 if len(names) == 1 else names, strict=False))
     measuring = replace(measuring, greedy=gating.decoding == "greedy")
     rows, found = _read_rows(measuring), list[Answered | str]()

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from mixwright.learner.batches import MAX_TOKENS_PER_PASS, left_padded, pass_token_limit, row_batches, token_batches
 
+FINGERPRINT_VALUES = 1000
+"""Values of each parameter that tell one checkpoint from another."""
 TOKENS_PER_BLOCK = 256
 """Entries of the vocabulary whose probabilities are added up before one of them is looked for."""
 
@@ -87,6 +90,21 @@ class Decoding:
             return None
         prompt_number, count, first_sample = job.draw_key
         return draw_uniforms(self.seed, [prompt_number], count, self.max_new_tokens)[first_sample : first_sample + job.rows]
+
+
+class Engine(Protocol):
+    """What writes completions in the place of transformers."""
+
+    @property
+    def name(self) -> str:
+        """With its version, since what it draws may change with it."""
+        ...
+
+    def generate(
+        self, learner: Any, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+    ) -> Iterator[dict[int, list[Continuation]]]:
+        """As `shared_generation.generate`."""
+        ...
 
 
 @dataclass
@@ -235,3 +253,13 @@ def _find_part(
     before = torch.nn.functional.pad(sums, (1, 0)).gather(1, part_index)[:, 0]
     size = sums.gather(1, part_index)[:, 0] - before
     return part_index[:, 0], (target - before) / size
+
+
+def fingerprint_weights(model: Any) -> str:
+    """Of the parameters, by some of their values: training moves all of a matrix."""
+    digest = hashlib.sha256()
+    for name, values in sorted(model.state_dict().items()):
+        flat = values.detach().flatten()
+        some = flat[:: max(1, len(flat) // FINGERPRINT_VALUES)].to(torch.float32).cpu().numpy()
+        digest.update(f"{name} {tuple(values.shape)}".encode() + some.tobytes())
+    return digest.hexdigest()

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, token_batches, without_progress_bars
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, scale_progress
+from mixwright.learner.generation import Continuation, Decoding, Engine, GenerationJob, scale_progress
 from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
 
@@ -56,6 +56,9 @@ class Learner:
 
     Sampling and reading leave parameters, gradients, train/eval mode and the global random state as they were.
     """
+
+    engine: Engine | None = None
+    """What writes the completions in the place of transformers; it must have the weights of `model`."""
 
     def __init__(
         self,
@@ -92,6 +95,11 @@ class Learner:
     def device(self) -> torch.device:
         """Where the parameters are."""
         return next(self.model.parameters()).device
+
+    @property
+    def engine_name(self) -> str | None:
+        """Of what writes the completions, with its version; None for transformers."""
+        return None if self.engine is None else self.engine.name
 
     @property
     def end_ids(self) -> frozenset[int]:
@@ -140,7 +148,10 @@ class Learner:
 
     def with_form(self, form: PromptForm) -> Learner:
         """The same model, read in another form of prompts."""
-        return Learner(self.model, self.tokenizer, self.name, self.template_arguments, form=form, batch_size=self.batch_size)
+        options = {"form": form, "batch_size": self.batch_size}
+        learner = Learner(self.model, self.tokenizer, self.name, self.template_arguments, **options)
+        learner.engine = self.engine
+        return learner
 
     def check_template(self) -> None:
         """Raises InputError where prompts go through a chat template that does not show them to the model."""
@@ -212,7 +223,7 @@ class Learner:
         longest = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else max_new_tokens
         first_progress = scale_progress(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
         with reading_mode(self.model):
-            for ended_jobs in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
+            for ended_jobs in self._generate(jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
                 for number, continuations in ended_jobs.items():
                     prompt_index, first_sample = owners[number]
                     completions[prompt_index][first_sample : first_sample + len(continuations)] = [
@@ -282,7 +293,7 @@ class Learner:
             )
             for prompt_index, sample_index in cut_samples
         ]
-        for ended_jobs in generate(self, jobs, Decoding(temperature, continue_up_to, seed), progress):
+        for ended_jobs in self._generate(jobs, Decoding(temperature, continue_up_to, seed), progress):
             ended = {}
             for number, (row,) in ended_jobs.items():
                 prompt_index, sample_index = cut_samples[number]
@@ -374,6 +385,12 @@ class Learner:
             if (refused := disk_full_error(error, folder)) is None:
                 raise
             raise refused from error
+
+    def _generate(
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+    ) -> Iterator[dict[int, list[Continuation]]]:
+        write = generate if self.engine is None else self.engine.generate
+        return write(self, jobs, decoding, progress)
 
     def _completion(self, row: Continuation) -> Completion:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)

@@ -77,6 +77,14 @@ def load_learner(
     return learner
 
 
+def plain_source(path: str) -> str | None:
+    """The folder or hub name of a whole checkpoint, which has just the weights that `load_learner` reads of it; None for an
+    adapter. Raises InputError as that does.
+    """
+    source = resolve_model(path)
+    return None if Path(source).is_dir() and _is_adapter(Path(source)) else source
+
+
 def merge_adapter(learner: Learner) -> Learner:
     """The learner with a PEFT adapter added to the weights, which saves its products at every token; others as they are."""
     if hasattr(learner.model, "merge_and_unload"):

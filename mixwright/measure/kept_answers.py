@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from mixwright.learner.generation import scale_progress
+from mixwright.learner.generation import fingerprint_weights, scale_progress
 from mixwright.learner.learner import FIRST_WRITING_SHARE, Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, LEARNER_NAMES
@@ -20,8 +18,6 @@ from mixwright.run.folder import append_lines
 
 READ_BATCH_COMPLETIONS = 128
 """Completions whose log-probabilities are kept together."""
-FINGERPRINT_VALUES = 1000
-"""Values of each parameter that tell one checkpoint from another."""
 
 
 class KeepingLearner(Learner):
@@ -230,8 +226,7 @@ def _fingerprint(learner: Learner) -> str:
         }
         digest.update(json.dumps(hashed_settings, sort_keys=True, default=str).encode())
     digest.update(json.dumps(sorted(learner.tokenizer.get_vocab().items()), default=str).encode())
-    for name, values in sorted(learner.model.state_dict().items()):
-        flat = values.detach().flatten()
-        some = flat[:: max(1, len(flat) // FINGERPRINT_VALUES)].to(torch.float32).cpu().numpy()
-        digest.update(f"{name} {tuple(values.shape)}".encode() + some.tobytes())
+    digest.update(fingerprint_weights(learner.model).encode())
+    if learner.engine_name is not None:  # another engine draws otherwise
+        digest.update(learner.engine_name.encode())
     return digest.hexdigest()

@@ -37,6 +37,14 @@ def attainable_gain(cell: CellAssessment) -> float:
     return gain if cell.learnability is None or spread <= 0 else gain * min(cell.learnability / spread, 1.0)
 
 
+def cells_by_task(cells: Sequence[CellAssessment]) -> dict[str, list[CellAssessment]]:
+    """The cells of each task, tasks in the order in which they first come."""
+    found: dict[str, list[CellAssessment]] = {}
+    for cell in cells:
+        found.setdefault(cell.task, []).append(cell)
+    return found
+
+
 def forecast(
     cells: Sequence[CellAssessment], competence: Sequence[Measurement], weights: Mapping[str, float], steps: int
 ) -> tuple[Forecast, ...]:
@@ -49,8 +57,7 @@ def forecast(
         steps: optimiser steps.
     """
     rows, forecasts = success_rows(competence), []
-    for task in sorted({cell.task for cell in cells}):
-        task_cells = [cell for cell in cells if cell.task == task]
+    for task, task_cells in sorted(cells_by_task(cells).items()):
         if any(cell.success is None for cell in task_cells):
             continue
         room = sum(map(attainable_gain, task_cells))

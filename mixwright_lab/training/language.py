@@ -14,11 +14,18 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from mixwright.errors import InputError, join_some
-from mixwright_lab.worlds.chain import style_of
 
 PAD, EQUALS, END, HASH, MARK = "_", "=", ".", "#", ":"
 SIGNS = (PAD, EQUALS, END, HASH, MARK)
 """Words of every language: empty place, end of a prompt, end of a response, before an answer, before a step of it."""
+
+
+def style_of(text: str) -> str:
+    """Style of a response by its first word: direct, verbose or full; "none" for one without an answer."""
+    words = text.split()
+    if HASH not in words:
+        return "none"
+    return {HASH: "direct", MARK: "verbose"}.get(words[0], "full")
 
 
 @dataclass(frozen=True)

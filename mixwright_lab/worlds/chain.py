@@ -84,19 +84,11 @@ def respond(prompt: str, style: str, values: Sequence[int] | None = None) -> str
     return " ".join((*steps, "#", str(values[-1])))
 
 
-def style_of(text: str) -> str:
-    """Which of `STYLES` a response has by its first word; "none" for one without an answer."""
-    words = text.split()
-    if "#" not in words:
-        return "none"
-    return {"#": "direct", ":": "verbose"}.get(words[0], "full")
-
-
 def language() -> Language:
     """What a model reads and writes here: operations and numbers."""
     from mixwright_lab.training.language import SIGNS, Language
 
-    return Language((*SIGNS, *OPERATIONS, *map(str, range(MODULUS))), MOST_OPERATIONS + 2, 2 * MOST_OPERATIONS + 3, style_of)
+    return Language((*SIGNS, *OPERATIONS, *map(str, range(MODULUS))), MOST_OPERATIONS + 2, 2 * MOST_OPERATIONS + 3)
 
 
 def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:

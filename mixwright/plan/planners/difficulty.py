@@ -22,7 +22,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
 from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.plan.cells import assess_cells, reason_of
-from mixwright.plan.forecast import attainable_gain, forecast
+from mixwright.plan.forecast import attainable_gain, cells_by_task, forecast
 from mixwright.records import Cell, CellAssessment, Measurement, Plan, Stage, TrainingSetup
 
 LEVER_REASONS = {
@@ -87,23 +87,21 @@ class Difficulty(Planner):
         expected = forecast(assessments, competence, weights, training.steps)
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {"stages.0.steps": "asked for"}
         why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
+        by_task = cells_by_task(assessments)
         chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
         why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(assessments)}
-        why |= {
-            f"forecast.{number}.expected": _format_reason(item.task, assessments) for number, item in enumerate(expected)
-        }
+        why |= {f"forecast.{number}.expected": _format_reason(by_task[item.task]) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), assessments, expected, why)
 
     def _weights(self, cells: Sequence[CellAssessment], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""
         floor = min(self.floor, 0.2 / len(counts))
-        worth_by_task = {task: _task_worth([cell for cell in cells if cell.task == task]) for task in counts}
-        mastered = [
-            name
-            for name in counts
-            if not worth_by_task[name][0] and any(c.state == "mastered" for c in cells if c.task == name)
-        ]
+        by_task = cells_by_task(cells)
+        worth_by_task = {task: _task_worth(by_task[task]) for task in counts}
+        mastered = {
+            task for task in counts if not worth_by_task[task][0] and any(cell.state == "mastered" for cell in by_task[task])
+        }
         total = sum(value for value, _ in worth_by_task.values())
         mastered_share = self.mastered_share if mastered else 0.0
         free_share = 1 - floor * len(counts) - mastered_share
@@ -139,9 +137,9 @@ def _task_worth(cells: Sequence[CellAssessment]) -> tuple[float, str]:
     return worth, f"worth {worth:.2f} from {best_cell_text}: {reason_of(best)}"
 
 
-def _format_reason(task: str, cells: Sequence[CellAssessment]) -> str:
-    """How the forecast came about."""
-    cells_within_reach = [cell.key for cell in cells if cell.task == task and attainable_gain(cell)]
+def _format_reason(cells: Sequence[CellAssessment]) -> str:
+    """How the forecast of a task came about."""
+    cells_within_reach = [cell.key for cell in cells if attainable_gain(cell)]
     if not cells_within_reach:
         return "no cell within reach: success is expected to stay, within sampling error and 2 points"
     return (

@@ -1,0 +1,219 @@
+"""Engine that writes completions with vLLM in this process; prompts, template, stop rules and lengths stay the learner's.
+
+Token ids go in and come out, so that tokenizer and chat template are the learner's own. Log-probabilities of answers that
+are there already are still read by transformers.
+
+Source: vLLM 0.32 (its release for CPUs, which `make vllm` runs) and the signatures of 0.33.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import math
+import os
+import random
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
+
+from mixwright.errors import InputError
+from mixwright.learner.batches import without_progress_bars
+from mixwright.learner.checkpoint_checks import reason_of
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, fingerprint_weights
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
+"""Settings of vLLM where the user made none: one process, nothing sent to anybody, no threads bound to cores."""
+GPU_SHARE = 0.8
+"""Share of the GPU memory that is free once the models are loaded that their engines take; readings need the rest."""
+MAX_TEMPERATURE = 2.0
+"""The highest that vLLM takes."""
+CPU_CACHE_BYTES = 2**30
+"""Of keys and values on a CPU, as `shared_generation.py` has them."""
+
+
+class VllmEngine:
+    """The weights of a learner, as they are when this is made, in vLLM.
+
+    Args:
+        learner: loaded, any adapter merged.
+        folder: checkpoint folder or hub name that holds just these weights; None has them written to a temporary folder.
+        engines: engines that still start on this machine's GPU, this one included; they share its free memory.
+
+    Raises:
+        InputError: vLLM is not installed or cannot serve this model, or its weights are not those of a plain model.
+    """
+
+    def __init__(self, learner: Learner, folder: str | None = None, *, engines: int = 1) -> None:
+        check_installed()
+        _check_plain(learner)
+        for name, value in ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        self._weights = fingerprint_weights(learner.model)
+        with contextlib.ExitStack() as stack:
+            if folder is None:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mixwright-vllm-"))
+                learner.save(Path(folder))
+            stack.enter_context(_kept_random_state(learner.device))
+            stack.enter_context(without_progress_bars())
+            stack.enter_context(warnings.catch_warnings(action="ignore"))  # of its own dependencies
+            try:
+                self._vllm = importlib.import_module("vllm")
+                self._llm = self._vllm.LLM(folder, **_engine_settings(learner, engines))
+            except Exception as error:  # the library raises many kinds, about memory, models and devices
+                remedy = "Leave --engine out: transformers writes the completions, then."
+                raise InputError(f"a model that vLLM can serve here ({learner.name})", reason_of(error), remedy) from error
+        self._numbers = 0
+
+    @property
+    def name(self) -> str:
+        """What manifests and kept answers call it."""
+        return f"vllm {self._vllm.__version__}"
+
+    def generate(
+        self,
+        learner: Learner,
+        jobs: Sequence[GenerationJob],
+        decoding: Decoding,
+        progress: Callable[[float], None] | None = None,
+    ) -> Iterator[dict[int, list[Continuation]]]:
+        """As `shared_generation.generate`; what is drawn depends on the seed, the prompt's number and the sample alone, and
+        differs from what transformers draws with the same seed.
+
+        Raises:
+            InputError: the weights of the learner are no longer those that vLLM has, or a temperature above 2.
+            ValueError: a prefix as long as a completion may be.
+        """
+        if fingerprint_weights(learner.model) != self._weights:
+            remedy = "Leave --engine out where weights change."
+            raise InputError(f"the weights of {learner.name} as vLLM was given them", "others", remedy)
+        if decoding.temperature > MAX_TEMPERATURE:
+            remedy = "Lower it, or leave --engine out."
+            raise InputError("a temperature of at most 2, for --engine vllm", f"{decoding.temperature:g}", remedy)
+        if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
+            raise ValueError("a completion is begun with as many tokens as it may have")
+        engine, waiting = self._llm.llm_engine, dict[str, tuple[int, int]]()
+        rows: dict[int, dict[int, Continuation]] = defaultdict(dict)
+        end_ids = learner.end_ids
+        try:
+            for job_index, job in enumerate(jobs):
+                prompt = self._vllm.TokensPrompt(prompt_token_ids=[*job.prompt, *job.prefix])
+                for row in range(job.rows):
+                    self._numbers += 1  # never used twice by one engine
+                    waiting[str(self._numbers)] = job_index, row
+                    engine.add_request(str(self._numbers), prompt, self._sampling(job, row, decoding, end_ids))
+            total = len(waiting)
+            while waiting:
+                with _kept_random_state(learner.device):
+                    outputs = [output for output in engine.step() if output.finished]
+                ended = {}
+                for output in outputs:
+                    job_index, row = waiting.pop(output.request_id)
+                    rows[job_index][row] = _continuation(jobs[job_index], output.outputs[0], end_ids)
+                    if len(rows[job_index]) == jobs[job_index].rows:
+                        written = rows.pop(job_index)
+                        ended[job_index] = [written[index] for index in range(jobs[job_index].rows)]
+                if progress and outputs:
+                    progress(1 - len(waiting) / total)
+                if ended:
+                    yield ended
+        finally:
+            if waiting:  # the caller stopped
+                engine.abort_request(list(waiting))
+
+    def _sampling(self, job: GenerationJob, row: int, decoding: Decoding, end_ids: frozenset[int]) -> Any:
+        """Nothing but temperature, length, seed and end tokens: no top-k, no top-p, no penalty."""
+        number, _, first_sample = job.draw_key
+        return self._vllm.SamplingParams(
+            temperature=decoding.temperature,
+            max_tokens=decoding.max_new_tokens - len(job.prefix),
+            seed=None if decoding.temperature == 0 else draw_seed(decoding.seed, number, first_sample + row),
+            logprobs=0,  # of the chosen token alone
+            ignore_eos=True,  # the end token of its files may be another than the learner's
+            stop_token_ids=sorted(end_ids),
+            detokenize=False,
+        )
+
+
+def check_installed() -> None:
+    """Raises InputError where vLLM is not installed."""
+    if importlib.util.find_spec("vllm") is None:
+        remedy = "Install vLLM in an environment of its own (docs/vllm.md), or leave --engine out."
+        raise InputError("the package vllm, for --engine vllm", "none", remedy)
+
+
+def start_engines(learners: Sequence[Learner], folders: Sequence[str | None]) -> None:
+    """Have vLLM write the completions of all these learners from now on. Raises InputError as `VllmEngine` does."""
+    for index, (learner, folder) in enumerate(zip(learners, folders, strict=True)):
+        learner.engine = VllmEngine(learner, folder, engines=len(learners) - index)
+
+
+def draw_seed(seed: int, prompt_number: int, sample: int) -> int:
+    """Seed of one completion, 0..2**63-1, by which it does not depend on what else is written."""
+    digest = hashlib.sha256(f"{seed} {prompt_number} {sample}".encode()).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+def _continuation(job: GenerationJob, output: Any, end_ids: frozenset[int]) -> Continuation:
+    """The completion of one request, as `generation.py` has them."""
+    tokens = list(output.token_ids)
+    logprobs = [step[token].logprob for step, token in zip(output.logprobs, tokens, strict=True)]
+    return Continuation([*job.prefix, *tokens], [math.nan] * len(job.prefix) + logprobs, tokens[-1] in end_ids)
+
+
+def _check_plain(learner: Learner) -> None:
+    """Raises InputError where the model has other parameters than its settings say: an adapter, or packed weights."""
+    with torch.device("meta"):
+        plain_model: Any = AutoModelForCausalLM.from_config(learner.model.config)
+    if set(plain_model.state_dict()) != set(learner.model.state_dict()):
+        remedy = "Merge them and save the model, or leave --engine out."
+        raise InputError("a model of plain weights, for --engine vllm", "an adapter or packed weights", remedy)
+
+
+def _engine_settings(learner: Learner, engines: int) -> dict[str, Any]:
+    """Arguments of `vllm.LLM`."""
+    settings: dict[str, Any] = {
+        "dtype": str(learner.model.dtype).removeprefix("torch."),
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",  # none of the model's own sampling settings
+        "logprobs_mode": "processed_logprobs",  # after the temperature
+        "max_model_len": -1,  # the model's context, or what fits
+        "trust_remote_code": False,
+        "disable_log_stats": True,
+        "use_tqdm_on_load": False,
+        "seed": 0,
+    }
+    if learner.device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(learner.device)
+        return settings | {"gpu_memory_utilization": GPU_SHARE * free / total / engines}
+    torch._dynamo.config.disable = True  # it would compile for half a minute, with a C compiler, what takes microseconds
+    # no prompt in parts: a token drawn after a part is taken back, which vLLM 0.32 cannot do for seeds on a CPU
+    cpu_settings = {"enable_chunked_prefill": False, "enforce_eager": True, "kv_cache_memory_bytes": CPU_CACHE_BYTES}
+    return settings | cpu_settings
+
+
+@contextlib.contextmanager
+def _kept_random_state(device: torch.device) -> Iterator[None]:
+    """VLLM seeds and draws from the global random state; it is as before afterwards."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        yield
+    np.random.set_state(numpy_state)
+    random.setstate(python_state)
