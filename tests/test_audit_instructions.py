@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.audit.checks.instructions import Instructions
+from mixwright.audit.instruction_answers import Answered, describe_answer, what_answers_show
 from mixwright.audit.instruction_parts import END_CHARACTERS, cut, divide_rows, read_parts, write_instruction
 from mixwright.audit.instruction_wording import REQUESTS, compare_with_named, what_excludes
 from mixwright.audit.instructions import find_instructions
@@ -95,12 +96,121 @@ def test_answers_that_follow_their_instruction_are_counted() -> None:
 
 
 def test_paraphrases_with_the_same_answers_are_no_fault() -> None:
-    (seen,) = observed(made(["Label the sentiment of it.", "What does one feel who writes it?"], label))
+    asked = ["Label the sentiment of it.", "What does one feel who writes it?"]
+    seen, unknown = observed(made(asked, label))
     assert (seen.severity, seen.count, seen.remedy) == (
         "info",
         0,
         "Put 50 inputs under another instruction with another answer.",
     )
+    assert (unknown.severity, unknown.count) == ("info", 1)
+    (pair,) = unknown.evidence
+    assert (pair["inputs"], pair["same"]) == (100, 100)
+    assert {pair["first"], pair["second"]} == {*asked}
+
+
+NAMES = ("Ada", "Bo", "Cy", "Dee", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jo", "Kit", "Lou")
+
+
+def duels(asked: Sequence[str], winner: Callable[[int, int], bool], alone: int = 20) -> list[Example]:
+    """40 inputs under both instructions, whose answer is who won, and others under one alone; `winner` says which answer."""
+    rng, rows = random.Random(5), list[Example]()
+    for place in range(40 + 2 * alone):
+        won, lost = rng.sample(NAMES, 2)
+        text = f"In round {place} {won} beat {lost} at noon."
+        for at in (0, 1) if place < 40 else ((place % 2),):
+            answer = won if place < 40 or winner(at, place) else lost
+            rows.append(Example(f"{place}-{at}", "t", joined(asked[at], text), target=answer))
+    return rows
+
+
+ASKED = ("Name the hero.", "Name the villain.")
+
+
+def test_answers_of_other_inputs_show_what_an_instruction_asks_for() -> None:
+    (seen,) = warnings(duels(ASKED, lambda at, _: at == 0))
+    assert (seen.count, seen.total) == (40, 40)
+    assert all(repr(one) in seen.message for one in ASKED)
+    assert "answers of 40 other rows tell which of both they stand under in 40" in seen.message
+    assert warnings(duels(ASKED, lambda *_: True)) == []
+    assert warnings(duels(ASKED, lambda at, place: place % 3 > 0)) == []
+    assert warnings(duels(ASKED, lambda at, _: at == 0, alone=7)) == []
+
+
+def test_inputs_of_two_kinds_do_not_show_what_an_instruction_asks_for() -> None:
+    """Answers differ, because the inputs under either instruction alone do."""
+    rows = duels(ASKED, lambda *_: True, alone=0)
+    for place in range(40):
+        kind = ("red", "sunny")[place % 2]
+        text = f"Item {place} of this list of many is {kind} on most days."
+        rows.append(Example(f"alone-{place}", "t", joined(ASKED[place % 2], text), target=kind))
+    assert warnings(rows) == []
+
+
+@pytest.mark.parametrize("is_turned", [True, False])
+def test_a_rule_of_shared_inputs_that_fails_under_one_instruction_is_told(is_turned: bool) -> None:
+    rng = random.Random(1)
+    answered = [
+        Answered(f"{' '.join(rng.choices(WORDS, k=6))} {word}", says) for word, says in (("yea", "yes"), ("nay", "no")) * 30
+    ]
+    turned = [one._replace(answer={"yes": "no", "no": "yes"}[one.answer]) for one in answered[40:]]
+    shown = what_answers_show(answered[20:40], turned if is_turned else answered[40:], answered[:20] + answered[:20])
+    told = "what these inputs teach tells 20 of 20 other answers under the one and 0 of 20 under the other"
+    assert shown == (told if is_turned else "")
+
+
+def test_an_answer_is_described_by_its_place_order_and_size() -> None:
+    described = describe_answer(Answered("Bo sold a key to Ada.", "Ada"))
+    assert {"in input", "end", "behind to", "before ", "word ada", "length 1"} <= described
+    assert {"not in input", "input reversed", "alphabet reversed"} <= describe_answer(Answered("a, b, c", "c, b, a"))
+    assert {"largest number", "last of numbers", "equal"} <= describe_answer(Answered("from 1901 to 1950", "1950"))
+    assert {"below", "size 8", "times 0"} <= describe_answer(Answered("15.5 euros", "15"))
+    assert "numbers fall" in describe_answer(Answered("1, 2", "2, 1"))
+
+
+@pytest.mark.parametrize("system", ["You are a helpful assistant.", ""])
+def test_a_system_message_of_all_rows_is_not_the_instruction(system: str) -> None:
+    def chat(asked: str, given: str) -> Text:
+        first = ({"role": "system", "content": system},) if system else ()
+        return (*first, {"role": "user", "content": f"{asked} {given}"})
+
+    rows = made([LABEL, f"Give the opposite. {LABEL}"], label, form=chat)
+    _, divided = divide_rows(Corpus.from_examples(rows))
+    assert len({row.instruction for row in divided}) == 2
+    assert len({row.input for row in divided}) == 100
+    assert len(warnings(rows)) == 1
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "Tag it with red, green, and blue.",
+        "Tag it: red; green; blue.",
+        "Tag it with\n1. red\n2. green\n3. blue\n",
+        "Tag it with\n(a) red\n(b) green\n(c) blue\n",
+    ],
+)
+def test_answers_are_named_in_many_kinds_of_lists(listing: str) -> None:
+    assert compare_with_named(listing, ["red", "green"]) == (("red", "green"), (), ("blue",))
+
+
+def test_what_is_to_be_done_is_no_list_of_answers() -> None:
+    assert compare_with_named("Say red or green, then stop, and explain why.", ["red", "green"]).unused == ()
+    assert compare_with_named("Say yes; otherwise no.", ["yes", "no"]).unused == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Is it an advert (yes and no)?", "Does it sell anything? Reply with yes or no."),
+        ("Is it an advert (`yes`; `no`)?", "Does it sell anything?\n1. yes\n2. no\n"),
+        ("Spell it backwards.", "Mirror the letters."),
+        ("What stance is taken: pro; con; none?", "Where does one stand: pro; con; none?"),
+    ],
+)
+def test_listed_answers_and_other_words_exclude_nothing(first: str, second: str) -> None:
+    assert what_excludes(first, second, ["yes", "no"]) is None
+    assert what_excludes(second, first, ["yes", "no"]) is None
 
 
 def test_answers_that_agree_as_often_as_chance_has_it_are_no_fault() -> None:

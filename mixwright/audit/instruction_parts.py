@@ -1,8 +1,9 @@
 """Prompts divided into an instruction and an input.
 
 Columns `instruction` and `input` say it. Else a system message is instruction, and lines that a prompt begins or ends with,
-if they stand there in eight prompts of the task or more. Where these cover less than half of the task, parts (sentences,
-lines, quotations) are instruction if they come again in many prompts. Where no part does, the first paragraph is the
+if they stand there in eight prompts of the task or more. Where these cover less than half of the task, sentences that nearly
+all prompts begin or end with are instruction, and where there are none, parts (sentences, lines, quotations) that come again
+in many prompts. Where no part does, the first paragraph is the
 instruction, if what follows comes again under another one.
 Left out on purpose: instructions in the middle of a sentence (`Is 7 even?`), and what stands in the middle of long prompts.
 """
@@ -45,6 +46,9 @@ LABEL_WORDS, MAX_PIECES = 2, 40
 """Words of a label before a line, and pieces at either end of a prompt that are compared."""
 COVERED_SHARE = 0.5
 """Share of a task's rows that begin or end with known lines, or have a system message, from which on these divide them."""
+LEAST_SENTENCE_SHARE, GOES_ON_SHARE = 0.05, 0.9
+"""Share of a task's prompts that begin (or end) with one sentence of an instruction; share of rows that all such cover, and
+of the prompts with some sentences of an instruction that go on with the next."""
 _ANSWER_FIELDS = ("answer", "label", "output", "result")
 _ANSWER_MARKS = " \t*_`\"'.,!"
 _MARKS = " \t\n\"'`*#\u201c\u201d\u2018\u2019.,:;?!-"
@@ -129,7 +133,10 @@ def divide_rows(corpus: Corpus) -> tuple[list[str], list[Divided]]:
     found, left_over = list[Divided](), list[_Read]()
     for own in of_task.values():
         own = _read_labels(own)
-        divided = _divide_by_lines(own)
+        by_lines, is_divided = _divide_by_lines(own)
+        divided = by_lines if is_divided else _divide_by_sentences(own)
+        if not divided and _has_system(own):
+            divided = by_lines
         found += divided
         left_over += [] if divided else own
     return tasks, found + _divide(left_over)
@@ -162,6 +169,18 @@ def write_instruction(row: Example, divided: Divided) -> str:
         kept += (gap if not gap.strip(_MARKS) else " \u2026 ") + text[start:end]
         last = end
     return kept.strip()
+
+
+def read_answered(row: Example, divided: Divided) -> tuple[str, str]:
+    """The input of a row as it is written, and its answer inside of its wrapping."""
+    answer = unwrap_answer(write_answer(row)) if divided.answer.startswith("\n") else divided.answer
+    if not divided.spans:
+        return to_visible(str(row.extra.get("input", ""))).strip(), answer
+    text, kept, last = cut(plain(row.prompt)), "", 0
+    for start, end in (*divided.spans, (len(plain(row.prompt)), 0)):
+        kept += text[last:start]
+        last = end
+    return kept.strip(_MARKS), answer
 
 
 def write_answer(row: Example) -> str:
@@ -270,8 +289,17 @@ def _without_phrases(answers: Sequence[str]) -> list[str]:
     ]
 
 
-def _divide_by_lines(rows: Sequence[_Read]) -> list[Divided]:
-    """Lines that many prompts of a task begin or end with, and system messages; nothing where they cover too few."""
+def _has_system(rows: Sequence[_Read]) -> bool:
+    return sum(row.system > 0 for row in rows) >= COVERED_SHARE * len(rows)
+
+
+def _divide_by_lines(rows: Sequence[_Read]) -> tuple[list[Divided], bool]:
+    """Lines that many prompts of a task begin or end with, and system messages; whether lines or these cover enough.
+
+    One system message of all rows says what is asked for only where nothing else does.
+    """
+    systems = Counter(_hash_keys(part.key for part in row.parts[: row.system]) for row in rows)
+    is_constant = systems.most_common(1)[0][1] >= CLOSED_SHARE * len(rows)
     prompts = {tuple(piece.key for piece in row.pieces) for row in rows}
     heads, tails = (Counter(start for keys in prompts for start in _hash_starts(keys[::step])) for step in (1, -1))
     found = [(_count_known(row.pieces, heads), _count_known(row.pieces[::-1], tails)) for row in rows]
@@ -291,9 +319,31 @@ def _divide_by_lines(rows: Sequence[_Read]) -> list[Divided]:
             head, tail = (head, count - 1 - head) if kinds[0] <= kinds[1] else (count - 1 - tail, tail)
         own = [*row.pieces[:head], *row.pieces[count - tail :]]
         asked = {*range(row.system), *_places(piece for piece in own if not piece.is_label)}
-        covered += bool(asked) or row.columns is not None
+        covered += len(asked) > (row.system if is_constant else 0) or row.columns is not None
         divided.append(_make_divided(row, asked, {*_places(piece for piece in own if piece.is_label)}))
-    return divided if covered >= COVERED_SHARE * len(rows) else []
+    return divided, covered >= COVERED_SHARE * len(rows)
+
+
+def _divide_by_sentences(rows: Sequence[_Read]) -> list[Divided]:
+    """First or last sentences, of which few kinds stand in nearly all prompts, and further ones that many go on with."""
+    keys = [[part.key for part in row.parts[row.system :]] for row in rows]
+    prompts, found = {tuple(own) for own in keys}, list[tuple[float, int, Counter[int]]]()
+    least = max(LEAST_PROMPTS, LEAST_SENTENCE_SHARE * len(prompts))
+    for step in (1, -1):
+        starts = Counter(start for own in prompts for start in _hash_starts(own[::step]))
+        firsts = [next(iter(_hash_starts(own[::step])), 0) for own in keys]
+        found.append((sum(starts[one] >= least for one in firsts) / len(rows), step, starts))
+    covered, step, starts = max(found, key=lambda one: one[0])
+    if covered < GOES_ON_SHARE:
+        return []
+    divided = list[Divided]()
+    for row, own in zip(rows, keys, strict=True):
+        counts = [starts[one] for one in _hash_starts(own[::step])]
+        ends = (n for n in range(1, len(counts)) if counts[n] < min(least, GOES_ON_SHARE * counts[n - 1]))
+        size = next(ends, len(counts))
+        first = row.system if step > 0 else len(row.parts) - size
+        divided.append(_make_divided(row, {*range(row.system), *range(first, first + size)}))
+    return divided
 
 
 def _count_known(pieces: Sequence[Piece], counts: Mapping[int, int]) -> int:

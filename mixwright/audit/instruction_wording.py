@@ -102,9 +102,18 @@ _LISTS = (
     re.compile(rf"(?:{_END_ITEM})(?:\s?,\s?(?:{_ITEM})){{0,20}}\s?,?\s(?:or|OR)\s(?:{_END_ITEM})"),
     re.compile(rf"(?:{_END_ITEM})(?:\s?[/|]\s?(?:{_END_ITEM})){{1,20}}"),
     re.compile(rf"(?<=:\s)(?:{_ITEM})(?:\s?[,;]\s?(?:and |or )?(?:{_ITEM})){{1,20}}(?=[.\s]*(?:\n|$))"),
+    re.compile(rf"(?:{_END_ITEM})(?:\s?;\s?(?:{_ITEM})){{2,20}}"),
 )
-_BULLETS = re.compile(rf"(?:^|\n)[-*\u2022] ?(?:{_ITEM})[,;.]?(?:\n[-*\u2022] ?(?:{_ITEM})[,;.]?){{1,20}}(?=\n|$)")
-_BULLET = re.compile(r"[,;.]?(?:^|\n)[-*\u2022] ?")
+_JOINED_BY_AND = re.compile(
+    rf"(?:{_END_ITEM})(?:\s?,\s?(?:{_ITEM})){{1,20}}\s?,?\sand\s(?:{_END_ITEM})(?=\s*(?:[.?!:;)\]\n]|$))"
+)
+"""Lists of what is to be done, too: they name answers only where one of them occurs."""
+_MARK = r"(?:[-*\u2022]|\(?(?:\d{1,2}|[a-z])[.)])"
+_BULLETS = re.compile(rf"(?:^|\n){_MARK} ?(?:{_ITEM})[,;.]?(?:\n{_MARK} ?(?:{_ITEM})[,;.]?){{1,20}}(?=\n|$)")
+_BULLET = re.compile(rf"[,;.]?(?:^|\n){_MARK} ?")
+_YES_OR_NO = re.compile(
+    r"\b(?:yes|true)\b[\W\d]{1,8}(?:(?:or|and)\W{1,3})?(?:no|false)\b|\b(?:no|false)\b[\W\d]{1,8}(?:(?:or|and)\W{1,3})?(?:yes|true)\b"
+)
 _BRACKETS = re.compile(rf"(?<=[\[(])(?:{_ITEM})(?:\s?[,;]\s?(?:and |or )?(?:{_ITEM})){{1,20}}(?=[\])])")
 _LEADS_TO_ITEM = re.compile(
     r"(?:^|[(\[:/,;?.]|\b(?:as|of|from|with|either|be|is|are|between|answer|say|reply|write|give|return|choose|options?|labels?))"
@@ -112,7 +121,7 @@ _LEADS_TO_ITEM = re.compile(
     re.IGNORECASE,
 )
 """What stands before the first item of a list; behind other words it may be no item: `Rate its urgency, low or high.`"""
-_SEPARATOR = re.compile(r"\s?[,;/|]\s?(?:or |and |OR )?|\s(?:or|OR)\s")
+_SEPARATOR = re.compile(r"\s?[,;/|]\s?(?:or |and |OR )?|\s(?:or|OR|and)\s")
 _ASKS_FOR_ANSWER = re.compile(
     r"(?:answer|reply|respond|output|label|write|return|say)s?(?: only| just)?(?: with| as| using| by)?"
     r"(?: one of| either)?:?\s*$"
@@ -122,6 +131,8 @@ _ASKS_FOR_ANSWER = re.compile(
 )
 CHARACTERS_READ = 2_000
 _EXAMPLES = re.compile(r"\b(?:such as|for example|for instance|e\.g\.|like)(?=\W)[^.?!\n]*", re.IGNORECASE)
+LEAST_LETTERS = 4
+"""Letters of a word that two instructions share, so that one may be the other, turned round."""
 MAX_DIFFERING_WORDS = 40
 """Words of one instruction that another lacks, up to which they are compared: more are a passage to read."""
 _ASPECTS = tuple(
@@ -255,7 +266,7 @@ def compare_with_named(instruction: str, used: Collection[str]) -> NamedAnswers:
     unnamed = tuple(label for label in used if label not in named)
     used_words = {_stem(word) for label in used for word in words_of(label)}
     unused, asked = list[str](), list[str]()
-    for items, before in _read_lists(text):
+    for items, before in _read_lists(text, (*_LISTS, _JOINED_BY_AND)):
         known = [item for item in items if {_stem(word) for word in words_of(item)} <= used_words]
         others = [item for item in items if item not in known]
         unused += [item for item in others if not any(_is_within(label, item) for label in used)] if known else []
@@ -283,7 +294,7 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
         >>> what_excludes("Label the sentiment.", "Classify the opinion.")
     """
     texts = [text[:CHARACTERS_READ].casefold() for text in (first, second)]
-    lists = [{item for items, _ in _read_lists(text) for item in items} for text in texts]
+    lists = [{item for items, _ in _read_lists(text, _LISTS) for item in items} for text in texts]
     if min(map(len, lists)) > 1 and lists[0].isdisjoint(lists[1]):
         return min(lists[0]), min(lists[1])
     for written, meant in _PHRASES:
@@ -307,7 +318,7 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
         if own and other and own.isdisjoint(other):
             return min(own), min(other)
     turned = [sorted(one & _REVERSING) for one in stems]
-    if bool(turned[0]) != bool(turned[1]):
+    if bool(turned[0]) != bool(turned[1]) and any(len(word) >= LEAST_LETTERS for word in stems[0] & stems[1]):
         return (turned[0] or ["as it is"])[0], (turned[1] or ["as it is"])[0]
     folded = {label.casefold() for label in labels}
     if meant := _what_labels_mean(words[0], words[1], folded):
@@ -315,6 +326,8 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
     asked = [_without_lists(text) for text in texts]
     if folded and folded <= _YES | _NO and (denied := [_what_denies(text) for text in asked]) and any(denied) != all(denied):
         return denied[0] or "as it is", denied[1] or "as it is"
+    if len((lists[0] & lists[1]) - _YES - _NO) > 1:  # one question has one set of answers
+        return None
     return _which_aspects(*({_stem(word) for word in _words_that_count(text)} for text in asked))
 
 
@@ -325,9 +338,9 @@ def _words_that_count(text: str) -> list[str]:
 
 def _without_lists(text: str) -> str:
     """The text without the items of lists; a first item that may belong to the words before stays."""
-    for pattern in (_BRACKETS, _BULLETS):
+    for pattern in (_YES_OR_NO, _BRACKETS, _BULLETS):
         text = pattern.sub(" ", text)
-    for pattern in _LISTS:
+    for pattern in (*_LISTS, _JOINED_BY_AND):
         text = pattern.sub(
             lambda match: (
                 " " if _LEADS_TO_ITEM.search(match.string[: match.start()]) else f"{_SEPARATOR.split(match.group())[0]} "
@@ -409,14 +422,15 @@ _PHRASES = tuple(
 _JOINING = frozenset({"and", "or", "if", "when", "for", "else", "otherwise", "it", "is", "the", "a", "an"})
 
 
-def _read_lists(text: str) -> list[tuple[list[str], str]]:
+def _read_lists(text: str, patterns: Sequence[re.Pattern[str]]) -> list[tuple[list[str], str]]:
     """Lists of answers in a text (`yes or no`, `a/b/c`, `Labels: a, b`), each with the text before it."""
     found = []
-    for pattern in (*_LISTS, _BRACKETS, _BULLETS):
+    for pattern in (*patterns, _BRACKETS, _BULLETS):
         for match in pattern.finditer(text):
             before = text[max(0, match.start() - 60) : match.start()]
             items = (_BULLET if pattern is _BULLETS else _SEPARATOR).split(match.group())
-            if match.group()[0] not in f"{_QUOTES}\n-*\u2022" and not _LEADS_TO_ITEM.search(before):
+            is_marked = pattern is _BULLETS or match.group()[0] in _QUOTES
+            if not is_marked and not _LEADS_TO_ITEM.search(before):
                 items = items[1:]
             found.append(([item for one in items if (item := one.strip(f" {_QUOTES}.,;"))], before))
     return found

@@ -2,7 +2,8 @@
 
 Source: Kung and Peng 2023 (arXiv 2305.11383): models may learn which answers there are, and not what is asked for.
 Two instructions are compared on the inputs that both stand before. Where they ask for different things, as far as their
-words say so, the answers ought to differ; answers dealt out at random would agree in as many as their shares make.
+words or the answers of other inputs say so, the answers ought to differ; answers dealt out at random would agree in as many
+as their shares make.
 Left out on purpose: whether an answer is what is asked for, beyond its form and the answers that are named.
 """
 
@@ -11,17 +12,19 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 import numpy as np
 
+from mixwright.audit.instruction_answers import LEAST_ALONE, Answered, what_answers_show
 from mixwright.audit.instruction_parts import (
     CLOSED_SHARE,
     LEAST_PROMPTS,
     MAX_LABELS,
     Divided,
     divide_rows,
+    read_answered,
     write_instruction,
 )
 from mixwright.audit.instruction_wording import (
@@ -45,6 +48,8 @@ MIN_INPUTS_OF_PAIR, MIN_SHARED_INPUTS = 3, 15
 """Inputs that two instructions have in common, below which they are not compared; and two of one task or two together."""
 MAX_PAIRS_COMPARED = 2_000
 """Pairs of instructions whose wording is compared; those with most inputs in common first."""
+MAX_PAIRS_READ, MAX_ROWS_OF_PAIR = 100, 200
+"""Pairs whose inputs and answers are read, and rows of each of three kinds that are read for one."""
 LEAST_SAME_SHARE = 0.6
 """Share of the inputs under two instructions that ask for different things with one answer, from which on it is told."""
 ALPHA = 0.001
@@ -60,8 +65,6 @@ RARELY = 0.01
 """Share of the rows that an answer has that hardly occurs."""
 SETTLED_SHARE, LEAST_SETTLED, LEAST_SETTLING = 0.97, 0.8, 3
 """Share of an instruction's rows with one answer that settle it; share of a task's rows under such, and their number."""
-LEAST_APART, MAX_OVERLAP = 12, 0.3
-"""Rows under one of two instructions alone that show what it asks for, and what their answers have in common at most."""
 ROWS_LISTED = PAIRS_WANTED = 50
 """Inputs that should stand in two tasks of one kind of input, with two answers; rows of each that are listed for it."""
 
@@ -84,6 +87,10 @@ class Pair:
     """Of these, how many would have, were answers dealt out at random under each instruction."""
     rows: tuple[tuple[int, int], ...]
     """Numbers of rows with the same input, those with the same answer first."""
+    shown: str = ""
+    """How answers elsewhere show that they ask for different things, where their words do not."""
+    is_open: bool = False
+    """Whether neither words nor answers elsewhere say it, and the same answers are beyond chance."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +272,7 @@ def _compare_pairs(
     reader: Reader,
     tasks: Sequence[str],
     shared: Sequence[Mapping[Key, Sequence[Divided]]],
-    apart: Mapping[Key, Counter[str]],
+    apart: Mapping[Key, Sequence[Divided]],
 ) -> list[Pair]:
     """Pairs of instructions with enough inputs in common."""
     rows: dict[tuple[Key, Key], list[tuple[Divided, Divided]]] = defaultdict(list)
@@ -287,7 +294,7 @@ def _compare_pairs(
             Pair(
                 (tasks[of_both[0]], tasks[of_both[1]]),
                 (texts[first], texts[second]),
-                what_excludes(texts[first], texts[second], labels) or _compare_apart(apart[first], apart[second]),
+                what_excludes(texts[first], texts[second], labels),
                 len(own),
                 sum(one.answer == other.answer for one, other in own),
                 sum(count * counts[1][answer] for answer, count in counts[0].items()) / len(own),
@@ -296,26 +303,42 @@ def _compare_pairs(
                 ),
             )
         )
+    return _read_answers(reader, found, often, rows, apart)
+
+
+def _read_answers(
+    reader: Reader,
+    pairs: Sequence[Pair],
+    keys: Sequence[tuple[Key, Key]],
+    rows: Mapping[tuple[Key, Key], Sequence[tuple[Divided, Divided]]],
+    apart: Mapping[Key, Sequence[Divided]],
+) -> list[Pair]:
+    """The same pairs; where words do not exclude each other and answers are the same beyond chance, answers are read."""
+    found = [*pairs]
+    wanted = [
+        place for place, pair in enumerate(pairs) if not pair.excluding and Ignored(pair.tasks, (pair,)).is_beyond_chance
+    ]
+    for place in wanted[:MAX_PAIRS_READ]:
+        both = rows[keys[place]]
+        same = [one for one, other in both if one.answer == other.answer]
+        differing = [two for two in both if two[0].answer != two[1].answer]
+        alone = [[two[side] for two in differing] + [*apart.get(keys[place][side], ())] for side in (0, 1)]
+        chosen = [own[:MAX_ROWS_OF_PAIR] for own in (*alone, same)]
+        examples = _read_examples(reader, [row.number for own in chosen for row in own])
+        first, second, shared = ([Answered(*read_answered(examples[row.number], row)) for row in own] for own in chosen)
+        shown, is_open = what_answers_show(first, second, shared), min(len(first), len(second)) < LEAST_ALONE
+        found[place] = replace(pairs[place], shown=shown, is_open=is_open)
     return found
 
 
-def _read_apart(by_input: Mapping[Key, Mapping[Key, Sequence[Divided]]]) -> Mapping[Key, Counter[str]]:
-    """Answers under each instruction of inputs that stand under no other one."""
-    apart: dict[Key, Counter[str]] = defaultdict(Counter)
+def _read_apart(by_input: Mapping[Key, Mapping[Key, Sequence[Divided]]]) -> Mapping[Key, list[Divided]]:
+    """A row of each input that stands under one instruction alone, by instruction."""
+    apart: dict[Key, list[Divided]] = defaultdict(list)
     for one in by_input.values():
         if len(one) == 1:
             for instruction, own in one.items():
-                apart[instruction][own[0].answer] += 1
+                apart[instruction].append(own[0])
     return apart
-
-
-def _compare_apart(first: Counter[str], second: Counter[str]) -> tuple[str, str] | None:
-    """The commonest answers of inputs that stand under one of two instructions alone, where these are few and differ."""
-    totals = [own.total() for own in (first, second)]
-    if min(totals) < LEAST_APART or any(len(own) > min(MAX_LABELS, own.total() / 3) for own in (first, second)):
-        return None
-    overlap = sum(min(count / totals[0], second[answer] / totals[1]) for answer, count in first.items())
-    return (first.most_common(1)[0][0], second.most_common(1)[0][0]) if overlap <= MAX_OVERLAP else None
 
 
 def _choose_alike(first: Sequence[Divided], second: Sequence[Divided]) -> tuple[Divided, Divided]:
@@ -331,7 +354,7 @@ def _find_ignored(pairs: Iterable[Pair]) -> list[Ignored]:
         first, second = sorted(pair.tasks)
         if pair.excluding and pair.shared < MIN_SHARED_INPUTS:
             small[first, second].append(pair)
-        elif pair.excluding and Ignored(pair.tasks, (pair,)).is_beyond_chance:
+        elif (pair.excluding or pair.shown) and Ignored(pair.tasks, (pair,)).is_beyond_chance:
             own[first, second].append(pair)
     for tasks, some in small.items():
         if Ignored(tasks, tuple(some)).is_beyond_chance:

@@ -30,37 +30,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mixwright_lab.studies.conflict_tasks import writer
-from mixwright_lab.studies.cue_corpora import phrases
-from mixwright_lab.studies.instruction_tasks import (
-    DOMAINS,
-    EXAMPLES,
-    ITS,
-    LISTINGS,
-    MAKERS,
-    MESSAGES,
-    UNNAMED,
-    YES_NO,
-    Aspect,
-    Input,
-    listed,
-    message,
-)
+from mixwright_lab.studies.instruction_tasks import OFFICE, YES_NO, Aspect, Input, Vocabulary
 from mixwright_lab.studies.open_rows import OPEN_TASKS
 
 KINDS: tuple[str, ...] = ("ignored", "opposite", "unnamed", "never", "constant")
-TEMPLATES = (
-    "{instruction}\n\n{input}",
-    "{instruction}\n{input}",
-    "{input}\n\n{instruction}",
-    "### Instruction:\n{instruction}\n\n### Input:\n{input}\n\n### Response:\n",
-    "Instruction: {instruction}\nInput: {input}\nOutput:",
-    "{instruction}\nText: {input}\nAnswer:",
-)
-FREE = phrases("""
-    Write a friendly reply to the {it}. | Summarise the {it}. | Translate the {it} into your own words. | Find a title for
-    the {it}. | Continue the {it}. | What would you advise the writer?""")
-CLOSED = tuple(one for one in MESSAGES if one.labels != YES_NO)
-ASKED_YES_NO = tuple(one for one in MESSAGES if one.labels == YES_NO)
 
 
 class Row(NamedTuple):
@@ -93,6 +66,7 @@ class Plan:
     """How a task puts its instructions: names of labels, how these are listed, what an input is called."""
 
     rng: random.Random
+    words: Vocabulary
     domain: str
     it: str = ""
     styles: tuple[str, ...] = ()
@@ -101,15 +75,36 @@ class Plan:
 
     def __post_init__(self) -> None:
         rng = self.rng
-        self.it = {"messages": rng.choice(ITS), "numbers": "list", "lists": "list"}[self.domain]
-        self.styles = tuple(rng.sample(LISTINGS, 2))
-        self.rates = {one.name: rng.uniform(0.15, 0.85) for one in ASKED_YES_NO}
-        self.names = rng.choice(({}, {}, {"positive": "good", "negative": "bad", "neutral": "so-so"}))
+        drawn = rng.choice(self.words.its)
+        self.it = self.words.own_its.get(self.domain, drawn)
+        self.styles = tuple(rng.sample(self.words.listings, 2))
+        self.rates = {one.name: rng.uniform(0.15, 0.85) for one in self.words.yes_no}
+        self.names = dict(rng.choice(self.words.renamed))
+
+    @property
+    def pool(self) -> tuple[Aspect, ...]:
+        """All that can be asked."""
+        return self.words.domains[self.domain]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all answers are labels."""
+        return self.domain in self.words.closed
+
+    @property
+    def labelled(self) -> tuple[Aspect, ...]:
+        """What has labels other than yes and no."""
+        return tuple(one for one in self.pool if one.labels and one.labels != YES_NO)
+
+    @property
+    def yes_no(self) -> tuple[Aspect, ...]:
+        """What can be answered with yes or no."""
+        return tuple(one for one in self.pool if one.labels == YES_NO)
 
     def put(self, wording: str, aspect: Aspect) -> str:
         """An instruction."""
         labels = [self.names.get(one, one) for one in aspect.labels]
-        return wording.format(it=self.it, labels=listed(self.rng.choice(self.styles), labels) if labels else "")
+        return wording.format(it=self.it, labels=self.words.listed(self.rng.choice(self.styles), labels) if labels else "")
 
     def wordings(self, aspect: Aspect, count: int) -> list[str]:
         """Some instructions of one meaning."""
@@ -117,9 +112,7 @@ class Plan:
 
     def draw(self, wanted: Mapping[str, str] | None = None) -> Input:
         """An input, for which some answers may be wanted."""
-        if self.domain == "messages":
-            return message(self.rng, wanted or {}, self.rates)
-        return MAKERS[self.domain](self.rng)
+        return self.words.make(self.rng, self.domain, wanted or {}, self.rates)
 
     def right(self, made: Input, aspect: Aspect) -> str:
         """The right answer."""
@@ -127,48 +120,50 @@ class Plan:
 
     def aspect(self) -> Aspect:
         """Something to ask."""
-        return self.rng.choice(DOMAINS[self.domain])
+        return self.rng.choice(self.pool)
 
 
-def plan_of(rng: random.Random, *domains: str) -> Plan:
+def plan_of(rng: random.Random, words: Vocabulary, domains: tuple[str, ...] = ()) -> Plan:
     """A plan of one of the domains, or of any."""
-    return Plan(rng, rng.choice(domains or ("messages", "messages", "messages", "numbers", "lists")))
+    return Plan(rng, words, rng.choice(domains or words.drawn))
 
 
-def constant(rng: random.Random, size: int) -> list[Row]:
+def constant(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """One instruction."""
-    plan = plan_of(rng)
+    plan = plan_of(rng, words)
     aspect = plan.aspect()
     (instruction,) = plan.wordings(aspect, 1)
     made = [plan.draw() for _ in range(size)]
     return [Row(instruction, one.text, plan.right(one, aspect)) for one in made]
 
 
-def few(rng: random.Random, size: int) -> list[Row]:
+def few(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """8 to 30 rows."""
     size = rng.randint(8, 30)
-    return rng.choice((constant, paraphrased, several))(rng, size)[:size]
+    return rng.choice((constant, paraphrased, several))(rng, size, words)[:size]
 
 
-def paraphrased(rng: random.Random, size: int) -> list[Row]:
-    """Wordings of one meaning, partly over the same inputs."""
-    plan, share = plan_of(rng), rng.choice((0, 0.3, 0.6, 1))
+def paraphrased(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
+    """Wordings of one meaning, partly over the same inputs; a few answers may be those of other inputs."""
+    slips = rng.choice(words.slips) if words.slips else 0
+    plan, share = plan_of(rng, words), rng.choice((0, 0.3, 0.6, 1))
     aspect = plan.aspect()
     wordings = plan.wordings(aspect, rng.randint(2, 5))
     rows: list[Row] = []
     while len(rows) < size:
         made = plan.draw()
         chosen = rng.sample(wordings, rng.randint(2, len(wordings)) if rng.random() < share else 1)
-        rows += [Row(one, made.text, plan.right(made, aspect)) for one in chosen]
+        given = [plan.draw() if slips and rng.random() < slips else made for _ in chosen]
+        rows += [Row(one, made.text, plan.right(other, aspect)) for one, other in zip(chosen, given, strict=True)]
     return rows
 
 
-def several(rng: random.Random, size: int) -> list[Row]:
+def several(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """Two or three questions over the same inputs, with the right answers; they may stand in two tasks."""
-    plan, share = plan_of(rng), rng.choice((0.5, 1))
-    pool = DOMAINS[plan.domain]
-    if plan.domain == "messages" and rng.random() < 0.5:
-        pool = ASKED_YES_NO
+    plan, share = plan_of(rng, words), rng.choice((0.5, 1))
+    pool = plan.pool
+    if plan.is_closed and rng.random() < 0.5:
+        pool = plan.yes_no
         plan.rates = {one.name: rng.choice((rng.uniform(0.08, 0.2), rng.uniform(0.3, 0.7))) for one in pool}
     asked = [(one, plan.wordings(one, rng.choice((1, 1, 2)))) for one in rng.sample(pool, rng.choice((2, 2, 3)))]
     apart = rng.random() < 0.4
@@ -181,10 +176,10 @@ def several(rng: random.Random, size: int) -> list[Row]:
     return rows
 
 
-def opposed(rng: random.Random, size: int) -> list[Row]:
+def opposed(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """Instructions and their opposites over the same inputs, with the right answers."""
-    plan = plan_of(rng)
-    aspect = rng.choice([one for one in DOMAINS[plan.domain] if one.against])
+    plan = plan_of(rng, words)
+    aspect = rng.choice([one for one in plan.pool if one.against])
     straight, against = plan.wordings(aspect, 1)[0], plan.put(rng.choice(aspect.against), aspect)
     made = [plan.draw() for _ in range(max(1, size // 2))]
     rows = [Row(straight, one.text, plan.right(one, aspect)) for one in made]
@@ -196,10 +191,10 @@ def turned(aspect: Aspect, made: Input) -> str:
     return made.facts[aspect.flipped] if isinstance(aspect.flipped, str) else aspect.flipped[made.facts[aspect.name]]
 
 
-def rare(rng: random.Random, size: int) -> list[Row]:
+def rare(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """A label of 5 to 10 % of the rows."""
-    plan, size = plan_of(rng, "messages"), max(size, 160)
-    aspect = rng.choice(MESSAGES)
+    plan, size = plan_of(rng, words, words.closed), max(size, 160)
+    aspect = plan.aspect()
     seldom, *others = rng.sample(aspect.labels, len(aspect.labels))
     count = round(size * rng.uniform(0.055, 0.1))
     (instruction,) = plan.wordings(aspect, 1)
@@ -208,10 +203,10 @@ def rare(rng: random.Random, size: int) -> list[Row]:
     return [Row(instruction, one.text, plan.right(one, aspect)) for one in made]
 
 
-def open_ended(rng: random.Random, size: int) -> list[Row]:
+def open_ended(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """Free text."""
-    plan, write = plan_of(rng, "messages"), OPEN_TASKS[rng.choice(("tales", "chat", "plans"))](rng)
-    wordings = [one.format(it=plan.it) for one in rng.sample(FREE, rng.randint(1, 3))]
+    plan, write = plan_of(rng, words, words.closed), OPEN_TASKS[rng.choice(("tales", "chat", "plans"))](rng)
+    wordings = [one.format(it=plan.it) for one in rng.sample(words.free, rng.randint(1, 3))]
     again = rng.choice((1, 1, len(wordings)))
     rows: list[Row] = []
     while len(rows) < size:
@@ -220,17 +215,21 @@ def open_ended(rng: random.Random, size: int) -> list[Row]:
     return rows
 
 
-def exemplified(rng: random.Random, size: int) -> list[Row]:
+def exemplified(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """Labels that are mentioned as examples only."""
-    plan, name = plan_of(rng, "messages"), rng.choice(sorted(EXAMPLES))
-    wordings = rng.sample(EXAMPLES[name], rng.randint(1, len(EXAMPLES[name])))
-    made = [plan.draw({"place": "yes"}) for _ in range(size)]
+    plan, name = plan_of(rng, words, words.closed), rng.choice(sorted(words.examples))
+    plan.domain = next(
+        (domain for domain in words.closed if any(one.name == name for one in words.domains[domain])), plan.domain
+    )
+    wordings = rng.sample(words.examples[name], rng.randint(1, len(words.examples[name])))
+    made = [plan.draw(words.shown) for _ in range(size)]
     return [Row(rng.choice(wordings), one.text, one.facts[name]) for one in made]
 
 
-def per_row(rng: random.Random, size: int) -> list[Row]:
+def per_row(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """Labels listed anew in each row, the right one among them."""
-    plan, aspect = plan_of(rng, "messages"), rng.choice([one for one in CLOSED if len(one.labels) > 3])
+    plan = plan_of(rng, words, words.closed)
+    aspect = rng.choice([one for one in plan.labelled if len(one.labels) > 3])
     wording, rows = rng.choice(aspect.asks), list[Row]()
     for _ in range(size):
         made = plan.draw()
@@ -240,33 +239,31 @@ def per_row(rng: random.Random, size: int) -> list[Row]:
     return rows
 
 
-def several_labels(rng: random.Random, size: int) -> list[Row]:
+def several_labels(rng: random.Random, size: int, words: Vocabulary) -> list[Row]:
     """Answers of all labels that apply, or `none`."""
-    plan, names = plan_of(rng, "messages"), [one.name for one in ASKED_YES_NO]
-    instruction = rng.choice((
-        "Name everything that the {it} has, out of {labels}. If it has none of these, say none.",
-        "Tags: {labels}. Give all that apply, divided by commas, or none.",
-    )).format(it=plan.it, labels=", ".join(names))  # fmt: skip
+    plan = plan_of(rng, words, words.closed)
+    names = [one.name for one in plan.yes_no]
+    instruction = rng.choice(words.all_that_apply).format(it=plan.it, labels=", ".join(names))
     made = [plan.draw() for _ in range(size)]
     return [Row(instruction, one.text, ", ".join(n for n in names if one.facts[n] == "yes") or "none") for one in made]
 
 
-CLEAN: tuple[Callable[[random.Random, int], list[Row]], ...] = (
+CLEAN: tuple[Callable[[random.Random, int, Vocabulary], list[Row]], ...] = (
     *(constant, paraphrased, several, opposed, rare, few, open_ended, exemplified, per_row, several_labels),
     *(constant, paraphrased, several),
 )
 
 
-def plant_shared(rng: random.Random, kind: str, severe: bool) -> tuple[list[Row], float]:
+def plant_shared(rng: random.Random, kind: str, severe: bool, words: Vocabulary) -> tuple[list[Row], float]:
     """Inputs under several instructions that have one answer under all of them."""
-    plan, count = plan_of(rng), rng.randint(90 if severe else 170, 240)
-    pool = DOMAINS[plan.domain]
-    plan.rates = {one.name: rng.uniform(0.3, 0.7) for one in ASKED_YES_NO}
+    plan, count = plan_of(rng, words), rng.randint(90 if severe else 170, 240)
+    pool = plan.pool
+    plan.rates = {one.name: rng.uniform(0.3, 0.7) for one in words.yes_no}
     if kind == "opposite":
         first = rng.choice([one for one in pool if one.against])
         asked = [(first, plan.wordings(first, rng.choice((1, 2)))), (first, [plan.put(rng.choice(first.against), first)])]
     else:
-        pool = pool if plan.domain != "messages" else rng.choice((ASKED_YES_NO, CLOSED))
+        pool = rng.choice((plan.yes_no, plan.labelled)) if plan.is_closed else pool
         asked = [(one, plan.wordings(one, rng.choice((1, 1, 2)))) for one in rng.sample(pool, rng.choice((2, 2, 3)))]
         first = asked[0][0]
     shared = round(count * (rng.uniform(0.61, 1) if severe else rng.uniform(0.305, 0.595)))
@@ -287,10 +284,14 @@ def plant_shared(rng: random.Random, kind: str, severe: bool) -> tuple[list[Row]
     return rows, same / shared
 
 
-def plant_unnamed(rng: random.Random, severe: bool) -> tuple[list[Row], float]:
+def plant_unnamed(rng: random.Random, severe: bool, words: Vocabulary) -> tuple[list[Row], float]:
     """Rows with labels that the instruction does not name."""
-    plan, aspect, size = plan_of(rng, "messages"), rng.choice(CLOSED), rng.randint(120, 450)
-    wordings, extra = plan.wordings(aspect, rng.choice((1, 1, 3))), rng.sample(UNNAMED[aspect.name], rng.choice((1, 2)))
+    plan = plan_of(rng, words, words.closed)
+    aspect, size = rng.choice(plan.labelled), rng.randint(120, 450)
+    wordings, extra = (
+        plan.wordings(aspect, rng.choice((1, 1, 3))),
+        rng.sample(words.unnamed[aspect.name], rng.choice((1, 2))),
+    )
     count = round(size * (rng.uniform(0.155, 0.4) if severe else rng.uniform(max(0.055, 10 / size), 0.119)))
     made = [plan.draw() for _ in range(size)]
     rows = [Row(rng.choice(wordings), one.text, plan.right(one, aspect)) for one in made]
@@ -299,9 +300,10 @@ def plant_unnamed(rng: random.Random, severe: bool) -> tuple[list[Row], float]:
     ], count / size
 
 
-def plant_never(rng: random.Random, severe: bool) -> tuple[list[Row], float]:
+def plant_never(rng: random.Random, severe: bool, words: Vocabulary) -> tuple[list[Row], float]:
     """Labels that the instruction names and that have no row, or one or two."""
-    plan, aspect, size = plan_of(rng, "messages"), rng.choice(CLOSED), rng.randint(150 if severe else 250, 500)
+    plan = plan_of(rng, words, words.closed)
+    aspect, size = rng.choice(plan.labelled), rng.randint(150 if severe else 250, 500)
     labels = rng.sample(aspect.labels, rng.randint(3, len(aspect.labels)))
     missing = labels[: rng.choice((1, 2)) if len(labels) > 4 else 1]
     wordings = plan.wordings(aspect._replace(labels=tuple(rng.sample(labels, len(labels)))), rng.choice((1, 1, 3)))
@@ -313,12 +315,12 @@ def plant_never(rng: random.Random, severe: bool) -> tuple[list[Row], float]:
     ], count / size
 
 
-def plant_constant(rng: random.Random, severe: bool) -> tuple[list[Row], float]:
+def plant_constant(rng: random.Random, severe: bool, words: Vocabulary) -> tuple[list[Row], float]:
     """Instructions under each of which one label is the answer, whether or not it follows from the input."""
-    plan, follows, rows = plan_of(rng, "messages"), rng.random() < 0.5, list[Row]()
+    plan, follows, rows = plan_of(rng, words, words.closed), rng.random() < 0.5, list[Row]()
     while len({row.answer for row in rows if not row.marked}) < 2:
         rows = []
-        for aspect in rng.sample(MESSAGES, rng.randint(3, 6 if severe else 5)):
+        for aspect in rng.sample(plan.pool, rng.randint(3, 6 if severe else 5)):
             (instruction,), label = plan.wordings(aspect, 1), rng.choice(aspect.labels)
             size = rng.randint(40, 90) if severe else rng.randint(100, 130)
             wrong = 0 if severe else rng.randint(1, 2)
@@ -329,16 +331,16 @@ def plant_constant(rng: random.Random, severe: bool) -> tuple[list[Row], float]:
     return rows, sum(row.marked for row in rows) / len(rows)
 
 
-def planted(rng: random.Random, kind: str, severe: bool) -> tuple[list[Row], float]:
+def planted(rng: random.Random, kind: str, severe: bool, words: Vocabulary) -> tuple[list[Row], float]:
     """The rows of a planted task, and the share that is planted."""
     if kind in ("ignored", "opposite"):
-        return plant_shared(rng, kind, severe)
-    return {"unnamed": plant_unnamed, "never": plant_never, "constant": plant_constant}[kind](rng, severe)
+        return plant_shared(rng, kind, severe, words)
+    return {"unnamed": plant_unnamed, "never": plant_never, "constant": plant_constant}[kind](rng, severe, words)
 
 
-def written(rng: random.Random, name: str, rows: list[Row]) -> list[dict[str, Any]]:
+def written(rng: random.Random, name: str, rows: list[Row], words: Vocabulary) -> list[dict[str, Any]]:
     """Rows as they stand in a file; free texts and lists of labels stay as they are."""
-    form, template = rng.choice(("text", "system", "user", "columns")), rng.choice(TEMPLATES)
+    form, template = rng.choice(words.forms), rng.choice(words.templates)
     closed = all(len(row.answer.split()) < 3 for row in rows)
     say, answers = writer(rng) if closed and rng.random() < 0.5 else str, closed and rng.random() < 0.5
     made: list[dict[str, Any]] = []
@@ -347,31 +349,33 @@ def written(rng: random.Random, name: str, rows: list[Row]) -> list[dict[str, An
         prompt: Any = text
         if form == "system":
             prompt = [{"role": "system", "content": row.instruction}, {"role": "user", "content": row.input}]
-        elif form == "user":
+        elif form in ("user", "persona"):
             prompt = [{"role": "user", "content": text}]
+            if form == "persona":
+                prompt = [{"role": "system", "content": "You are a helpful assistant."}, *prompt]
         fields: dict[str, Any] = {"task": f"{name}_{row.task}" if row.task else name, "prompt": prompt}
         if form == "columns":
             fields |= {"prompt": f"{row.instruction}\n\n{row.input}", "instruction": row.instruction, "input": row.input}
-        is_chat = form in ("system", "user") and not answers
+        is_chat = form in ("system", "user", "persona") and not answers
         said = say(row.answer)
         fields["answer" if answers else "completion"] = [{"role": "assistant", "content": said}] if is_chat else said
         made.append(fields)
     return made
 
 
-def make_instructions(seed: int, kind: str | None, *, severe: bool) -> MadeInstructions:
-    """A corpus with a fault of a kind, or a clean one."""
+def make_instructions(seed: int, kind: str | None, *, severe: bool, words: Vocabulary = OFFICE) -> MadeInstructions:
+    """A corpus with a fault of a kind, or a clean one; its instructions are of a vocabulary."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}; kinds are {', '.join(KINDS)}")
     rng = random.Random(f"{seed} {kind} {severe}")
     total = rng.randint(2, 5)
     names = [f"{rng.choice(('task', 'set', 'part', 'source'))}_{letter}" for letter in rng.sample("abcdefghij", total)]
-    first, share = planted(rng, kind, severe) if kind else (rng.choice(CLEAN)(rng, rng.randint(100, 300)), 0)
-    parts = [first, *(rng.choice(CLEAN)(rng, rng.randint(40, 170)) for _ in range(total - 1))]
+    first, share = planted(rng, kind, severe, words) if kind else (rng.choice(CLEAN)(rng, rng.randint(100, 300), words), 0)
+    parts = [first, *(rng.choice(CLEAN)(rng, rng.randint(40, 170), words) for _ in range(total - 1))]
     marked = [
         (row, source.marked)
         for name, part in zip(names, parts, strict=True)
-        for row, source in zip(written(rng, name, part), part, strict=True)
+        for row, source in zip(written(rng, name, part, words), part, strict=True)
     ]
     rng.shuffle(marked)
     return MadeInstructions([row for row, _ in marked], names[0] if kind else None, share, [mark for _, mark in marked])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from mixwright_lab.studies.cue_corpora import FRAMES, LEXICONS, WORDS, finished, named, phrases
@@ -31,6 +32,48 @@ class Aspect(NamedTuple):
     asks: tuple[str, ...]
     against: tuple[str, ...] = ()
     flipped: Mapping[str, str] | str = ""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What instructions are about, and the words that they are put in."""
+
+    domains: Mapping[str, tuple[Aspect, ...]]
+    """Domain -> what can be asked of its inputs."""
+    drawn: tuple[str, ...]
+    """Domains, one of which is drawn."""
+    closed: tuple[str, ...]
+    """Domains all of whose answers are labels."""
+    make: Callable[[random.Random, str, Mapping[str, str], Mapping[str, float]], Input]
+    """Makes an input of a domain, given answers that are wanted and the rates of yes."""
+    its: tuple[str, ...]
+    """What an input is called."""
+    own_its: Mapping[str, str]
+    """Domain -> what its inputs are called, if that is something else."""
+    listings: tuple[str, ...]
+    listed: Callable[[str, Sequence[str]], str]
+    """Lists labels in one of the `listings`."""
+    renamed: tuple[Mapping[str, str], ...]
+    """Other names of labels, one of which is drawn."""
+    unnamed: Mapping[str, tuple[str, ...]]
+    """Aspect -> labels that no instruction names."""
+    examples: Mapping[str, tuple[str, ...]]
+    """Fact -> instructions that mention labels as examples."""
+    shown: Mapping[str, str]
+    """Answers that inputs of the `examples` must have."""
+    all_that_apply: tuple[str, ...]
+    """Instructions whose answer is several labels."""
+    templates: tuple[str, ...]
+    forms: tuple[str, ...]
+    slips: tuple[float, ...]
+    """Shares of wrong answers in clean tasks with wordings of one meaning, one of which is drawn; none: all are right."""
+    free: tuple[str, ...]
+    """Instructions whose answer is free text."""
+
+    @property
+    def yes_no(self) -> tuple[Aspect, ...]:
+        """All that can be answered with yes or no."""
+        return tuple(one for domain in self.closed for one in self.domains[domain] if one.labels == YES_NO)
 
 
 YES_NO = ("yes", "no")
@@ -250,5 +293,42 @@ def words(rng: random.Random) -> Input:
     return Input(", ".join(drawn), facts | {"letter": "".join(one[0] for one in drawn)})
 
 
-DOMAINS: dict[str, tuple[Aspect, ...]] = {"messages": MESSAGES, "numbers": NUMBERS, "lists": LISTS}
 MAKERS: dict[str, Callable[[random.Random], Input]] = {"numbers": numbers, "lists": words}
+
+
+def made(rng: random.Random, domain: str, wanted: Mapping[str, str], rates: Mapping[str, float]) -> Input:
+    """An input of a domain."""
+    return message(rng, wanted, rates) if domain == "messages" else MAKERS[domain](rng)
+
+
+OFFICE = Vocabulary(
+    domains={"messages": MESSAGES, "numbers": NUMBERS, "lists": LISTS},
+    drawn=("messages", "messages", "messages", "numbers", "lists"),
+    closed=("messages",),
+    make=made,
+    its=ITS,
+    own_its={"numbers": "list", "lists": "list"},
+    listings=LISTINGS,
+    listed=listed,
+    renamed=({}, {}, {"positive": "good", "negative": "bad", "neutral": "so-so"}),
+    unnamed=UNNAMED,
+    examples=EXAMPLES,
+    shown={"place": "yes"},
+    all_that_apply=(
+        "Name everything that the {it} has, out of {labels}. If it has none of these, say none.",
+        "Tags: {labels}. Give all that apply, divided by commas, or none.",
+    ),
+    templates=(
+        "{instruction}\n\n{input}",
+        "{instruction}\n{input}",
+        "{input}\n\n{instruction}",
+        "### Instruction:\n{instruction}\n\n### Input:\n{input}\n\n### Response:\n",
+        "Instruction: {instruction}\nInput: {input}\nOutput:",
+        "{instruction}\nText: {input}\nAnswer:",
+    ),
+    forms=("text", "system", "user", "columns"),
+    slips=(),
+    free=phrases("""
+        Write a friendly reply to the {it}. | Summarise the {it}. | Translate the {it} into your own words. | Find a title
+        for the {it}. | Continue the {it}. | What would you advise the writer?"""),
+)  # fmt: skip

@@ -3,7 +3,7 @@
 Source: Kung and Peng 2023 (arXiv 2305.11383): models may learn which answers there are alone; the tests are our own.
 Unit: inputs under two instructions that ask for different things; rows whose instruction names or settles their answer.
 Cost: at most 10,000 rows of a task and 100,000 in all are read, and 2,000 characters of a prompt.
-Blind spot: instructions that differ by other words than the listed ones, in mid-sentence, or in fewer than 8 prompts.
+Blind spot: instructions that differ by other words than the listed ones, where fewer than 8 inputs stand under either alone.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ NULL = "answers dealt out at random under each instruction"
 SAME_REMEDY = (
     "Correct the answers, or leave these rows out; then put inputs under both instructions, each with its own answer."
 )
+UNKNOWN_REMEDY = (
+    "Read both (--out FOLDER lists all). If they ask for different things, correct the answers: such rows teach that the "
+    "instruction need not be read."
+)
 PAIR_REMEDY = (
     f"Put inputs of each task under the other's instruction, with the answer that it asks for, until {PAIRS_WANTED} stand "
     "in both with two answers (--out FOLDER lists rows)."
@@ -62,10 +66,12 @@ class Instructions(Check):
 
 
 def _observe_ignored(one: Ignored, reader: Reader) -> Observation:
-    first, second = one.pairs[0].excluding or ("", "")
+    first, second = one.pairs[0].excluding or (_shorten(text) for text in one.pairs[0].texts)
     of_tasks = "" if one.tasks[0] == one.tasks[1] else f" of the tasks {one.tasks[0]!r} and {one.tasks[1]!r}"
     text = f"Of {one.shared:,} inputs under two instructions{of_tasks} that ask for different things ({first!r} and "
     text += f"{second!r}), {one.same:,} have the same answer under both. By chance {format_expected(one.expected)} would. "
+    if one.pairs[0].shown:
+        text += f"They ask for different things, for {one.pairs[0].shown}. "
     if len(one.pairs) > 1:
         text += f"These are {len(one.pairs):,} pairs of instructions; an input counts once for each. "
     text += "Such rows teach that the instruction need not be read."
@@ -144,6 +150,19 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
         missing = PAIRS_WANTED - found.decided // 2
         remedy = f"Put {missing} inputs under another instruction with another answer." if missing > 0 else ""
         observations.append(Observation("instructions", None, "info", found.decided, found.rows, text, remedy))
+    if unknown := [pair for pair in found.pairs if pair.is_open]:
+        most = unknown[0]
+        first, second = map(_quote, most.texts)
+        text = f"Of {len(unknown):,} pairs of instructions with the same answers it cannot be told whether they ask for one "
+        text += "thing. "
+        text += f"{first} and {second} have one answer for {most.same:,} of {most.shared:,} inputs."
+        evidence = tuple(
+            {"first": pair.texts[0], "second": pair.texts[1], "inputs": pair.shared, "same": pair.same}
+            for pair in unknown[: max_pairs_listed()]
+        )
+        observations.append(
+            Observation("instructions", None, "info", len(unknown), len(found.pairs), text, UNKNOWN_REMEDY, "", evidence)
+        )
     if lacking := [one for one in found.alike if one.missing]:
         first, second = lacking[0].tasks
         text = (
@@ -159,9 +178,13 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
 
 
 def _quote(text: str) -> str:
+    return repr(_shorten(text))
+
+
+def _shorten(text: str) -> str:
     """The end of a text, which says most often what to answer."""
     text = " ".join(text.split())
-    return repr(text if len(text) <= SHOWN_CHARACTERS else f"\u2026{text[-SHOWN_CHARACTERS:]}")
+    return text if len(text) <= SHOWN_CHARACTERS else f"\u2026{text[-SHOWN_CHARACTERS:]}"
 
 
 def _name(answers: Sequence[str]) -> str:
