@@ -293,7 +293,19 @@ def test_labels_whose_few_repeats_agree_like_chance_are_told_and_coins_are_not()
     copies = [{**row, "completion": labels[(n + n // 2) % 2]} for n, row in enumerate(rows[:30])]
     seen = observed([*rows, *copies])
     assert (seen.severity, seen.count) == ("warning", 28)
-    assert "no more often than by chance" in seen.message
+    assert "do not show that prompts decide" in seen.message
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("18 cm", "18.0 cm"), ("5 km", "5 kilometers"), ("23 apple", "23 apples"), ("36,000 m", "36000 m")]
+)
+def test_a_number_with_a_unit_in_another_form_is_no_conflict(first: str, second: str) -> None:
+    """Nine of ten prompts stand twice with one answer; with another number they conflict."""
+    rows = [{"prompt": f"How much is {n}?", "completion": f"{n} litres"} for n in range(40)]
+    same = [{"prompt": f"And {n}?", "completion": answer} for n in range(20) for answer in (first, second)]
+    assert observed([*rows, *rows, *same]).count == 0
+    other = [{"prompt": f"And {n}?", "completion": answer} for n in range(20) for answer in (first, f"7{second}")]
+    assert observed([*rows, *rows, *other]).count == 40
 
 
 def test_case_in_json_is_no_conflict() -> None:

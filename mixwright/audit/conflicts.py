@@ -56,7 +56,7 @@ OWN_CONTEXTS = (CONTEXT_WORDS - {"note", "reference", "search", "source", "teach
 )
 """Words of a column's name by which rows that differ in it are taken for different prompts."""
 _WORD = re.compile(r"-?\d+(?:[.,]\d+)*|\w+|[<>=+*/^%]")
-_WITH_UNIT = re.compile(r"-?\d+(?:[./]\d+)?(?: [^\W\d]+){0,3}")
+_WITH_UNIT = re.compile(r"([-+]?[\d,]{0,30}\.?\d{1,30}) ?([^\W\d]{1,20})\.?")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d[\d,]{0,30})?\.?\d{1,30}|\d{1,30}/0{0,9}[1-9]\d{0,29})")
 _WRAPPED = re.compile(r"```(?:json)?\s(.*)```|<(?P<tag>\w{1,40})>(.*)</(?P=tag)>", re.DOTALL)
 _CODE = re.compile(r"^(?:```|\s{0,8}(?:class|def|function|import|return)\b)|[;{}]\s{0,8}$", re.MULTILINE)
@@ -369,6 +369,8 @@ def _fold_answer(text: str) -> str:
     text = _OPENING.sub("", text.strip(" \t\n$*`_.\"'")).strip(" $*`_\"'")
     if _NUMBER.fullmatch(text):
         return str(Fraction(text.replace(",", "")))
+    if (parts := _WITH_UNIT.fullmatch(text)) and _NUMBER.fullmatch(parts[1]):
+        return f"{Fraction(parts[1].replace(',', ''))} {parts[2].casefold()}"
     return " ".join(_WORD.findall(normal_form(text).casefold().replace("_", " "))) or text
 
 
@@ -384,8 +386,9 @@ def _fold_leaves(value: Any) -> Any:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether an answer is a letter or a number, which may have a unit."""
-    return len(value) == 1 or _WITH_UNIT.fullmatch(value) is not None
+    """Whether an answer is a letter or a number, which may have a unit of one word."""
+    number, _, unit = value.partition(" ")
+    return len(value) == 1 or (_NUMBER.fullmatch(number) is not None and " " not in unit)
 
 
 def are_one_answer(first: str, second: str) -> bool:
@@ -400,6 +403,9 @@ def are_one_answer(first: str, second: str) -> bool:
         return False
     if words and others and (words <= others or others <= words):
         return True
+    (number, _, unit), (other_number, _, other_unit) = first.partition(" "), second.partition(" ")
+    if number == other_number and _NUMBER.fullmatch(number) and " " not in unit + other_unit:
+        return unit[:1] == other_unit[:1]  # 5 km and 5 kilometers
     if any(map(str.isdigit, first + second)) or first[:1] != second[:1] or max(len(first), len(second)) > 200:
         return False
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= NEARLY_SAME

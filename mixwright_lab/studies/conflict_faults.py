@@ -8,8 +8,10 @@ around one word, the generator's last kind, are the matter of another check and 
 A first version found 57 of 60 severe faults, and 367 of 400 on other seeds. The check was changed by seeds 200,001 to
 202,120, of which those of its last form had 199 of 200 severe and 199 of 200 mild ones found, and none of 120 clean
 corpora warned of. On seeds 300,001 to 300,400 it found 396 of 400 and 398 of 400, and had a warning in 7 of 400 clean
-ones, of which 3 were the case of a letter in JSON, which counts no more. It misses worked solutions of several forms whose
-repeats agree hardly more often than by chance.
+ones, of which 3 were the case of a letter in JSON, which counts no more. On seeds 400,001
+to 400,400 these were 395, 398 and 5. Numbers with a unit were then read in one form, and errors became warnings where
+repeats do not show that prompts decide. Honest tasks with labels or numbers repeat most of their prompts in these corpora,
+so that they cannot show what it costs to tell labels whose few repeats agree like chance.
 
 Expectations, written before the seeds that count: recall of at least .95 for severe faults (10 to 25 % of a task's prompts
 have conflicting answers) and of at least .8 for mild ones (2 to 5 %, at least 8 prompts), precision of at least .95, and a
@@ -31,7 +33,7 @@ from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.planted import PlantedJob, jobs_of, judge, result_of
 from mixwright_lab.studies.report import Result, run
 
-FIRST_SEED, SEEDS_PER_KIND, CLEAN = 400_001, 80, 400
+FIRST_SEED, SEEDS_PER_KIND, CLEAN = 500_001, 80, 400
 LEAST_MILD = 0.8
 NAMED_BY: Mapping[str, str] = {}
 """Planted kind -> words of the warning that names it; any warning of the planted task counts."""

@@ -70,10 +70,13 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
         text += f"{one.chance:.0%} if answers are dealt out at random. So prompts decide answers here. A model that "
         text += f"gives one to each is wrong on {len(pairs):,} of these rows, or more."
         null = NULL
-    elif one.disagreement is not None and one.disagreement.high >= one.chance:
-        text += " Rows with the same prompt agree no more often than by chance: nothing is wrong if answers may vary here."
+    elif one.disagreement is not None:
+        text += " Repeats do not show that prompts decide answers here: two rows with the same prompt disagree in "
+        text += f"{one.disagreement.value:.0%}, and in {one.chance:.0%} by chance. Where answers may vary, nothing is wrong."
     is_graded = corpus.tasks[one.task].kind == "verifiable"
-    severity: Severity = "error" if is_graded and one.rows >= ERROR_SHARE * one.total else "warning"
+    severity: Severity = (
+        "error" if is_graded and one.verdict == "decided" and one.rows >= ERROR_SHARE * one.total else "warning"
+    )
     if not (is_graded and one.has_one_form) and prompts < MIN_CLASHES:
         severity = "info"
     remedy = "" if severity == "info" else REMEDY
