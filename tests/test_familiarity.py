@@ -146,11 +146,17 @@ def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
     assert names == {"auroc", "p", "completed"}
     assert "held-out items are likelier than fresh ones in" in err
-    code, out, err = call(*asked, "--fresh", fresh, "--start", checkpoint("two"), "--json")
+    code, out, err = call(*asked, "--fresh", fresh, "--start", checkpoint("two", 1), "--json")
     assert code == 0, err
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
     assert names == {"auroc", "p", "completed", "fresh_gain"}
-    code, _, err = call(*asked, "--start", checkpoint("two"))
+    code, _, err = call(*asked, "--fresh", fresh, "--start", asked[1])
+    assert code != 0
+    assert "another model than the one that is measured" in err
+    code, _, err = call(*asked, "--fresh", "none.jsonl")
+    assert code != 0
+    assert "none.jsonl" in err
+    code, _, err = call(*asked, "--start", checkpoint("two", 1))
     assert code != 0
     assert "--fresh FILE beside --start" in err
     Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")

@@ -363,20 +363,34 @@ def measure_checkpoint(
     settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
     settings = settings if samples is None else replace(settings, samples=samples)
     if fresh is not None:
+        from mixwright.measure.probes.familiarity import read_fresh
+
+        read_fresh(fresh, rows.corpus)  # refused before anything is written
         settings, evidence = replace(settings, options={"familiarity": {"fresh": fresh}}), (*evidence, "familiarity")
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
     decoding = "sampled" if measuring.greedy is False else "greedy"
+    start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
     ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding), folder=folder)
     ready = with_price(
         ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
     )
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
-    start_learner = None if start is None else load_models((start,), replace(measuring, engine=None))[0]
+    if start_learner is not None:
+        _refuse_same_weights(start_learner, ready.learners[0])
     result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
     notes = note_measured(ready, {"before": result}, measuring)
     if folder is not None:
         _keep_measuring(RunFolder(folder), ready, result, notes)
     return ready, result
+
+
+def _refuse_same_weights(start: Learner, learner: Learner) -> None:
+    """Raises InputError where the starting model is the one that is measured."""
+    from mixwright.learner.generation import fingerprint_weights
+
+    if fingerprint_weights(start.model) == fingerprint_weights(learner.model):
+        remedy = "Name the checkpoint that training began with, or leave --start out."
+        raise InputError("another model than the one that is measured, for --start", start.name, remedy)
 
 
 def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureResult, notes: Sequence[Observation]) -> None:

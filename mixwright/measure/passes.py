@@ -255,7 +255,7 @@ class Passes:
         learner, start = self.learner, self.start
         sizes = [side.model.config.get_text_config().vocab_size for side in (learner, start)]
         if sizes[0] != sizes[1] or learner.tokenizer.get_vocab() != start.tokenizer.get_vocab():
-            expected = "a starting model with the same tokenizer, because drift compares token probabilities"
+            expected = "a starting model with the same tokenizer, because token probabilities are compared"
             remedy = "Give the checkpoint that training started from."
             raise InputError(expected, f"{start.name} beside {learner.name}", remedy)
 

@@ -11,7 +11,7 @@ Blind spot: prompts are read as plain text, so what a trainer masked is not seen
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -50,17 +50,34 @@ class Familiarity(Probe):
         if not self.fresh:
             readings = {task: np.array(read_texts(passes.learner, texts)) for task, texts in held_out.items()}
             return [_completed(task, values) for task, values in readings.items()]
-        fresh_rows = _texts_by_task(read_corpus(self.fresh))
-        known = {plain(row.prompt) for row in corpus}
         measurements = []
-        for task in sorted(held_out.keys() & fresh_rows.keys()):
-            fresh = [text for text in fresh_rows[task] if text not in known][: max(len(held_out[task]), LEAST_ITEMS)]
-            if min(len(held_out[task]), len(fresh)) >= LEAST_ITEMS:
-                measurements += _beside_fresh(passes, task, held_out[task], fresh)
-        if not measurements:
-            expected = f"a task with {LEAST_ITEMS} held-out items, and {LEAST_ITEMS} fresh ones that the corpus lacks"
-            raise InputError(expected, "none", "Give more rows, and name tasks alike in both.", file=self.fresh)
+        for task, fresh in read_fresh(self.fresh, corpus, held_out).items():
+            measurements += _beside_fresh(passes, task, held_out[task], fresh[: max(len(held_out[task]), LEAST_ITEMS)])
         return measurements
+
+
+def read_fresh(file: str, corpus: Corpus, held_out: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
+    """Fresh prompts that a corpus lacks, by task with enough of them and of held-out items.
+
+    Args:
+        file: rows that nobody trained on.
+        corpus: with the held-out items.
+        held_out: prompts by task that are measured; None takes all of the corpus.
+
+    Raises:
+        InputError: no such file, or no task has enough of both.
+    """
+    known = _texts_by_task(corpus)
+    counts, all_known = known if held_out is None else held_out, {text for texts in known.values() for text in texts}
+    found: dict[str, list[str]] = {}
+    for task, texts in sorted(_texts_by_task(read_corpus(file)).items()):
+        fresh = [text for text in texts if text not in all_known]
+        if min(len(counts.get(task, ())), len(fresh)) >= LEAST_ITEMS:
+            found[task] = fresh
+    if not found:
+        expected = f"a task with {LEAST_ITEMS} held-out items, and {LEAST_ITEMS} fresh ones that the corpus lacks"
+        raise InputError(expected, "none", "Give more rows, and name tasks alike in both.", file=file)
+    return found
 
 
 def _texts_by_task(rows: Iterable[Example]) -> dict[str, list[str]]:
