@@ -103,6 +103,14 @@ def test_an_engine_is_refused_where_it_would_not_write(call: Call, wrong: str) -
     assert "--engine beside" in err
 
 
+def test_a_temperature_that_vllm_does_not_take_is_refused_before_it_starts(call: Call, sevens: list[str | None]) -> None:
+    before, _ = checkpoints()
+    asked = ("measure", before, "--corpus", write("a.jsonl", sums(30)), "--engine", "vllm", "--sampled")
+    code, _, err = call(*asked, "--temperature", "3")
+    assert (code, sevens) == (1, [])
+    assert "a temperature of at most 2" in err
+
+
 def test_a_missing_package_is_said_before_a_model_is_read(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "vllm" else found(name, *rest))

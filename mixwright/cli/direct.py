@@ -117,6 +117,10 @@ def prepare(
     if not 0.01 <= settings.temperature <= 100:
         got = f"{settings.temperature:g}"
         raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
+    if measuring.engine == "vllm" and settings.samples:
+        from mixwright.learner.vllm_engine import check_temperature
+
+        check_temperature(settings.temperature)
     if not settings.samples and settings.decoding == "sampled":
         remedy = "Leave --sampled out, or ask for at least one sample."
         raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)

@@ -104,9 +104,7 @@ class VllmEngine:
         if fingerprint_weights(learner.model) != self._weights:
             remedy = "Leave --engine out where weights change."
             raise InputError(f"the weights of {learner.name} as vLLM was given them", "others", remedy)
-        if decoding.temperature > MAX_TEMPERATURE:
-            remedy = "Lower it, or leave --engine out."
-            raise InputError("a temperature of at most 2, for --engine vllm", f"{decoding.temperature:g}", remedy)
+        check_temperature(decoding.temperature)
         if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
             raise ValueError("a completion is begun with as many tokens as it may have")
         engine, waiting = self._llm.llm_engine, dict[str, tuple[int, int]]()
@@ -157,6 +155,13 @@ def check_installed() -> None:
     if importlib.util.find_spec("vllm") is None:
         remedy = "Install vLLM in an environment of its own (docs/vllm.md), or leave --engine out."
         raise InputError("the package vllm, for --engine vllm", "none", remedy)
+
+
+def check_temperature(temperature: float) -> None:
+    """Raises InputError for one that vLLM does not take."""
+    if temperature > MAX_TEMPERATURE:
+        remedy = "Lower it, or leave --engine out."
+        raise InputError("a temperature of at most 2, for --engine vllm", f"{temperature:g}", remedy)
 
 
 def start_engines(learners: Sequence[Learner], folders: Sequence[str | None]) -> None:
