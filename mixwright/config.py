@@ -258,6 +258,9 @@ class TrialConfig:
     changes no result."""
     gpus_per_worker: Annotated[float, Ge(0), Le(8)] = 0.0
     """GPUs of a cluster that each of them takes; .5 has two of them share one."""
+    save_every: NonNegativeInt = 0
+    """Steps between checkpoints of a branch, from the last of which it goes on after a stop; 0 has it begin anew. It changes
+    no result, and does nothing with the adapter `svf` or in plans of several stages."""
     target: NonNegativeFinite = 0.1
     """Gain in success on fixed held-out items of all cells that `rollouts to target` counts up to; fixed before the run."""
     progress_every: NonNegativeInt = 10

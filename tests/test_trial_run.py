@@ -209,6 +209,7 @@ DECIDE_NO_BRANCH = {
     "trial": {
         "arms",
         "nulls",
+        "save_every",
         "data",
         "protect",
         "seeds",
@@ -440,6 +441,59 @@ def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(fi
     assert not partial.exists()
     assert {path.name for path in final.iterdir()}.isdisjoint({"trained.json", "answers.jsonl"})
     assert min(written) < 3 * 4, "greedy answers that were kept are not written again"
+
+
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets transformers' older name
+@pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning")
+@pytest.mark.parametrize("arm", ["steered", "uniform"])
+@pytest.mark.parametrize("adapter", [None, "lora"])
+def test_a_branch_that_was_stopped_while_it_trained_goes_on_from_its_checkpoint(
+    finished, tmp_path, monkeypatch, arm, adapter
+):
+    from transformers import TrainerCallback
+
+    from mixwright.trial import branch, training
+    from mixwright.trial.jobs import Trial
+
+    done, base, _ = finished
+    plan = dataclasses.replace(PLAN, stages=(dataclasses.replace(PLAN.stages[0], steps=6),))
+    train = dataclasses.replace(CONFIG.train, steps=6, adapter=adapter)
+    make, begun = training.make_trainer, list[int]()
+
+    class Stops(TrainerCallback):
+        def on_step_begin(self, args, state, control, **_):
+            begun.append(state.global_step)
+            if len(begun) == 6 and stops:
+                raise KeyboardInterrupt
+
+    def make_stopping(*args, **named):
+        trainer = make(*args, **named)
+        trainer.add_callback(Stops())
+        return trainer
+
+    monkeypatch.setattr(training, "make_trainer", make_stopping)
+    left = {}
+    for stops in (False, True):
+        shutil.copytree(done.path, tmp_path / f"run{stops}", ignore=shutil.ignore_patterns("trial"))
+        run = RunFolder(tmp_path / f"run{stops}")
+        write_plan(run.plan, plan)
+        trial = dataclasses.replace(CONFIG.trial, save_every=2 * stops)
+        config = dataclasses.replace(CONFIG, train=train, trial=trial)
+        job = Trial(run, config, plan, Corpus.load(run.corpus), [str(base)]).arm_jobs([arm])[0]
+        begun.clear()
+        if stops:
+            with pytest.raises(KeyboardInterrupt):
+                branch.train_branch(job)
+        branch.train_branch(job)
+        folder = run.branch(arm, 0)
+        left[stops] = {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.suffix in (".parquet", ".safetensors") or path.name in ("progress.jsonl", "steps.jsonl", "draws.jsonl")
+        }
+    assert begun == [0, 1, 2, 3, 4, 5, 4, 5], "begun at the checkpoint of step 4"
+    assert left[True].keys() == left[False].keys() >= {"after.parquet", "completions.parquet", "progress.jsonl"}
+    assert {name for name, content in left[True].items() if content != left[False][name]} == set()
 
 
 @pytest.mark.parametrize("arm", ["uniform", "frozen"])

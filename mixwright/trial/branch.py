@@ -34,7 +34,7 @@ PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
 SEED_STEP_PER_STAGE = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
-TRAINED_FILE, ANSWERS_FILE = "trained.json", "answers.jsonl"
+BEGUN_FILE, TRAINED_FILE, ANSWERS_FILE = "begun.json", "trained.json", "answers.jsonl"
 """Names of the mark of a branch that has nothing left to train, and of what it wrote while it is measured."""
 
 
@@ -155,7 +155,7 @@ def train_branch(job: BranchJob) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         if not is_complete(folder, job.digest):
             _train_and_measure(job, folder)
-        for name in (ANSWERS_FILE, TRAINED_FILE):
+        for name in (ANSWERS_FILE, BEGUN_FILE, TRAINED_FILE):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(final_folder, ignore_errors=True)
         folder.rename(final_folder)
@@ -168,24 +168,24 @@ def train_branch(job: BranchJob) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TrainedMarker:
-    """Mark of a branch with nothing left to train that is not yet measured: what was stopped goes on there."""
+    """Mark of a branch that keeps checkpoints, or has nothing left to train and is not yet measured: it goes on there."""
 
     digest: str
     """Of everything that decides the outcome."""
 
 
-def is_trained(folder: Path, digest: str | None = None) -> bool:
+def is_trained(folder: Path, digest: str | None = None, *, file: str = TRAINED_FILE) -> bool:
     """Whether the folder of a branch under way holds its trained model; of this very branch, where a digest is given."""
     try:
-        mark = read_json(folder / TRAINED_FILE, TrainedMarker)
+        mark = read_json(folder / file, TrainedMarker)
     except InputError:
         return False
     return digest is None or mark.digest == digest
 
 
 def can_resume(folder: Path, digest: str) -> bool:
-    """Whether something of this very branch under way is taken over: its trained model, or all but its place."""
-    return is_trained(folder, digest) or is_complete(folder, digest)
+    """Whether something of this very branch is taken over: checkpoints, its trained model, or all but its place."""
+    return is_trained(folder, digest, file=BEGUN_FILE) or is_trained(folder, digest) or is_complete(folder, digest)
 
 
 def _train_and_measure(job: BranchJob, folder: Path) -> None:
@@ -298,14 +298,19 @@ def _train(
     if adapter_name:
         settings, adapter = add_adapter(learner, adapter_name, settings, config.model.adapter)
     try:
+        save_every = config.trial.save_every if start is None and adapter_name in (None, "lora") else 0
+        resumes = bool(save_every) and is_trained(folder, job.digest, file=BEGUN_FILE)
         options: dict[str, Any] = {"seed": seed, "source": source, "drop_short_batches": is_data_arm(job.arm)}
+        options["save_every"] = save_every
         trainer = make_trainer(learner, rows, branch, settings, config.measure, folder=folder, **options)
         if branch.plan.stages[0].objective == "grpo" and start is None:
             held_out, every = corpus.select(split="eval"), config.trial.progress_every
             follow_progress(trainer, learner, held_out, config.measure, every=every, run_seed=config.seed, folder=folder)
         if start is not None and start.optimizer is not None:
             load_optimizer(trainer, start.optimizer)
-        trainer.train()
+        if save_every:
+            write_json(folder / BEGUN_FILE, TrainedMarker(job.digest))
+        trainer.train(resume_from_checkpoint=resumes or None)
     except Exception as error:
         raise as_settings_error(error, config.train.settings) from error
     if start is not None and start.keeps_optimizer:

@@ -83,7 +83,15 @@ class ProgressCallback(TrainerCallback):
         self._last: int | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The start value that the target is counted from."""
+        """The start value that the target is counted from; after a stop the lines up to the checkpoint stand."""
+        file = self.folder / "progress.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if state.global_step and file.exists() else []
+        if kept := [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= state.global_step]:
+            file.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            last = json.loads(kept[-1])
+            self.evaluation_rollouts, self._last = last["evaluated"], last["step"]
+        else:
+            file.unlink(missing_ok=True)
         self._write(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -40,6 +40,7 @@ def make_trainer(
     folder: Path,
     source: Path | None = None,
     drop_short_batches: bool = False,
+    save_every: int = 0,
 ) -> Any:
     """A steered trainer for the first stage of the branch's plan, writing its files into `folder`.
 
@@ -54,6 +55,7 @@ def make_trainer(
         source: a finished run whose draws and refusals are served again, for as many steps as it made.
         drop_short_batches: leave out a short batch at the end of each pass, which would give fewer rows smaller steps; GRPO
             has none.
+        save_every: steps between checkpoints; 0 for none.
 
     Raises:
         InputError: an objective without a trainer, or a field that TRL's config does not know.
@@ -68,6 +70,7 @@ def make_trainer(
     steps = stage.steps if source is None else min(stage.steps, count_steps_made(source))
     shared = _shared_settings(learner, steps, seed, folder, settings.learning_rate)
     shared |= {"dataloader_drop_last": True} if drop_short_batches and stage.objective != "grpo" else {}
+    shared |= {"save_strategy": "steps", "save_steps": save_every, "save_total_limit": 1} if save_every else {}
     trainer_arguments: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
         return _grpo_trainer(train, measure, _grpo_config(settings, shared), trainer_arguments, learner)
