@@ -304,8 +304,9 @@ def test_a_number_with_a_unit_in_another_form_is_no_conflict(first: str, second:
     rows = [{"prompt": f"How much is {n}?", "completion": f"{n} litres"} for n in range(40)]
     same = [{"prompt": f"And {n}?", "completion": answer} for n in range(20) for answer in (first, second)]
     assert observed([*rows, *rows, *same]).count == 0
-    other = [{"prompt": f"And {n}?", "completion": answer} for n in range(20) for answer in (first, f"7{second}")]
-    assert observed([*rows, *rows, *other]).count == 40
+    for wrong in (f"7{second}", f"{first.split()[0]} kg"):
+        other = [{"prompt": f"And {n}?", "completion": answer} for n in range(20) for answer in (first, wrong)]
+        assert observed([*rows, *rows, *other]).count == 40
 
 
 def test_case_in_json_is_no_conflict() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from cli_call import Call, sums, write
@@ -31,7 +31,7 @@ class Sevens:
     """Writes one 7 everywhere."""
 
     name = "sevens 1"
-    made: list[str | None] = []  # noqa: RUF012
+    made: ClassVar[list[str | None]] = []
 
     def __init__(self, learner: Learner, folder: str | None = None, *, engines: int = 1) -> None:
         self.made.append(folder)

@@ -445,11 +445,14 @@ def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(fi
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets transformers' older name
 @pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning")
-@pytest.mark.parametrize("arm", ["steered", "uniform"])
-@pytest.mark.parametrize("adapter", [None, "lora"])
+@pytest.mark.parametrize(
+    ("arm", "adapter", "stopped", "resumed"),
+    [("steered", None, 5, 4), ("uniform", None, 5, 4), ("steered", "lora", 5, 4), ("steered", None, 1, 0)],
+)
 def test_a_branch_that_was_stopped_while_it_trained_goes_on_from_its_checkpoint(
-    finished, tmp_path, monkeypatch, arm, adapter
+    finished, tmp_path, monkeypatch, arm, adapter, stopped, resumed
 ):
+    """Saved after every second step, so that what was stopped before the first save begins anew."""
     from transformers import TrainerCallback
 
     from mixwright.trial import branch, training
@@ -463,7 +466,7 @@ def test_a_branch_that_was_stopped_while_it_trained_goes_on_from_its_checkpoint(
     class Stops(TrainerCallback):
         def on_step_begin(self, args, state, control, **_):
             begun.append(state.global_step)
-            if len(begun) == 6 and stops:
+            if stops and len(begun) == stopped + 1:
                 raise KeyboardInterrupt
 
     def make_stopping(*args, **named):
@@ -491,7 +494,7 @@ def test_a_branch_that_was_stopped_while_it_trained_goes_on_from_its_checkpoint(
             for path in folder.rglob("*")
             if path.suffix in (".parquet", ".safetensors") or path.name in ("progress.jsonl", "steps.jsonl", "draws.jsonl")
         }
-    assert begun == [0, 1, 2, 3, 4, 5, 4, 5], "begun at the checkpoint of step 4"
+    assert begun == [*range(stopped + 1), *range(resumed, 6)]
     assert left[True].keys() == left[False].keys() >= {"after.parquet", "completions.parquet", "progress.jsonl"}
     assert {name for name, content in left[True].items() if content != left[False][name]} == set()
 
@@ -512,7 +515,7 @@ def test_a_branch_that_was_stopped_at_its_end_writes_no_answer_again(finished, t
     names = {path.name for path in final.iterdir()}
     final.rename(folder)
     (folder / "branch.json").unlink()
-    branch.write_json(folder / branch.TRAINED_FILE, branch.TrainedMarker(job.digest))
+    branch.write_json(folder / branch.TRAINED_FILE, branch.BranchMark(job.digest))
     remove = shutil.rmtree
 
     def stop(where, *how, **named):

@@ -1,8 +1,8 @@
 """Conflicts: one prompt with several answers, in tasks whose prompts decide the answer, and how often labels disagree.
 
 Whether a prompt decides its answer is read from the rows. Where rows with the same prompt agree far more often than answers
-dealt out at random would, it does. Where they agree as often as that, it does not, and nothing is wrong. Where too few of
-them say anything, the kind of answer decides: few labels, numbers, options, calls.
+dealt out at random would, it does. Where most prompts stand in several rows, and these agree as often as that, it does not,
+and nothing is wrong. Else the kind of answer decides: few labels, numbers, options, calls.
 Left out on purpose: which of the answers is right.
 """
 
@@ -391,6 +391,12 @@ def _is_plain(value: str) -> bool:
     return len(value) == 1 or (_NUMBER.fullmatch(number) is not None and " " not in unit)
 
 
+def _shortens(short: str, unit: str) -> bool:
+    """Whether a unit has the first letter of another and further ones of its letters in their order: km, kilometers."""
+    letters = iter(unit)
+    return short[:1] == unit[:1] and all(letter in letters for letter in short)
+
+
 def are_one_answer(first: str, second: str) -> bool:
     """Whether one open answer has all words of the other, or is another spelling of it.
 
@@ -405,7 +411,7 @@ def are_one_answer(first: str, second: str) -> bool:
         return True
     (number, _, unit), (other_number, _, other_unit) = first.partition(" "), second.partition(" ")
     if number == other_number and _NUMBER.fullmatch(number) and " " not in unit + other_unit:
-        return unit[:1] == other_unit[:1]  # 5 km and 5 kilometers
+        return _shortens(unit, other_unit) or _shortens(other_unit, unit)
     if any(map(str.isdigit, first + second)) or first[:1] != second[:1] or max(len(first), len(second)) > 200:
         return False
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= NEARLY_SAME

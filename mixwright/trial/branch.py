@@ -35,7 +35,7 @@ PERMUTATION_SEED = 5_000_011
 SEED_STEP_PER_STAGE = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
 BEGUN_FILE, TRAINED_FILE, ANSWERS_FILE = "begun.json", "trained.json", "answers.jsonl"
-"""Names of the mark of a branch that has nothing left to train, and of what it wrote while it is measured."""
+"""Marks of a branch that saves checkpoints, and of one that has nothing left to train; and what it wrote while measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,25 +167,34 @@ def train_branch(job: BranchJob) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedMarker:
+class BranchMark:
     """Mark of a branch that keeps checkpoints, or has nothing left to train and is not yet measured: it goes on there."""
 
     digest: str
     """Of everything that decides the outcome."""
 
 
-def is_trained(folder: Path, digest: str | None = None, *, file: str = TRAINED_FILE) -> bool:
+def is_trained(folder: Path, digest: str | None = None) -> bool:
     """Whether the folder of a branch under way holds its trained model; of this very branch, where a digest is given."""
-    try:
-        mark = read_json(folder / file, TrainedMarker)
-    except InputError:
-        return False
-    return digest is None or mark.digest == digest
+    return _is_marked(folder / TRAINED_FILE, digest)
+
+
+def keeps_checkpoints(folder: Path, digest: str) -> bool:
+    """Whether training of this very branch began and saves checkpoints; there may be none yet."""
+    return _is_marked(folder / BEGUN_FILE, digest)
 
 
 def can_resume(folder: Path, digest: str) -> bool:
     """Whether something of this very branch is taken over: checkpoints, its trained model, or all but its place."""
-    return is_trained(folder, digest, file=BEGUN_FILE) or is_trained(folder, digest) or is_complete(folder, digest)
+    return keeps_checkpoints(folder, digest) or is_trained(folder, digest) or is_complete(folder, digest)
+
+
+def _is_marked(file: Path, digest: str | None) -> bool:
+    try:
+        mark = read_json(file, BranchMark)
+    except InputError:
+        return False
+    return digest is None or mark.digest == digest
 
 
 def _train_and_measure(job: BranchJob, folder: Path) -> None:
@@ -203,7 +212,7 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
             learner = _train_stages(job, corpus, folder)
         elif branch.trains:
             _train(job, branch, corpus, learner, folder)
-        write_json(folder / TRAINED_FILE, TrainedMarker(job.digest))
+        write_json(folder / TRAINED_FILE, BranchMark(job.digest))
     _measure(job, learner, corpus, run, folder)
     objective = [stage.objective for stage in branch.plan.stages][-1]
     info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.uses_prior_measurement, branch.trains, job.digest)
@@ -299,9 +308,9 @@ def _train(
         settings, adapter = add_adapter(learner, adapter_name, settings, config.model.adapter)
     try:
         save_every = config.trial.save_every if start is None and adapter_name in (None, "lora") else 0
-        resumes = bool(save_every) and is_trained(folder, job.digest, file=BEGUN_FILE)
+        resumes = bool(save_every) and keeps_checkpoints(folder, job.digest)
         options: dict[str, Any] = {"seed": seed, "source": source, "drop_short_batches": is_data_arm(job.arm)}
-        options["save_every"] = save_every
+        options |= {"save_every": save_every}
         trainer = make_trainer(learner, rows, branch, settings, config.measure, folder=folder, **options)
         if branch.plan.stages[0].objective == "grpo" and start is None:
             held_out, every = corpus.select(split="eval"), config.trial.progress_every
@@ -309,7 +318,7 @@ def _train(
         if start is not None and start.optimizer is not None:
             load_optimizer(trainer, start.optimizer)
         if save_every:
-            write_json(folder / BEGUN_FILE, TrainedMarker(job.digest))
+            write_json(folder / BEGUN_FILE, BranchMark(job.digest))
         trainer.train(resume_from_checkpoint=resumes or None)
     except Exception as error:
         raise as_settings_error(error, config.train.settings) from error
