@@ -218,6 +218,7 @@ DECIDE_NO_BRANCH = {
         "budget_minutes",
         "margin",
         "cluster",
+        "storage",
         "gpus_per_worker",
     },
 }

@@ -100,6 +100,10 @@ AUDIT_WORKERS_HELP = (
     "Processes for the long passes over the rows, which find the same; 0 takes one per CPU core. Pays from 100,000 rows."
 )
 GPUS_HELP = "GPUs of the cluster that each worker takes; .5 has two workers share one. Default: none."
+STORAGE_HELP = (
+    "Keep a copy of what is finished at an address, such as s3://bucket/prefix, and go on from what is there; machines of a "
+    "cluster need no shared folder then. Default: none."
+)
 CORPUS_OPTION = "--corpus FILE"
 
 
@@ -197,10 +201,15 @@ class Placing:
 
     cluster: Annotated[str | None, typer.Option(metavar="ray|ray:HOST:PORT", help=CLUSTER_HELP)] = None
     gpus_per_worker: Annotated[float | None, typer.Option(min=0.0, max=8.0, help=GPUS_HELP)] = None
+    storage: Annotated[str | None, typer.Option(metavar="ADDRESS", help=STORAGE_HELP)] = None
 
     def applied_to(self, config: RunConfig) -> RunConfig:
-        """The settings with what was given. Raises InputError for another cluster than one of Ray, or GPUs of none."""
-        from mixwright.config import check_cluster
+        """The settings with what was given.
+
+        Raises:
+            InputError: another cluster than one of Ray, GPUs of none, or a storage that is no address.
+        """
+        from mixwright.config import check_cluster, check_storage
 
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
         trial = dataclasses.replace(config.trial, **given)
@@ -208,6 +217,11 @@ class Placing:
             check_cluster(trial.cluster)
         except ValueError as error:
             raise InputError(f"--cluster {error}", trial.cluster, "Write for example --cluster ray.") from None
+        try:
+            check_storage(trial.storage)
+        except ValueError as error:
+            remedy = "Write for example --storage s3://bucket/prefix."
+            raise InputError(f"--storage {error}", trial.storage, remedy) from None
         if trial.gpus_per_worker and not trial.cluster:
             remedy = "Add it, or leave --gpus-per-worker out: processes of this machine share its GPUs."
             raise InputError("--cluster beside --gpus-per-worker", "none", remedy)
@@ -215,9 +229,10 @@ class Placing:
 
     def check_not_given(self) -> None:
         """Raises InputError where a checkpoint is worked on in this process."""
-        if self.cluster is not None or self.gpus_per_worker is not None:
+        if self != Placing():
             remedy = "Leave it out, or work on a RUN.YAML."
-            raise InputError(f"RUN.YAML beside --cluster and --gpus-per-worker, or {CORPUS_OPTION}", "both", remedy)
+            options = "--cluster, --gpus-per-worker and --storage"
+            raise InputError(f"RUN.YAML beside {options}, or {CORPUS_OPTION}", "both", remedy)
 
 
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,6 +1,7 @@
 """Data files behind an address, such as `s3://bucket/train.jsonl`: copied to this machine, and again when they changed.
 
-Left out on purpose: writing to one. A run folder needs locks and renames that object stores do not have.
+Left out on purpose: results written to one. `run/storage.py` keeps the copy of a run folder, whose locks and renames no
+object store has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mixwright.errors import InputError, one_line
+from mixwright.errors import InputError, disk_full_error, one_line
 
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S")
 VERSION_NAMES = ("ETag", "etag", "Last-Modified", "LastModified", "last_modified", "mtime", "updated", "md5Hash", "blob_id")
@@ -38,12 +39,7 @@ def fetch_file(source: str) -> Path:
         InputError: fsspec or the package of the protocol is missing, or the file cannot be fetched as a whole.
     """
     try:
-        import fsspec.core
-    except ImportError:
-        remedy = "Install it and the protocol's package: pip install fsspec s3fs, or aiohttp for https."
-        raise InputError("fsspec, for files behind an address", "an environment without it", remedy, file=source) from None
-    try:
-        files, path = fsspec.core.url_to_fs(source)
+        files, path = open_address(source)
         info: dict[str, Any] = files.info(path)
         copy = _place_of(source, info)
         if not copy.is_file():
@@ -54,13 +50,39 @@ def fetch_file(source: str) -> Path:
                 if (size := info.get("size")) is not None and part.stat().st_size != size:
                     raise OSError(f"{part.stat().st_size:,} of {size:,} bytes came")
                 part.replace(copy)
-    except ImportError as error:
-        raise InputError("the package of that protocol", one_line(str(error)), "Install it.", file=source) from None
+    except InputError:
+        raise
     except Exception as error:  # each file system has its own
-        got = one_line(f"{type(error).__name__}: {error}")[:MAX_MESSAGE_CHARACTERS]
         remedy = "Is the address right, are its credentials set, and is there room for a copy?"
-        raise InputError("a file that can be fetched", got, remedy, file=source) from None
+        raise address_error(error, "a file that can be fetched", remedy, source) from None
     return copy
+
+
+def open_address(address: str) -> tuple[Any, str]:
+    """The file system behind an address, and the path there.
+
+    Raises:
+        InputError: there is no fsspec.
+        Exception: what the file system raises; `address_error` makes one of ours of it.
+    """
+    try:
+        import fsspec.core
+    except ImportError:
+        remedy = "Install it and the protocol's package: pip install fsspec s3fs, or aiohttp for https."
+        raise InputError("fsspec, for files behind an address", "an environment without it", remedy, file=address) from None
+    return fsspec.core.url_to_fs(address)
+
+
+def address_error(error: Exception, expected: str, remedy: str, address: str) -> InputError:
+    """An `InputError` for what a file system behind an address raised: a package that is missing, a full disk here, or
+    anything else, which is told as `expected` and `remedy` say.
+    """
+    if isinstance(error, ImportError):
+        return InputError("the package of that protocol", one_line(str(error)), "Install it.", file=address)
+    if (full := disk_full_error(error)) is not None:
+        return full
+    got = one_line(f"{type(error).__name__}: {error}")[:MAX_MESSAGE_CHARACTERS]
+    return InputError(expected, got, remedy, file=address)
 
 
 def _place_of(source: str, info: dict[str, Any]) -> Path:

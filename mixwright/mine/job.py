@@ -135,7 +135,9 @@ def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], No
     """
     config, folder = run.config, run.folder
     table, rows = table_file(folder, REHEARSAL_MINER), folder.corpus / "rows.parquet"
-    if not len(run.corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
+    if not len(run.corpus.select(split=REHEARSE_SPLIT)) or (
+        table.exists() and table.stat().st_mtime >= rows.stat().st_mtime
+    ):
         return
     start, options = bases_of(config.model, folder)[0], options_of(config.mine, REHEARSAL_MINER, None)
     job = MineJob(str(folder.path), start, config, REHEARSAL_MINER, options)
