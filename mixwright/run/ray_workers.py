@@ -3,8 +3,9 @@
 Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again after a wait, `MAX_DEATHS`
 times, or as long as `SECONDS_FOR_MEMORY` where memory was short, and this is said. It writes the same files by the same
 seeds, and takes over what it finds of an earlier attempt, so its result is the one that an undisturbed job has. All machines
-have the same packages. They see the files of the command under the same path, or the run folder has a storage: then a machine
-that does not see it has a copy of it there, gets what is new before each job, and puts what the job wrote (`run/storage.py`).
+have the same packages. They see the files of the command under the same path, or the run folder has a storage
+(`run/storage.py`): then a machine that does not see it has a copy there, gets what is new before each job, and puts what the
+job wrote.
 """
 
 from __future__ import annotations

@@ -83,10 +83,12 @@ class Usage:
         said = f"process {found.process} of {one_line(found.machine, 80)}"
         _log.warning("%s: looking for %g s whether %s still uses it", self._files.address, SECONDS_WITHOUT_SIGN, said)
         until = time.monotonic() + SECONDS_WITHOUT_SIGN
-        while time.monotonic() < until and (now := self._read()) is not None:
+        while time.monotonic() < until:
+            time.sleep(min(1.0, SECONDS_WITHOUT_SIGN))
+            if (now := self._read()) is None:
+                return
             if now != found:
                 raise self._in_use(now)
-            time.sleep(min(1.0, SECONDS_WITHOUT_SIGN))
 
     def _in_use(self, user: StorageUser) -> InputError:
         got = one_line(f"one that process {user.process} of {user.machine} uses for {user.folder}", 300)
