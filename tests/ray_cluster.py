@@ -22,6 +22,8 @@ QUIET = {
     "RAY_health_check_failure_threshold": "4",
 }
 """Environment of all parts of the cluster, and of who gives it jobs."""
+APART = ["unshare", "--mount", "--propagation", "private", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+"""How a program is run that mounts something for itself alone, where the system allows it."""
 
 
 class Cluster:
@@ -49,12 +51,16 @@ class Cluster:
             end(part)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def add(self, cores: int = 1) -> subprocess.Popen[bytes]:
-        """One more raylet; returns its process, whose group has all that belongs to it."""
-        return self._start(f"--address={self.address}", f"--num-cpus={cores}")
+    def add(self, cores: int = 1, *, apart: Path | None = None) -> subprocess.Popen[bytes]:
+        """One more raylet; returns its process, whose group has all that belongs to it. Where `apart` is, it sees an empty
+        folder of its own, as another machine does.
+        """
+        return self._start(f"--address={self.address}", f"--num-cpus={cores}", apart=apart)
 
-    def _start(self, *options: str) -> subprocess.Popen[bytes]:
+    def _start(self, *options: str, apart: Path | None = None) -> subprocess.Popen[bytes]:
         program = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--node-ip-address=127.0.0.1"]
+        if apart is not None:
+            program = [*APART, "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(apart), *program]
         memory = "--object-store-memory=100000000"
         with (self.folder / f"part{len(self.parts)}.log").open("wb") as log:
             part = subprocess.Popen(

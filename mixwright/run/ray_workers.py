@@ -45,7 +45,7 @@ SECONDS_TO_END = 10.0
 """Longest wait for jobs that are stopped."""
 REASON_CHARACTERS = 160
 """Of what Ray says of a death."""
-SHARED = "Every machine has to see the same files under the same path."
+SHARED = "Every machine has to see the same files under the same path, or give --storage."
 MEMORY_REMEDY = "Out of memory? Fewer workers on a machine need less: more gpus_per_worker, or trial.workers."
 
 _log = logging.getLogger("mixwright")

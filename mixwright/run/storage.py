@@ -239,7 +239,6 @@ class Storage:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[bool]:
         """Hold the folder against other jobs of this machine; yields whether workers alone use it."""
-        is_new = not self.folder.is_dir() or not any(self.folder.iterdir())
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / LOCK_FILE).open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -247,7 +246,7 @@ class Storage:
             if state is not None and state.address != self._files.address:
                 state = None
             self._known = {} if state is None else dict(state.files)
-            is_copy = not self._user_name and (is_new if state is None else state.is_copy)
+            is_copy = not self._user_name and (not self._look() if state is None else state.is_copy)
             self._save(is_copy)
             try:
                 yield is_copy
