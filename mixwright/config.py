@@ -268,8 +268,9 @@ class TrialConfig:
     gpus_per_worker: Annotated[float, Ge(0), Le(8)] = 0.0
     """GPUs of a cluster that each of them takes; .5 has two of them share one."""
     storage: Annotated[str, AfterValidator(check_storage)] = ""
-    """Address that keeps a copy of the run folder, such as `s3://bucket/prefix`: of all that is finished, as soon as it is.
-    The same command on another machine goes on from there. It changes no result."""
+    """Address that keeps a copy of the run folder, such as `s3://bucket/prefix`: all that is finished, as soon as it is. The
+    same command on another machine goes on from there, and machines of a cluster need no shared folder. It changes no
+    result."""
     save_every: NonNegativeInt = 0
     """Steps between checkpoints of a branch, from the last of which it goes on after a stop; 0 has it begin anew. It changes
     no result, and does nothing with the adapter `svf` or in plans of several stages."""

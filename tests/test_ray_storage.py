@@ -1,4 +1,4 @@
-"""A run on a Ray cluster whose machines share no file system: each raylet has the run's folder for itself, beside an S3 server."""
+"""A run on a Ray cluster whose machines share no run folder: each raylet sees its own, beside an S3 server of this process."""
 
 from __future__ import annotations
 
