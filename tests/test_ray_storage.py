@@ -1,4 +1,4 @@
-"""A run on a Ray cluster whose machines share no run folder: each raylet sees its own, beside an S3 server of this process."""
+"""A run on a Ray cluster whose machines share no run folder: each raylet sees its own, beside an S3 server of the tests."""
 
 from __future__ import annotations
 

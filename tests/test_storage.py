@@ -406,7 +406,7 @@ def test_a_job_on_another_machine_gets_what_it_needs_and_puts_what_it_wrote(
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows, a tiny checkpoint and the settings of a run of six branches, and what it leaves undisturbed."""
-    import matplotlib.figure  # once, for all copies of this process
+    import matplotlib.figure  # noqa: F401 - once, for all copies of this process
     import trl.trainer.sft_trainer  # noqa: F401
 
     from mixwright_lab.studies.kills import make_inputs
