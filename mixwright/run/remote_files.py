@@ -49,6 +49,7 @@ class RemoteFiles:
     def __init__(self, address: str) -> None:
         self.address, self._answered = address, False
         self._system, root = self._ask(lambda: open_address(address))
+        self._answered = False  # nobody was asked yet
         self._root = root.rstrip("/")
         self._is_local = "file" in self._system.protocol
 
@@ -130,6 +131,7 @@ class RemoteFiles:
                 raise
             except Exception as error:  # each file system has its own
                 if not waits or isinstance(error, LASTING_ERRORS) or disk_full_error(error) is not None:
+                    self._answered = False  # what is asked next does not wait as long
                     raise address_error(error, "a storage that can be used", REMEDY, self.address) from None
                 _log.warning("%s: %s. It is asked again in %g s.", self.address, one_line(error, 160), waits[0])
                 time.sleep(waits.pop(0))
