@@ -45,7 +45,7 @@ OPTIONS_BY_HELP = (
     "How rows with options are answered (grader choice): by what the model writes, or by the option that it finds "
     "likeliest, which takes one reading of the prompt. Default: writing."
 )
-BATCH_HELP = "Completions that are generated together. Default: what fits in 16,384 tokens."
+BATCH_HELP = "Completions that are generated together. Default: 16,384 tokens, on a GPU what fits in a sixteenth of it."
 ENGINE_HELP = (
     "What writes the completions of MODEL: transformers or vllm, which has to be installed. Draws differ between the two. "
     "Default: transformers."
