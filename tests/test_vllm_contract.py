@@ -53,10 +53,12 @@ def arguments(file: str, name: str, method: str) -> set[str]:
 def test_the_engine_takes_these_settings(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (60, 80))
     learner: Any = SimpleNamespace(model=SimpleNamespace(dtype=torch.float32), device=torch.device(device))
-    used = vllm_engine._engine_settings(learner, 2)
+    used = vllm_engine._engine_settings(learner, 1.0, 2)
     known = arguments("entrypoints/llm.py", "LLM", "__init__") | fields("engine/arg_utils.py", "EngineArgs")
     assert set(used) <= known
     assert used.get("gpu_memory_utilization", 0.3) == pytest.approx(0.8 * 60 / 80 / 2), "half of four fifths of what is free"
+    used = vllm_engine._engine_settings(learner, 0.5, 1)
+    assert used.get("gpu_memory_utilization", 0.4) == pytest.approx(0.8 * 0.5), "four fifths of half a GPU, which is free"
 
 
 def test_requests_take_these_settings() -> None:
@@ -72,6 +74,11 @@ def test_the_engine_is_asked_and_answers_under_these_names() -> None:
     assert {"request_id", "prompt", "params"} <= arguments(file, "LLMEngine", "add_request")
     assert arguments(file, "LLMEngine", "step") == {"self"}
     assert "request_ids" in arguments(file, "LLMEngine", "abort_request")
+    assert "shutdown" in {
+        node.name
+        for node in ast.walk(class_of("v1/engine/core_client.py", "InprocClient"))
+        if isinstance(node, ast.FunctionDef)
+    }
     assert {"token_ids", "logprobs"} <= fields("outputs.py", "CompletionOutput")
     assert {"request_id", "outputs", "finished"} <= arguments("outputs.py", "RequestOutput", "__init__")
     assert "logprob" in fields("logprobs.py", "Logprob")

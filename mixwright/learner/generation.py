@@ -115,6 +115,10 @@ class Engine(Protocol):
         """As `shared_generation.generate`."""
         ...
 
+    def start(self, learner: Any) -> None:
+        """Make ready to write, where that is not done yet. Raises InputError for a model that it cannot serve."""
+        ...
+
 
 @dataclass
 class Continuation:

@@ -78,22 +78,23 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     What it wrote stays until all bases are measured, see `drop_kept`: a stopped run measures them again from there.
     Returns the share of completions that were cut, and notes on answers that were not read.
     """
-    from mixwright.learner.load import load_base
+    from mixwright.learner.engines import load_writing
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
-    learner = KeepingLearner(load_base(config.model, job.base), run.path / ANSWERS_FOLDER / f"{name}.jsonl")
     corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
-    result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
-    if not job.shuffled:
-        write_completions(completions_path(run, name), {"before": result})
-    write_measurements(run.measurements(name), result.measurements)
-    if job.shuffled:
-        return result.cut, []
-    length, chosen = config.measure.longest_completion, config.model.chat_template is not None
-    notes = [note for note in note_nothing_right([result], corpus) if note.check == UNREAD_NOTE]
-    return result.cut, notes + other_form_notes(learner, corpus, result, length, chosen=chosen)
+    with load_writing(config, job.base) as base:
+        learner = KeepingLearner(base, run.path / ANSWERS_FOLDER / f"{name}.jsonl")
+        result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
+        if not job.shuffled:
+            write_completions(completions_path(run, name), {"before": result})
+        write_measurements(run.measurements(name), result.measurements)
+        if job.shuffled:
+            return result.cut, []
+        length, chosen = config.measure.longest_completion, config.model.chat_template is not None
+        notes = [note for note in note_nothing_right([result], corpus) if note.check == UNREAD_NOTE]
+        return result.cut, notes + other_form_notes(learner, corpus, result, length, chosen=chosen)
 
 
 def write_completions(path: Path, results: Mapping[str, MeasureResult]) -> None:
@@ -155,6 +156,8 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     config, folder = run.config, run.folder
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
+    if engine := read_json(folder.manifest, RunManifest).settings.get("engine"):
+        say(f"  engine: {engine} writes the completions")
     build_bases(run, workers)
     bases = bases_of(config.model, folder)
     jobs = [
