@@ -37,7 +37,7 @@ FLAGS = {
     "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
     "--mask --out --skills --steps --task --top-up --workers",
     "measure": flags("RUN.YAML|MODEL|LOG|URL", "--cluster --folder --fresh --full --gpus-per-worker --json --start"),
-    "scan": "RUN.YAML --cluster --columns --folder --gpus-per-worker --sample",
+    "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --sample",
     "mine": flags(
         "RUN.YAML|MODEL",
         "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --rehearse --try",
@@ -47,15 +47,15 @@ FLAGS = {
         "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner --share"
         " --rehearse --steps",
     ),
-    "steer": "RUN.YAML --cluster --dry-run --folder --gpus-per-worker",
-    "trial": "RUN.YAML --budget --cluster --data --folder --gpus-per-worker",
+    "steer": "RUN.YAML --cluster --dry-run --engine --folder --gpus-per-worker",
+    "trial": "RUN.YAML --budget --cluster --data --engine --folder --gpus-per-worker",
     "verdict": flags(
         "RUN|BEFORE AFTER",
         "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect"
         " --until-decided",
     ),
-    "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --eval --folder --gpus-per-worker --init --model --objective "
-    "--output",
+    "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --engine --eval --folder --gpus-per-worker --init --model "
+    "--objective --output",
     "diagnose": "ROLLOUTS --fail-on --json",
     "rewards": "FUNCTIONS --column --completion --corpus --fail-on --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
