@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from importlib.machinery import ModuleSpec
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from torch.optim import Optimizer
+from transformers import AutoModelForCausalLM, Trainer
 
 from mixwright.learner import engines
 
@@ -24,6 +26,7 @@ class FakeEngine:
         self.llm_engine = self.engine_core = self
         self.waiting: dict[str, tuple[list[int], Any]] = {}
         self.written, self._notes, self._folder = 0, notes, folder
+        self.trainers = sum(issubclass(type(thing), (Trainer, Optimizer)) for thing in gc.get_objects())
         self._note("start")
 
     def add_request(self, name: str, prompt: Any, how: Any) -> None:
@@ -50,7 +53,7 @@ class FakeEngine:
 
     def _note(self, what: str) -> None:
         with self._notes.open("a") as file:
-            file.write(json.dumps([what, self._folder, self.written]) + "\n")
+            file.write(json.dumps([what, self._folder, self.trainers if what == "start" else self.written]) + "\n")
 
 
 def install(patch: pytest.MonkeyPatch, notes: Path) -> None:
@@ -71,5 +74,5 @@ def install(patch: pytest.MonkeyPatch, notes: Path) -> None:
 
 
 def notes_of(path: Path) -> list[tuple[str, str, int]]:
-    """What was noted: start or end, the folder that was read, and completions written until then."""
+    """What was noted: start or end, the folder that was read, and trainers and optimisers alive, or completions written."""
     return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []

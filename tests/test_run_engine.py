@@ -81,6 +81,7 @@ def test_a_run_writes_before_and_after_with_one_engine_per_job(call: Call, monke
     assert f"engine: vllm {version('pytest')} writes the completions" in err
     noted = fake_vllm.notes_of(notes)
     assert [what for what, *_ in noted] == ["start", "end"] * 4, "the starting model, frozen, uniform, lora; one at a time"
+    assert [count for what, _, count in noted if what == "start"] == [0] * 4, "trainers and optimisers have gone before"
     folders = [folder for what, folder, _ in noted if what == "start"]
     assert sorted(Path(folder).name for folder in folders if "mixwright-vllm-" not in folder) == [
         "base-0",

@@ -1,4 +1,4 @@
-"""Runs of run.yaml that the released vLLM writes for: the same answers as by transformers, on workers of every kind, after a kill."""
+"""Runs of run.yaml that the released vLLM writes for, beside transformers: local workers, Ray, LoRA, a kill, memory."""
 
 from __future__ import annotations
 
