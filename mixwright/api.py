@@ -219,9 +219,9 @@ def measure(
     Raises:
         InputError: no such model, nothing to grade, or an unknown probe.
     """
-    from mixwright.learner.engines import run_engine
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
+    from mixwright.learner.vllm_engine import run_engine
 
     rows = _read_graded_corpus(corpus)
     check_items(rows)

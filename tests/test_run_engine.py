@@ -20,9 +20,9 @@ from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.engines import gpu_share, run_engine
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
+from mixwright.learner.vllm_engine import gpu_share, run_engine
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.passes import Passes
 from mixwright.measure.probes import transfer

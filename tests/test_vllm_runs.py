@@ -17,8 +17,8 @@ import pytest
 from cli_call import Call, sums, write
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
-from mixwright.learner.engines import run_engine
 from mixwright.learner.tiny import build_tiny
+from mixwright.learner.vllm_engine import run_engine
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="no vLLM (make vllm)"),

@@ -1,19 +1,15 @@
-"""What writes the completions of a job: transformers, or the engine that `measure.engine` names. Imports no torch itself."""
+"""What is known of vLLM without starting it: whether it is there, its version, what it does not take. Imports no torch."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-from collections.abc import Iterator
 from importlib.metadata import packages_distributions, version
 from typing import TYPE_CHECKING
 
 from mixwright.errors import InputError
-from mixwright.run.workers import count_cores
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig, RunConfig, TrialConfig
-    from mixwright.learner.learner import Learner
+    from mixwright.config import MeasureConfig
 
 WITHOUT_ENGINE = "leave --engine (measure.engine) out"
 MAX_TEMPERATURE = 2.0
@@ -45,49 +41,3 @@ def check_engine(measure: MeasureConfig) -> None:
     if measure.engine == "vllm":
         check_installed()
         check_temperature(measure.temperature if measure.samples else 0.0)
-
-
-@contextlib.contextmanager
-def run_engine(config: RunConfig, learner: Learner, folder: str | None) -> Iterator[Learner]:
-    """The learner, whose completions are written inside the block by the engine that `measure.engine` names.
-
-    Args:
-        config: settings of a run, whose workers may share a GPU.
-        learner: loaded or trained.
-        folder: as `VllmEngine` takes it.
-
-    Raises:
-        InputError: vLLM is not installed.
-    """
-    if config.measure.engine != "vllm":
-        yield learner
-        return
-    from mixwright.learner.vllm_engine import VllmEngine
-
-    learner.engine = engine = VllmEngine(learner, folder, share=gpu_share(config.trial))
-    try:
-        yield learner
-    finally:
-        learner.engine = None
-        engine.close()
-
-
-@contextlib.contextmanager
-def load_writing(config: RunConfig, path: str) -> Iterator[Learner]:
-    """A starting model of a run, as `load_base` reads it, whose completions `run_engine` has written inside the block.
-
-    Raises InputError as these do.
-    """
-    from mixwright.learner.load import load_base, plain_source
-
-    learner = load_base(config.model, path)
-    with run_engine(config, learner, None if config.model.adapter else plain_source(path)):
-        yield learner
-
-
-def gpu_share(trial: TrialConfig) -> float:
-    """Share of its GPU that each worker may take, 0..1: what Ray gives it, or one of as many as run on this machine."""
-    if trial.gpus_per_worker:
-        return min(1.0, trial.gpus_per_worker)
-    workers = trial.workers or count_cores()
-    return 1 / (min(workers, count_cores()) if trial.cluster else workers)

@@ -32,8 +32,11 @@ from mixwright.learner.batches import without_progress_bars
 from mixwright.learner.checkpoint_checks import reason_of
 from mixwright.learner.engines import WITHOUT_ENGINE, check_temperature, engine_name
 from mixwright.learner.generation import Continuation, Decoding, GenerationJob, fingerprint_weights
+from mixwright.learner.load import load_base, plain_source
+from mixwright.run.workers import count_cores
 
 if TYPE_CHECKING:
+    from mixwright.config import RunConfig, TrialConfig
     from mixwright.learner.learner import Learner
 
 ENVIRONMENT = {
@@ -181,6 +184,48 @@ def start_engines(learners: Sequence[Learner], folders: Sequence[str | None]) ->
     for index, (learner, folder) in enumerate(zip(learners, folders, strict=True)):
         learner.engine = engine = VllmEngine(learner, folder)
         engine.start(learner, engines=len(learners) - index)
+
+
+@contextlib.contextmanager
+def run_engine(config: RunConfig, learner: Learner, folder: str | None) -> Iterator[Learner]:
+    """The learner, whose completions are written inside the block by the engine that `measure.engine` names.
+
+    Args:
+        config: settings of a run, whose workers may share a GPU.
+        learner: loaded or trained.
+        folder: as `VllmEngine` takes it.
+
+    Raises:
+        InputError: vLLM is not installed.
+    """
+    if config.measure.engine != "vllm":
+        yield learner
+        return
+    learner.engine = engine = VllmEngine(learner, folder, share=gpu_share(config.trial))
+    try:
+        yield learner
+    finally:
+        learner.engine = None
+        engine.close()
+
+
+@contextlib.contextmanager
+def load_writing(config: RunConfig, path: str) -> Iterator[Learner]:
+    """A starting model of a run, as `load_base` reads it, whose completions `run_engine` has written inside the block.
+
+    Raises InputError as these do.
+    """
+    learner = load_base(config.model, path)
+    with run_engine(config, learner, None if config.model.adapter else plain_source(path)):
+        yield learner
+
+
+def gpu_share(trial: TrialConfig) -> float:
+    """Share of its GPU that each worker may take, 0..1: what Ray gives it, or one of as many as run on this machine."""
+    if trial.gpus_per_worker:
+        return min(1.0, trial.gpus_per_worker)
+    workers = trial.workers or count_cores()
+    return 1 / (min(workers, count_cores()) if trial.cluster else workers)
 
 
 def draw_seed(seed: int, prompt_number: int, sample: int) -> int:

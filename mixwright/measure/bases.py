@@ -78,7 +78,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     What it wrote stays until all bases are measured, see `drop_kept`: a stopped run measures them again from there.
     Returns the share of completions that were cut, and notes on answers that were not read.
     """
-    from mixwright.learner.engines import load_writing
+    from mixwright.learner.vllm_engine import load_writing
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config

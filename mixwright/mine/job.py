@@ -147,7 +147,7 @@ def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], No
 def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     """Answer the prompts to rehearse and write the table; returns what was done. Runs in a worker."""
     from mixwright.corpus import Corpus
-    from mixwright.learner.engines import load_writing
+    from mixwright.learner.vllm_engine import load_writing
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
@@ -188,7 +188,7 @@ def table_file(folder: RunFolder, name: str) -> Path:
 def mine_in_worker(job: MineJob) -> None:
     """Run the miner and write its files. Runs in a worker."""
     from mixwright.corpus import Corpus
-    from mixwright.learner.engines import load_writing
+    from mixwright.learner.vllm_engine import load_writing
 
     run, config = RunFolder(job.run), job.config
     corpus, miner = Corpus.load(run.corpus), make_miner(job.miner, job.options)

@@ -18,9 +18,9 @@ from mixwright.contracts import Columns
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.learner.engines import run_engine
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_base, plain_source
+from mixwright.learner.vllm_engine import run_engine
 from mixwright.measure.bases import base_name
 from mixwright.records import Example
 from mixwright.run.checked import CheckedRun

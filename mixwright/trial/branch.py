@@ -234,8 +234,8 @@ def _load_trained(model: ModelConfig, base: str, folder: Path) -> Learner:
 
 def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
-    from mixwright.learner.engines import run_engine
     from mixwright.learner.load import load_base, load_stage
+    from mixwright.learner.vllm_engine import run_engine
     from mixwright.measure.stage import measure_learner, settings_after
     from mixwright.trial.plan_stages import permuted_order, train_stages
 
@@ -364,8 +364,8 @@ def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exceptio
 def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.adapting import BeneathAdapter, can_switch_off
-    from mixwright.learner.engines import run_engine
     from mixwright.learner.load import load_base
+    from mixwright.learner.vllm_engine import run_engine
     from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner, settings_after
 

@@ -96,8 +96,8 @@ def time_dry_run(job: DryRunJob) -> Timing:
         InputError: the model cannot be loaded, prompts too long, a grader that fails, or settings that TRL refuses late.
     """
     from mixwright.corpus import read_corpus
-    from mixwright.learner.engines import run_engine
     from mixwright.learner.load import plain_source
+    from mixwright.learner.vllm_engine import run_engine
 
     began = perf_counter()
     config = job.config
