@@ -38,6 +38,10 @@ def class_of(file: str, name: str) -> ast.ClassDef:
     return next(node for node in found if node.name == name)
 
 
+def functions(node: ast.ClassDef | ast.Module) -> set[str]:
+    return {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
+
+
 def fields(file: str, name: str) -> set[str]:
     annotated = [node.target for node in class_of(file, name).body if isinstance(node, ast.AnnAssign)]
     return {target.id for target in annotated if isinstance(target, ast.Name)}
@@ -74,11 +78,10 @@ def test_the_engine_is_asked_and_answers_under_these_names() -> None:
     assert {"request_id", "prompt", "params"} <= arguments(file, "LLMEngine", "add_request")
     assert arguments(file, "LLMEngine", "step") == {"self"}
     assert "request_ids" in arguments(file, "LLMEngine", "abort_request")
-    assert "shutdown" in {
-        node.name
-        for node in ast.walk(class_of("v1/engine/core_client.py", "InprocClient"))
-        if isinstance(node, ast.FunctionDef)
-    }
+    assert "shutdown" in functions(class_of("v1/engine/core_client.py", "InprocClient"))
+    assert SOURCES is not None
+    ending = ast.parse((SOURCES / "distributed" / "parallel_state.py").read_text())
+    assert "cleanup_dist_env_and_memory" in functions(ending)
     assert {"token_ids", "logprobs"} <= fields("outputs.py", "CompletionOutput")
     assert {"request_id", "outputs", "finished"} <= arguments("outputs.py", "RequestOutput", "__init__")
     assert "logprob" in fields("logprobs.py", "Logprob")

@@ -71,7 +71,7 @@ class VllmEngine:
         self._vllm: Any = None
         self._llm: Any = None
         self._numbers = 0
-        self._compiled_nothing = False
+        self._dynamo_was_off = False
 
     def start(self, learner: Learner, *, engines: int = 1) -> None:
         """Start vLLM, unless it runs.
@@ -90,7 +90,7 @@ class VllmEngine:
             return
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        self._compiled_nothing = torch._dynamo.config.disable
+        self._dynamo_was_off = torch._dynamo.config.disable
         with contextlib.ExitStack() as stack:
             plain_learner = _merged(learner)
             _check_plain(plain_learner)
@@ -116,7 +116,7 @@ class VllmEngine:
         self._llm.llm_engine.engine_core.shutdown()
         self._llm = None
         importlib.import_module("vllm.distributed.parallel_state").cleanup_dist_env_and_memory()
-        torch._dynamo.config.disable = self._compiled_nothing
+        torch._dynamo.config.disable = self._dynamo_was_off
 
     def generate(
         self,
