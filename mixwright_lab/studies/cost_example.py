@@ -14,6 +14,7 @@ import json
 import math
 from dataclasses import dataclass, fields
 
+from mixwright.measure.bases import ITEMS_PER_PART
 from mixwright.scan.table import SHARD_ROWS
 from mixwright_lab.studies.report import RESULTS
 
@@ -65,7 +66,9 @@ def gpu_hours(given: Setup) -> dict[str, tuple[float, float]]:
     whole = given.rows * given.tokens * forward
     completions = given.items * (1 + given.samples)
     read = given.items * given.tokens * forward / per_hour
-    measuring = math.ceil(completions / given.batch) * given.room * given.pass_seconds / 3600 + read
+    writing = math.ceil(completions / given.batch) * given.room * given.pass_seconds / 3600
+    measuring = writing + read
+    writers = max(1, min(given.gpus, given.items // ITEMS_PER_PART))
     training = given.steps * given.prompts * given.tokens * 3 * forward / per_hour
     trained, frozen = given.arms * given.seeds, given.seeds
     hours = trained * training + (trained + frozen) * measuring
@@ -75,7 +78,7 @@ def gpu_hours(given: Setup) -> dict[str, tuple[float, float]]:
     read_once, learnt_once = whole / per_hour, 3 * whole / per_hour
     return {
         RUN: (learnt_once, learnt_once / given.gpus),
-        "measure": (measuring, measuring),
+        "measure": (measuring, writing / writers + read),
         "scan, default columns": (given.scan_passes * read_once, given.scan_passes * read_once * busiest),
         "scan, sketches": (given.sketch_passes * read_once, given.sketch_passes * read_once * busiest),
         "a branch: training": (training, training),
