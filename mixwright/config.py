@@ -175,11 +175,19 @@ class MeasureConfig:
     """Longest that a grader may take for one answer, in measuring and in trials, seconds; 0 sets no limit."""
     slow_grader: Literal["wrong", "stop"] = "wrong"
     """What an answer is that took its grader longer: wrong, and counted; or the end of the run."""
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """What writes completions before and after training, in scans and in mining; vllm has to be installed. While a model
+    trains, transformers or TRL writes. Draws differ between the two."""
 
     @property
     def longest_completion(self) -> int:
         """Where a completion is cut, tokens: after it was continued."""
         return max(self.max_new_tokens, self.continued_tokens)
+
+    @property
+    def noted_engine(self) -> dict[str, str]:
+        """The engine as digests have it: nothing for the default, since earlier versions knew no other."""
+        return {} if self.engine == "transformers" else {"engine": self.engine}
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ FLAGS = {
     "measure": flags(
         "RUN.YAML|MODEL|LOG|URL", "--cluster --folder --fresh --full --gpus-per-worker --json --start --storage"
     ),
-    "scan": "RUN.YAML --cluster --columns --folder --gpus-per-worker --sample --storage",
+    "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --sample --storage",
     "mine": flags(
         "RUN.YAML|MODEL",
         "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --rehearse --storage --try",
@@ -49,15 +49,15 @@ FLAGS = {
         "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner --share"
         " --rehearse --steps",
     ),
-    "steer": "RUN.YAML --cluster --dry-run --folder --gpus-per-worker --storage",
-    "trial": "RUN.YAML --budget --cluster --data --folder --gpus-per-worker --storage",
+    "steer": "RUN.YAML --cluster --dry-run --engine --folder --gpus-per-worker --storage",
+    "trial": "RUN.YAML --budget --cluster --data --engine --folder --gpus-per-worker --storage",
     "verdict": flags(
         "RUN|BEFORE AFTER",
         "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect"
         " --until-decided",
     ),
-    "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --eval --folder --gpus-per-worker --init --model --objective "
-    "--output --storage",
+    "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --engine --eval --folder --gpus-per-worker --init --model "
+    "--objective --output --storage",
     "diagnose": "ROLLOUTS --fail-on --json",
     "rewards": "FUNCTIONS --column --completion --corpus --fail-on --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),

@@ -12,8 +12,9 @@ from cli_call import Call, sums, write
 from peft import LoraConfig, get_peft_model
 from test_kept_answers import PROMPTS, checkpoints, count_written, learner
 
+from mixwright.catalog import create
 from mixwright.errors import InputError
-from mixwright.learner import load, vllm_engine
+from mixwright.learner import engines, load, vllm_engine
 from mixwright.learner.generation import Continuation
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner, merge_adapter, plain_source
@@ -33,8 +34,11 @@ class Sevens:
     name = "sevens 1"
     made: ClassVar[list[str | None]] = []
 
-    def __init__(self, learner: Learner, folder: str | None = None, *, engines: int = 1) -> None:
+    def __init__(self, learner: Learner, folder: str | None = None, *, share: float = 1.0) -> None:
         self.made.append(folder)
+
+    def start(self, learner: Learner, *, engines: int = 1) -> None:
+        """It needs no time."""
 
     def generate(self, learner: Learner, jobs: Any, decoding: Any, progress: Any) -> Iterator[dict[int, Any]]:
         token = learner.tokenizer("7")["input_ids"][-1]
@@ -45,7 +49,7 @@ class Sevens:
 @pytest.fixture
 def sevens(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     """In the place of vLLM; the folders that engines were made of."""
-    monkeypatch.setattr(vllm_engine, "check_installed", lambda: None)
+    monkeypatch.setattr(engines, "check_installed", lambda: None)
     monkeypatch.setattr(vllm_engine, "VllmEngine", Sevens)
     Sevens.made.clear()
     return Sevens.made
@@ -89,14 +93,12 @@ def test_measure_names_the_engine_and_gives_it_what_the_checkpoint_holds(call: C
     assert sevens[3:] == [None], "its weights are in no folder"
 
 
-@pytest.mark.parametrize("wrong", ["dial", "server", "run.yaml"])
+@pytest.mark.parametrize("wrong", ["dial", "server"])
 def test_an_engine_is_refused_where_it_would_not_write(call: Call, wrong: str) -> None:
     corpus, (before, after) = ("--corpus", write("a.jsonl", sums(30))), checkpoints()
-    Path("run.yaml").write_text("corpus: {train: a.jsonl}\n")
     command = {
         "dial": ("dial", before, after, *corpus, "--keep", "all"),
         "server": ("measure", "http://127.0.0.1:9/v1", *corpus),
-        "run.yaml": ("measure", "run.yaml"),
     }[wrong]
     code, _, err = call(*command, "--engine", "vllm")
     assert code == 1
@@ -122,9 +124,11 @@ def test_a_missing_package_is_said_before_a_model_is_read(call: Call, monkeypatc
 
 
 def test_weights_that_are_no_plain_model_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm_engine, "check_installed", lambda: None)
+    monkeypatch.setattr(vllm_engine, "engine_name", lambda: "vllm 0")
+    tiny = learner()
+    tiny.model = create("adapters", "svf").wrap(tiny.model)
+    with pytest.raises(InputError, match="a model of plain weights, for --engine vllm, got an adapter or packed weights"):
+        VllmEngine(tiny).start(tiny)
     tiny = learner()
     tiny.model = get_peft_model(tiny.model, LoraConfig(target_modules="all-linear"))
-    with pytest.raises(InputError, match="a model of plain weights, for --engine vllm, got an adapter or packed weights"):
-        VllmEngine(tiny)
     vllm_engine._check_plain(merge_adapter(tiny))

@@ -1,6 +1,7 @@
 import json
 import math
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
     MambaConfig,
     MambaForCausalLM,
     Qwen2Config,
@@ -214,11 +216,43 @@ def test_too_long_and_empty_inputs(tiny):
     assert learner.logprobs(["a", "b"], [[], [5]])[0] == []
 
 
-@given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 120))
-def test_batches_hold_every_row_once_within_the_limit(sizes, limit):
-    found = list(token_batches(sizes, limit))
+@given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 120), st.none() | st.integers(1, 8))
+def test_batches_hold_every_row_once_within_the_limit(sizes, limit, most_rows):
+    found = list(token_batches(sizes, limit, most_rows))
     assert sorted(i for batch in found for i in batch) == list(range(len(sizes)))
     assert all(len(batch) == 1 or len(batch) * max(sizes[i] for i in batch) <= limit for batch in found)
+    assert most_rows is None or all(len(batch) <= most_rows for batch in found)
+
+
+def test_a_gpu_writes_as_many_tokens_together_as_a_share_of_it_holds():
+    """SmolLM2: 30 layers, 3 heads of 64 kept, 4 bytes, keys and values: 46,080 bytes a token."""
+    shape = {"num_hidden_layers": 30, "hidden_size": 576, "num_attention_heads": 9, "num_key_value_heads": 3}
+    model = SimpleNamespace(config=LlamaConfig(**shape), dtype=torch.float32)
+    assert batches.writing_token_limit(model, 80 * 2**30) == 5 * 2**30 // 46_080
+    assert batches.writing_token_limit(model, 2**30) == batches.writing_token_limit(model, None) == 16_384
+    unknown = SimpleNamespace(config=SimpleNamespace(get_text_config=SimpleNamespace), dtype=torch.float32)
+    assert batches.writing_token_limit(unknown, 80 * 2**30) == 16_384
+
+
+def test_a_batch_too_large_for_the_memory_is_written_in_halves(tiny, monkeypatch):
+    asked = {"count": 2, "temperature": 1.0, "max_new_tokens": 5, "seed": 7}
+    learner, sizes = Learner(tiny.model, tiny.tokenizer, "tiny"), []
+    learner.shares_prompts = False
+    expected, forward = learner.sample(PROMPTS, **asked), learner.forward
+
+    def short_of_memory(ids, *given, **options):
+        sizes.append(len(ids))
+        if len(ids) > 2:
+            raise torch.OutOfMemoryError
+        return forward(ids, *given, **options)
+
+    monkeypatch.setattr(learner, "forward", short_of_memory)
+    written = learner.sample(PROMPTS, **asked)
+    assert [[one.token_ids for one in rows] for rows in written] == [[one.token_ids for one in rows] for rows in expected]
+    assert max(sizes) > 2
+    asked["count"] = 3
+    with pytest.raises(torch.OutOfMemoryError):
+        learner.sample(PROMPTS[:1], **asked)
 
 
 @pytest.mark.parametrize("make", ["missing", "empty", "file", "pickle", "not json"])

@@ -38,6 +38,10 @@ def class_of(file: str, name: str) -> ast.ClassDef:
     return next(node for node in found if node.name == name)
 
 
+def functions(node: ast.ClassDef | ast.Module) -> set[str]:
+    return {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
+
+
 def fields(file: str, name: str) -> set[str]:
     annotated = [node.target for node in class_of(file, name).body if isinstance(node, ast.AnnAssign)]
     return {target.id for target in annotated if isinstance(target, ast.Name)}
@@ -53,10 +57,12 @@ def arguments(file: str, name: str, method: str) -> set[str]:
 def test_the_engine_takes_these_settings(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (60, 80))
     learner: Any = SimpleNamespace(model=SimpleNamespace(dtype=torch.float32), device=torch.device(device))
-    used = vllm_engine._engine_settings(learner, 2)
+    used = vllm_engine._engine_settings(learner, 1.0, 2)
     known = arguments("entrypoints/llm.py", "LLM", "__init__") | fields("engine/arg_utils.py", "EngineArgs")
     assert set(used) <= known
     assert used.get("gpu_memory_utilization", 0.3) == pytest.approx(0.8 * 60 / 80 / 2), "half of four fifths of what is free"
+    used = vllm_engine._engine_settings(learner, 0.5, 1)
+    assert used.get("gpu_memory_utilization", 0.4) == pytest.approx(0.8 * 0.5), "four fifths of half a GPU, which is free"
 
 
 def test_requests_take_these_settings() -> None:
@@ -72,6 +78,10 @@ def test_the_engine_is_asked_and_answers_under_these_names() -> None:
     assert {"request_id", "prompt", "params"} <= arguments(file, "LLMEngine", "add_request")
     assert arguments(file, "LLMEngine", "step") == {"self"}
     assert "request_ids" in arguments(file, "LLMEngine", "abort_request")
+    assert "shutdown" in functions(class_of("v1/engine/core_client.py", "InprocClient"))
+    assert SOURCES is not None
+    ending = ast.parse((SOURCES / "distributed" / "parallel_state.py").read_text())
+    assert "cleanup_dist_env_and_memory" in functions(ending)
     assert {"token_ids", "logprobs"} <= fields("outputs.py", "CompletionOutput")
     assert {"request_id", "outputs", "finished"} <= arguments("outputs.py", "RequestOutput", "__init__")
     assert "logprob" in fields("logprobs.py", "Logprob")

@@ -170,4 +170,4 @@ def test_what_vllm_does_not_take_is_refused(both: tuple[Learner, Learner]) -> No
 
 def test_a_model_that_vllm_cannot_serve_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected a model that vLLM can serve here \(tiny:\)"):
-        VllmEngine(make_learner(), str(tmp_path / "none"))
+        VllmEngine(learner := make_learner(), str(tmp_path / "none")).start(learner)

@@ -113,14 +113,11 @@ def prepare(
     if measuring.system is not None and measuring.chat_template is False:
         raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
     given_options = {"samples": measuring.samples, "temperature": measuring.temperature, "options_by": measuring.options_by}
+    given_options |= {"engine": measuring.engine}
     settings = replace(measure, **{name: value for name, value in given_options.items() if value is not None})
     if not 0.01 <= settings.temperature <= 100:
         got = f"{settings.temperature:g}"
         raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
-    if measuring.engine == "vllm" and settings.samples:
-        from mixwright.learner.vllm_engine import check_temperature
-
-        check_temperature(settings.temperature)
     if not settings.samples and settings.decoding == "sampled":
         remedy = "Leave --sampled out, or ask for at least one sample."
         raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)
@@ -235,9 +232,10 @@ def drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[
 
 def load_models(paths: Sequence[str], measuring: Measuring) -> list[Learner]:
     """Checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
+    from mixwright.learner.engines import check_installed
     from mixwright.learner.load import load_learner, merge_adapter, plain_source
     from mixwright.learner.prompt_form import PromptForm
-    from mixwright.learner.vllm_engine import check_installed, start_engines
+    from mixwright.learner.vllm_engine import start_engines
 
     if measuring.engine == "vllm":
         check_installed()

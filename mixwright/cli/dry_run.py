@@ -15,6 +15,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX, bases_of
+from mixwright.learner.engines import engine_name
 from mixwright.records import Task, to_data
 from mixwright.run.checked import CheckedRun
 from mixwright.run.opening import resolve_training_settings
@@ -65,6 +66,8 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     items = sum(min(count, measure_config.items) for _, count in held_out_cells(corpus))
     rollouts = base_count * items * (1 + measure_config.samples)
     measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
+    if measure_config.engine == "vllm":
+        measured_text += f", written by {engine_name()}"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
     arms = choose_arms(config, corpus, folder, run.relative_to)

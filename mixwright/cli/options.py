@@ -45,10 +45,10 @@ OPTIONS_BY_HELP = (
     "How rows with options are answered (grader choice): by what the model writes, or by the option that it finds "
     "likeliest, which takes one reading of the prompt. Default: writing."
 )
-BATCH_HELP = "Completions that are generated together. Default: what fits in 16,384 tokens."
+BATCH_HELP = "Completions that are generated together. Default: 16,384 tokens, on a GPU what fits in a sixteenth of it."
 ENGINE_HELP = (
-    "What writes the completions of MODEL: transformers or vllm, which has to be installed. Draws differ between the two. "
-    "Default: transformers."
+    "What writes completions, but for those in training: transformers or vllm, which has to be installed. Draws differ "
+    "between the two. Default: transformers, or what RUN.YAML says (measure.engine)."
 )
 ADAPTER_HELP = (
     "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
@@ -160,7 +160,7 @@ class Measuring:
             remedy = f"Add {CORPUS_OPTION} to measure a checkpoint, "
             remedy += "or name a settings file: mixwright run --init FILE writes one."
             raise InputError(f"RUN.YAML, or MODEL with {CORPUS_OPTION}", got, remedy)
-        self.check_no_measuring_options()
+        dataclasses.replace(self, engine=None).check_no_measuring_options()
         return False
 
     def check_no_server(self, *sources: str) -> None:
@@ -197,10 +197,13 @@ def is_server(source: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where the workers of a verb run: one option of the command line per field, None where it is not given."""
+    """Where the workers of a verb run, and what writes in them: one option of the command line per field, None where it is
+    not given.
+    """
 
     cluster: Annotated[str | None, typer.Option(metavar="ray|ray:HOST:PORT", help=CLUSTER_HELP)] = None
     gpus_per_worker: Annotated[float | None, typer.Option(min=0.0, max=8.0, help=GPUS_HELP)] = None
+    engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option(help=ENGINE_HELP)] = None
     storage: Annotated[str | None, typer.Option(metavar="ADDRESS", help=STORAGE_HELP)] = None
 
     def applied_to(self, config: RunConfig) -> RunConfig:
@@ -212,6 +215,7 @@ class Placing:
         from mixwright.config import check_cluster, check_storage
 
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        measure = dataclasses.replace(config.measure, engine=given.pop("engine", config.measure.engine))
         trial = dataclasses.replace(config.trial, **given)
         try:
             check_cluster(trial.cluster)
@@ -225,11 +229,11 @@ class Placing:
         if trial.gpus_per_worker and not trial.cluster:
             remedy = "Add it, or leave --gpus-per-worker out: processes of this machine share its GPUs."
             raise InputError("--cluster beside --gpus-per-worker", "none", remedy)
-        return dataclasses.replace(config, trial=trial)
+        return dataclasses.replace(config, measure=measure, trial=trial)
 
     def check_not_given(self) -> None:
         """Raises InputError where a checkpoint is worked on in this process."""
-        if self != Placing():
+        if any(value is not None for value in (self.cluster, self.gpus_per_worker, self.storage)):
             remedy = "Leave it out, or work on a RUN.YAML."
             options = "--cluster, --gpus-per-worker and --storage"
             raise InputError(f"RUN.YAML beside {options}, or {CORPUS_OPTION}", "both", remedy)
@@ -247,16 +251,19 @@ def with_placing(command: Callable[..., None]) -> Callable[..., None]:
 
 def _with_options(command: Callable[..., None], record: type[Any], keyword: str) -> Callable[..., None]:
     own_parameters = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != keyword]
-    hints = get_type_hints(record, include_extras=True)
+    hints, own_names = get_type_hints(record, include_extras=True), {p.name for p in own_parameters}
+    fields = dataclasses.fields(record)
     further_parameters = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
-        for field in dataclasses.fields(record)
+        for field in fields
+        if field.name not in own_names  # an option of both records is one option, which both get
     ]
 
     @functools.wraps(command)
     def called(**arguments: Any) -> None:
-        options = record(**{parameter.name: arguments.pop(parameter.name) for parameter in further_parameters})
-        command(**arguments, **{keyword: options})
+        options = record(**{field.name: arguments[field.name] for field in fields})
+        own_arguments = {name: value for name, value in arguments.items() if name in own_names}
+        command(**own_arguments, **{keyword: options})
 
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own_parameters] + further_parameters
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - what typer reads

@@ -17,6 +17,9 @@ from transformers.utils import logging
 MAX_TOKENS_PER_PASS = 16384
 """Tokens per forward pass: 256 rows of 64, where small models on a CPU are fastest."""
 
+GPU_SHARE_FOR_WRITING = 1 / 16
+"""Share of a GPU's memory for keys and values of completions that are written together; several workers may share a GPU."""
+
 MAX_LOGITS_PER_PASS = 2**27
 """Logits per forward pass: half a gigabyte in float32, for large vocabularies."""
 
@@ -27,14 +30,33 @@ def pass_token_limit(model: Any) -> int:
     return max(1, min(MAX_TOKENS_PER_PASS, MAX_LOGITS_PER_PASS // vocabulary))
 
 
-def token_batches(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
+def writing_token_limit(model: Any, device_bytes: int | None) -> int:
+    """Most tokens, those of prompts included, of completions that are written together, where logits are of one position.
+
+    The size of the GPU decides, not what is free on it, so that a model is read in the same batches before and after.
+
+    Args:
+        model: writes.
+        device_bytes: memory of its GPU; None on another device.
+    """
+    config = model.config.get_text_config()
+    layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+    if not device_bytes or not layers or not heads:
+        return MAX_TOKENS_PER_PASS
+    width = getattr(config, "head_dim", None) or config.hidden_size // heads
+    kept_heads = getattr(config, "num_key_value_heads", None) or heads
+    bytes_per_token = 2 * layers * kept_heads * width * model.dtype.itemsize
+    return max(MAX_TOKENS_PER_PASS, int(GPU_SHARE_FOR_WRITING * device_bytes) // bytes_per_token)
+
+
+def token_batches(sizes: Sequence[int], limit: int, most_rows: int | None = None) -> Iterator[list[int]]:
     """Indices of rows, shortest first, in batches whose padded size (rows x longest) is at most `limit`.
 
-    A single row above the limit is a batch of its own.
+    A single row above the limit is a batch of its own; `most_rows` bounds the rows of a batch, too.
     """
     batch: list[int] = []
     for i in sorted(range(len(sizes)), key=lambda i: (sizes[i], i)):
-        if batch and (len(batch) + 1) * sizes[i] > limit:
+        if batch and ((len(batch) + 1) * sizes[i] > limit or len(batch) == most_rows):
             yield batch
             batch = []
         batch.append(i)

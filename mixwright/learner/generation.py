@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -14,7 +16,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.learner.batches import MAX_TOKENS_PER_PASS, left_padded, pass_token_limit, row_batches, token_batches
+from mixwright.learner.batches import (
+    MAX_LOGITS_PER_PASS,
+    left_padded,
+    pass_token_limit,
+    row_batches,
+    token_batches,
+    writing_token_limit,
+)
 
 FINGERPRINT_VALUES = 1000
 """Values of each parameter that tell one checkpoint from another."""
@@ -106,6 +115,10 @@ class Engine(Protocol):
         """As `shared_generation.generate`."""
         ...
 
+    def start(self, learner: Any) -> None:
+        """Make ready to write, where that is not done yet. Raises InputError for a model that it cannot serve."""
+        ...
+
 
 @dataclass
 class Continuation:
@@ -126,12 +139,21 @@ def generate_in_batches(
     progress: Callable[[float], None] | None,
     total_jobs: int,
 ) -> Iterator[Mapping[int, list[Continuation]]]:
-    """A batch of jobs at a time, which stays together until its longest completion has ended."""
+    """A batch of jobs at a time, which stays together until its longest completion has ended; halved where memory ends."""
     done_jobs = total_jobs - len(jobs)
-    for batch in _batches(learner, jobs, decoding.max_new_tokens):
+    waiting = deque(_batches(learner, jobs, decoding.max_new_tokens))
+    while waiting:
+        batch = waiting.popleft()
         batch_jobs = [jobs[job_index] for job_index in batch]
         tell = scale_progress(progress, done_jobs / total_jobs, len(batch) / total_jobs)
-        completions = _write_batch(learner, batch_jobs, decoding, tell)
+        completions: list[list[Continuation]] | None = None
+        with contextlib.suppress(torch.OutOfMemoryError) if len(batch) > 1 else contextlib.nullcontext():
+            completions = _write_batch(learner, batch_jobs, decoding, tell)
+        if completions is None:
+            torch.cuda.empty_cache()
+            half = len(batch) // 2
+            waiting.extendleft([batch[half:], batch[:half]])
+            continue
         done_jobs += len(batch)
         yield dict(zip(batch, completions, strict=True))
 
@@ -147,13 +169,15 @@ def _batches(learner: GeneratingModel, jobs: Sequence[GenerationJob], token_room
     for job_index, job in enumerate(jobs):
         jobs_by_rows.setdefault(job.rows, []).append(job_index)
     last_alone = "logits_to_keep" in learner.forward_arguments  # then logits of a row are those of one position
-    token_limit = MAX_TOKENS_PER_PASS if last_alone else pass_token_limit(learner.model)
+    device_bytes = torch.cuda.get_device_properties(learner.device).total_memory if learner.device.type == "cuda" else None
+    token_limit = writing_token_limit(learner.model, device_bytes) if last_alone else pass_token_limit(learner.model)
+    most_completions = MAX_LOGITS_PER_PASS // learner.model.config.get_text_config().vocab_size
     for rows, job_indices in jobs_by_rows.items():
         sizes = [len(jobs[job_index].prompt) + token_room for job_index in job_indices]
         if learner.batch_size is not None:
             batches = row_batches(sizes, learner.batch_size // rows)
         else:
-            batches = token_batches([rows * size for size in sizes], token_limit)
+            batches = token_batches([rows * size for size in sizes], token_limit, max(1, most_completions // rows))
         yield from ([job_indices[i] for i in batch] for batch in batches)
 
 

@@ -9,9 +9,10 @@ Source: vLLM 0.32 (its release for CPUs, which `make vllm` runs) and the signatu
 from __future__ import annotations
 
 import contextlib
+import copy
+import gc
 import hashlib
 import importlib
-import importlib.util
 import math
 import os
 import random
@@ -29,9 +30,13 @@ from transformers import AutoModelForCausalLM
 from mixwright.errors import InputError
 from mixwright.learner.batches import without_progress_bars
 from mixwright.learner.checkpoint_checks import reason_of
+from mixwright.learner.engines import WITHOUT_ENGINE, check_temperature, engine_name
 from mixwright.learner.generation import Continuation, Decoding, GenerationJob, fingerprint_weights
+from mixwright.learner.load import load_base, plain_source
+from mixwright.run.workers import count_cores
 
 if TYPE_CHECKING:
+    from mixwright.config import RunConfig, TrialConfig
     from mixwright.learner.learner import Learner
 
 ENVIRONMENT = {
@@ -43,49 +48,75 @@ ENVIRONMENT = {
 """Settings of vLLM where the user made none: one process, nothing sent to anybody, no threads bound to cores."""
 GPU_SHARE = 0.8
 """Share of the GPU memory that is free once the models are loaded that their engines take; readings need the rest."""
-MAX_TEMPERATURE = 2.0
-"""The highest that vLLM takes."""
 CPU_CACHE_BYTES = 2**30
 """Of keys and values on a CPU, as `shared_generation.py` has them."""
 
 
 class VllmEngine:
-    """The weights of a learner, as they are when this is made, in vLLM.
+    """The weights of a learner, as they are when this is made, in vLLM, which starts when something is first written.
 
     Args:
-        learner: loaded, any adapter merged.
+        learner: loaded; an adapter of PEFT is merged for vLLM alone.
         folder: checkpoint folder or hub name that holds just these weights; None has them written to a temporary folder.
-        engines: engines that still start on this machine's GPU, this one included; they share its free memory.
+        share: of the GPU that this engine may take at most, 0..1.
 
     Raises:
-        InputError: vLLM is not installed or cannot serve this model, or its weights are not those of a plain model.
+        InputError: vLLM is not installed.
     """
 
-    def __init__(self, learner: Learner, folder: str | None = None, *, engines: int = 1) -> None:
-        check_installed()
-        _check_plain(learner)
+    def __init__(self, learner: Learner, folder: str | None = None, *, share: float = 1.0) -> None:
+        self.name = engine_name()
+        """What manifests and kept answers call it."""
+        self._weights, self._folder, self._share = fingerprint_weights(learner.model), folder, share
+        self._vllm: Any = None
+        self._llm: Any = None
+        self._numbers = 0
+        self._dynamo_was_off = False
+
+    def start(self, learner: Learner, *, engines: int = 1) -> None:
+        """Start vLLM, unless it runs.
+
+        Args:
+            learner: as it was.
+            engines: that still start on this machine's GPU, this one included; they share its free memory.
+
+        Raises:
+            InputError: vLLM cannot serve this model, its weights are not those of a plain model, or they changed.
+        """
+        if fingerprint_weights(learner.model) != self._weights:
+            remedy = f"Where weights change, {WITHOUT_ENGINE}."
+            raise InputError(f"the weights of {learner.name} as vLLM was given them", "others", remedy)
+        if self._llm is not None:
+            return
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        self._weights = fingerprint_weights(learner.model)
+        self._dynamo_was_off = torch._dynamo.config.disable
         with contextlib.ExitStack() as stack:
-            if folder is None:
+            plain_learner = _merged(learner)
+            _check_plain(plain_learner)
+            if (folder := self._folder) is None:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mixwright-vllm-"))
-                learner.save(Path(folder))
+                plain_learner.save(Path(folder))
+            del plain_learner
+            _free_memory(learner.device)  # of what was merged, and of a trainer
             stack.enter_context(_kept_random_state(learner.device))
             stack.enter_context(without_progress_bars())
             stack.enter_context(warnings.catch_warnings(action="ignore"))  # of its own dependencies
             try:
                 self._vllm = importlib.import_module("vllm")
-                self._llm = self._vllm.LLM(folder, **_engine_settings(learner, engines))
+                self._llm = self._vllm.LLM(folder, **_engine_settings(learner, self._share, engines))
             except Exception as error:  # the library raises many kinds, about memory, models and devices
-                remedy = "Leave --engine out: transformers writes the completions, then."
+                remedy = f"To have transformers write, {WITHOUT_ENGINE}."
                 raise InputError(f"a model that vLLM can serve here ({learner.name})", reason_of(error), remedy) from error
-        self._numbers = 0
 
-    @property
-    def name(self) -> str:
-        """What manifests and kept answers call it."""
-        return f"vllm {self._vllm.__version__}"
+    def close(self) -> None:
+        """End vLLM, so that another can start in this process, or a model can be trained."""
+        if self._llm is None:
+            return
+        self._llm.llm_engine.engine_core.shutdown()
+        self._llm = None
+        importlib.import_module("vllm.distributed.parallel_state").cleanup_dist_env_and_memory()
+        torch._dynamo.config.disable = self._dynamo_was_off
 
     def generate(
         self,
@@ -101,9 +132,7 @@ class VllmEngine:
             InputError: the weights of the learner are no longer those that vLLM has, or a temperature above 2.
             ValueError: a prefix as long as a completion may be.
         """
-        if fingerprint_weights(learner.model) != self._weights:
-            remedy = "Leave --engine out where weights change."
-            raise InputError(f"the weights of {learner.name} as vLLM was given them", "others", remedy)
+        self.start(learner)
         check_temperature(decoding.temperature)
         if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
             raise ValueError("a completion is begun with as many tokens as it may have")
@@ -150,24 +179,53 @@ class VllmEngine:
         )
 
 
-def check_installed() -> None:
-    """Raises InputError where vLLM is not installed."""
-    if importlib.util.find_spec("vllm") is None:
-        remedy = "Install vLLM in an environment of its own (docs/vllm.md), or leave --engine out."
-        raise InputError("the package vllm, for --engine vllm", "none", remedy)
-
-
-def check_temperature(temperature: float) -> None:
-    """Raises InputError for one that vLLM does not take."""
-    if temperature > MAX_TEMPERATURE:
-        remedy = "Lower it, or leave --engine out."
-        raise InputError("a temperature of at most 2, for --engine vllm", f"{temperature:g}", remedy)
-
-
 def start_engines(learners: Sequence[Learner], folders: Sequence[str | None]) -> None:
     """Have vLLM write the completions of all these learners from now on. Raises InputError as `VllmEngine` does."""
     for index, (learner, folder) in enumerate(zip(learners, folders, strict=True)):
-        learner.engine = VllmEngine(learner, folder, engines=len(learners) - index)
+        learner.engine = engine = VllmEngine(learner, folder)
+        engine.start(learner, engines=len(learners) - index)
+
+
+@contextlib.contextmanager
+def run_engine(config: RunConfig, learner: Learner, folder: str | None) -> Iterator[Learner]:
+    """The learner, whose completions are written inside the block by the engine that `measure.engine` names.
+
+    Args:
+        config: settings of a run, whose workers may share a GPU.
+        learner: loaded or trained.
+        folder: as `VllmEngine` takes it.
+
+    Raises:
+        InputError: vLLM is not installed.
+    """
+    if config.measure.engine != "vllm":
+        yield learner
+        return
+    learner.engine = engine = VllmEngine(learner, folder, share=gpu_share(config.trial))
+    try:
+        yield learner
+    finally:
+        learner.engine = None
+        engine.close()
+
+
+@contextlib.contextmanager
+def load_writing(config: RunConfig, path: str) -> Iterator[Learner]:
+    """A starting model of a run, as `load_base` reads it, whose completions `run_engine` has written inside the block.
+
+    Raises InputError as these do.
+    """
+    learner = load_base(config.model, path)
+    with run_engine(config, learner, None if config.model.adapter else plain_source(path)):
+        yield learner
+
+
+def gpu_share(trial: TrialConfig) -> float:
+    """Share of its GPU that each worker may take, 0..1: what Ray gives it, or one of as many as run on this machine."""
+    if trial.gpus_per_worker:
+        return min(1.0, trial.gpus_per_worker)
+    workers = trial.workers or count_cores()
+    return 1 / (min(workers, count_cores()) if trial.cluster else workers)
 
 
 def draw_seed(seed: int, prompt_number: int, sample: int) -> int:
@@ -188,11 +246,27 @@ def _check_plain(learner: Learner) -> None:
     with torch.device("meta"):
         plain_model: Any = AutoModelForCausalLM.from_config(learner.model.config)
     if set(plain_model.state_dict()) != set(learner.model.state_dict()):
-        remedy = "Merge them and save the model, or leave --engine out."
+        remedy = f"Merge them and save the model, or {WITHOUT_ENGINE}."
         raise InputError("a model of plain weights, for --engine vllm", "an adapter or packed weights", remedy)
 
 
-def _engine_settings(learner: Learner, engines: int) -> dict[str, Any]:
+def _merged(learner: Learner) -> Learner:
+    """The learner, or one with a copy of the model whose adapter of PEFT is merged."""
+    if not hasattr(learner.model, "merge_and_unload"):
+        return learner
+    merged = copy.copy(learner)
+    merged.model = copy.deepcopy(learner.model).merge_and_unload()
+    return merged
+
+
+def _free_memory(device: torch.device) -> None:
+    """Give back what nothing refers to."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _engine_settings(learner: Learner, share: float, engines: int) -> dict[str, Any]:
     """Arguments of `vllm.LLM`."""
     settings: dict[str, Any] = {
         "dtype": str(learner.model.dtype).removeprefix("torch."),
@@ -207,7 +281,7 @@ def _engine_settings(learner: Learner, engines: int) -> dict[str, Any]:
     }
     if learner.device.type == "cuda":
         free, total = torch.cuda.mem_get_info(learner.device)
-        return settings | {"gpu_memory_utilization": GPU_SHARE * free / total / engines}
+        return settings | {"gpu_memory_utilization": GPU_SHARE * min(free / total, share) / engines}
     torch._dynamo.config.disable = True  # it would compile for half a minute, with a C compiler, what takes microseconds
     # no prompt in parts: a token drawn after a part is taken back, which vLLM 0.32 cannot do for seeds on a CPU
     cpu_settings = {"enable_chunked_prefill": False, "enforce_eager": True, "kv_cache_memory_bytes": CPU_CACHE_BYTES}

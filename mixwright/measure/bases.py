@@ -16,10 +16,12 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.errors import InputError, one_line
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
+from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Measurement, Observation, RunManifest
 from mixwright.run.checked import CheckedRun
@@ -27,6 +29,8 @@ from mixwright.run.folder import RunFolder, read_json, read_measurements, write_
 from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
+ITEMS_PER_PART = 64
+"""Fewest held-out items for which another process loads the model."""
 P_VALUE_UNIT = "p value"
 """Unit of a measurement that is the p value of a test."""
 MEASURE_SEED = 1_000_003
@@ -47,6 +51,8 @@ class MeasureJob:
     """Settings of the run."""
     shuffled: bool = False
     """Measure by the cells of shuffled levels."""
+    part: tuple[int, int] | None = None
+    """Which of how many parts of the items `write_part` writes answers for."""
 
 
 def seed_after(run_seed: int, seed: int) -> int:
@@ -78,22 +84,60 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     What it wrote stays until all bases are measured, see `drop_kept`: a stopped run measures them again from there.
     Returns the share of completions that were cut, and notes on answers that were not read.
     """
-    from mixwright.learner.load import load_base
+    from mixwright.learner.vllm_engine import load_writing
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
-    learner = KeepingLearner(load_base(config.model, job.base), run.path / ANSWERS_FOLDER / f"{name}.jsonl")
     corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
-    result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
-    if not job.shuffled:
-        write_completions(completions_path(run, name), {"before": result})
-    write_measurements(run.measurements(name), result.measurements)
-    if job.shuffled:
-        return result.cut, []
-    length, chosen = config.measure.longest_completion, config.model.chat_template is not None
-    notes = [note for note in note_nothing_right([result], corpus) if note.check == UNREAD_NOTE]
-    return result.cut, notes + other_form_notes(learner, corpus, result, length, chosen=chosen)
+    answers = run.path / ANSWERS_FOLDER
+    with load_writing(config, job.base) as base:
+        learner = KeepingLearner(base, answers / f"{name}.jsonl", others=sorted((answers / name).glob("*.jsonl")))
+        result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
+        if not job.shuffled:
+            write_completions(completions_path(run, name), {"before": result})
+        write_measurements(run.measurements(name), result.measurements)
+        if job.shuffled:
+            return result.cut, []
+        length, chosen = config.measure.longest_completion, config.model.chat_template is not None
+        notes = [note for note in note_nothing_right([result], corpus) if note.check == UNREAD_NOTE]
+        return result.cut, notes + other_form_notes(learner, corpus, result, length, chosen=chosen)
+
+
+def write_part(job: MeasureJob) -> None:
+    """Write the answers to a part of the items, and keep them where `measure_base` finds them."""
+    from mixwright.learner.vllm_engine import load_writing
+    from mixwright.measure.kept_answers import KeepingLearner
+
+    assert job.part is not None
+    run, config, (number, parts) = RunFolder(job.run), job.config, job.part
+    folder, corpus = run.path / ANSWERS_FOLDER / job.name, Corpus.load(run.corpus)
+    with load_writing(config, job.base) as base:
+        learner = KeepingLearner(base, folder / f"{number}.jsonl", others=sorted(folder.glob("*.jsonl")))
+        passes = Passes(learner, None, config.measure, corpus, config.seed + MEASURE_SEED, report_share)
+        passes.write(range(number, len(passes.items), parts))
+
+
+def part_jobs(jobs: Sequence[MeasureJob], parts: int) -> list[Job]:
+    """The jobs that write the answers of so many parts of each model's items, before it is measured."""
+    return [
+        Job(f"{job.name}, part {number} of {parts}", write_part, replace(job, part=(number, parts)))
+        for number in range(parts)
+        for job in jobs
+    ]
+
+
+def count_parts(config: RunConfig, corpus: Corpus, workers: int, bases: int) -> int:
+    """Parts of a starting model's items that are written side by side, each by a process that loads the model.
+
+    More than one only where the settings name workers or a cluster: copies of a model have to fit.
+    """
+    measure = config.measure
+    writes = outcome_of(measure.probes, measure.decoding) in GRADED_OUTCOMES
+    if not writes or not (config.trial.cluster or config.trial.workers):
+        return 1
+    items = sum(min(cell.count, measure.items) for cell in corpus.select(split="eval").cells())
+    return max(1, min(workers // bases, items // ITEMS_PER_PART))
 
 
 def write_completions(path: Path, results: Mapping[str, MeasureResult]) -> None:
@@ -155,11 +199,15 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     config, folder = run.config, run.folder
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
+    if engine := read_json(folder.manifest, RunManifest).settings.get("engine"):
+        say(f"  engine: {engine} writes the completions")
     build_bases(run, workers)
     bases = bases_of(config.model, folder)
-    jobs = [
-        Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), config)) for b in bases
-    ]
+    measure_jobs = [MeasureJob(str(folder.path), b, base_name(b), config) for b in bases]
+    parts = count_parts(config, run.corpus, workers.count, len(bases))
+    if parts > 1:
+        workers.run(part_jobs(measure_jobs, parts), title="write")
+    jobs = [Job(f"measure {job.name}", measure_base, job) for job in measure_jobs]
     notes: list[Observation] = []
     for path, (cut, doubts) in zip(bases, workers.run(jobs, title="measure"), strict=True):
         if cut > WARNING_CUT_SHARE:

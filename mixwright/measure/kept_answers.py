@@ -23,16 +23,17 @@ READ_BATCH_COMPLETIONS = 128
 class KeepingLearner(Learner):
     """The same model; completions and log-probabilities are looked up first, and kept when they are new."""
 
-    def __init__(self, learner: Learner, path: Path | None) -> None:
-        """Take over `learner`; what `path` has of another checkpoint, or of prompts in another form, is never found.
+    def __init__(self, learner: Learner, path: Path | None, *, others: Sequence[Path] = ()) -> None:
+        """Take over `learner`; what the files have of another checkpoint, or of prompts in another form, is never found.
 
-        Without a path they are kept in memory alone.
+        Without a path they are kept in memory alone; `others` are files of other processes, which are read.
         """
         vars(self).update(vars(learner))
         self.written = 0
         """Completions that the model itself wrote since."""
         self._path, self._fingerprint = path, _fingerprint(learner)
-        self._known = {row["key"]: row for row in _read_rows(path)} if path is not None else {}
+        files = [*others, *([] if path is None else [path])]
+        self._known = {row["key"]: row for file in files for row in _read_rows(file)}
         self._greedy = {row["greedy"]: row.get("whole", row["made"][0]) for row in self._known.values() if "greedy" in row}
 
     def with_form(self, form: PromptForm) -> KeepingLearner:

@@ -163,26 +163,34 @@ class Passes:
     @cached_property
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
-        config, arguments = self.config, (self.learner, self.items, self.corpus, self.config)
-        lengths, greedy_share = completion_lengths(config), WRITING_TIME_SHARE / (1 + config.samples)
-        options_read: dict[int, list[Completion]] = {}
-        shared_arguments = {"seed": self.seed, "options_read": options_read, **lengths}
-        greedy = answer_items(
-            *arguments, count=1, temperature=0, **shared_arguments, **self._progress_argument(0, greedy_share)
-        )
-        rollouts, sampled = {}, [[] for _ in self.items]
-        if config.samples:
-            sampling = {"count": config.samples, "temperature": config.temperature, **shared_arguments}
-            if self.nested:  # draws depend on the item, whatever stands beside it
-                digests = [hashlib.sha256(item.id.encode()).digest() for item in self.items]
-                sampling["draw_keys"] = [int.from_bytes(digest[:4], "big") for digest in digests]
-            sampled = answer_items(*arguments, **sampling, **self._progress_argument(greedy_share, WRITING_TIME_SHARE))
+        rollouts = {}
+        greedy, sampled = self.write(range(len(self.items)))
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
             score, *scores = (
                 self.grades.grade(item, completion.text, cut=not completion.finished) for completion in (best, *samples)
             )
             rollouts[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
         return rollouts
+
+    def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
+        """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""
+        config, items = self.config, [self.items[index] for index in indices]
+        arguments = (self.learner, items, self.corpus, config)
+        options_read: dict[int, list[Completion]] = {}
+        shared_arguments = {"seed": self.seed, "options_read": options_read, **completion_lengths(config)}
+        greedy_share = WRITING_TIME_SHARE / (1 + config.samples)
+        greedy = answer_items(
+            *arguments, count=1, temperature=0, **shared_arguments, **self._progress_argument(0, greedy_share)
+        )
+        if not config.samples:
+            return greedy, [[] for _ in items]
+        draw_keys = list(indices)
+        if self.nested:  # draws depend on the item, whatever stands beside it
+            digests = [hashlib.sha256(item.id.encode()).digest() for item in items]
+            draw_keys = [int.from_bytes(digest[:4], "big") for digest in digests]
+        sampling = {"count": config.samples, "temperature": config.temperature, "draw_keys": draw_keys, **shared_arguments}
+        sampled = answer_items(*arguments, **sampling, **self._progress_argument(greedy_share, WRITING_TIME_SHARE))
+        return greedy, sampled
 
     @cached_property
     def logprobs(self) -> dict[str, TokenReadings]:

@@ -149,14 +149,17 @@ def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], No
 def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     """Answer the prompts to rehearse and write the table; returns what was done. Runs in a worker."""
     from mixwright.corpus import Corpus
-    from mixwright.learner.load import load_base
+    from mixwright.learner.vllm_engine import load_writing
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
     answers_file = run.path / ANSWERS_FOLDER / f"{job.miner}.jsonl"
-    rehearsal = rehearsal_rows(
-        Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), answers_file), **job.options
-    )
+    with contextlib.ExitStack() as stack:
+
+        def load() -> KeepingLearner:
+            return KeepingLearner(stack.enter_context(load_writing(config, job.base)), answers_file)
+
+        rehearsal = rehearsal_rows(Corpus.load(run.corpus), load, **job.options)
     path = table_file(run, job.miner)
     write_json(path.with_suffix(".json"), rehearsal.summary())
     write_rows(path, rehearsal.rows)  # last: by it a run knows that they were written
@@ -187,11 +190,10 @@ def table_file(folder: RunFolder, name: str) -> Path:
 def mine_in_worker(job: MineJob) -> None:
     """Run the miner and write its files. Runs in a worker."""
     from mixwright.corpus import Corpus
-    from mixwright.learner.load import load_base
+    from mixwright.learner.vllm_engine import load_writing
 
     run, config = RunFolder(job.run), job.config
     corpus, miner = Corpus.load(run.corpus), make_miner(job.miner, job.options)
-    learner = load_base(config.model, job.base) if miner.NEEDS_MODEL else None
     before = run.measurements("before")
     measured = read_measurements(before) if before.is_file() else []
     scan = Scan(run, base_name(job.base))
@@ -201,7 +203,9 @@ def mine_in_worker(job: MineJob) -> None:
         mined_from_digest(scan, job.options, config.seed),
         table_file(run, job.miner).with_suffix(".spent.json"),
     )
-    with note_cpu_seconds(spent_file, digest) as earlier_seconds:
+    with contextlib.ExitStack() as stack:
+        learner = stack.enter_context(load_writing(config, job.base)) if miner.NEEDS_MODEL else None
+        earlier_seconds = stack.enter_context(note_cpu_seconds(spent_file, digest))
         mining = mine(miner, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
     mining = replace(mining, seconds=earlier_seconds + mining.seconds)
     write_mined(mining, spent_file.parent, digest)

@@ -12,6 +12,7 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
+from mixwright.learner.engines import engine_name
 from mixwright.records import from_data, to_data
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
@@ -73,6 +74,8 @@ def open_run_folder(
         if not is_up_to_date:
             seeds = {"run": config.seed, "trial_seed_count": config.trial.seeds}
             settings = settings_for_reader(config.train, config.planner, resolved) | {"bases": config.model.bases}
+            if config.measure.engine == "vllm":
+                settings |= {"engine": engine_name()}
             model = config.model.path
             write_manifest(folder, run.corpus, config.corpus, model, relative_to=relative_to, settings=settings, seeds=seeds)
         write_settings(config, folder)

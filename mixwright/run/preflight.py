@@ -18,6 +18,7 @@ from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.checkpoint_checks import check_files
+from mixwright.learner.engines import check_engine
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
@@ -62,6 +63,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     check_model(config.model)
+    check_engine(config.measure)
 
 
 def check_trial(config: RunConfig, corpus: Corpus) -> None:

@@ -19,7 +19,8 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.learner.learner import Learner
-from mixwright.learner.load import load_base
+from mixwright.learner.load import load_base, plain_source
+from mixwright.learner.vllm_engine import run_engine
 from mixwright.measure.bases import base_name
 from mixwright.records import Example
 from mixwright.run.checked import CheckedRun
@@ -210,7 +211,8 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
         "weights": weights_digest(learner.model),
         "objective": config.train.objective,
         "limit": limit,
-        "measure": {**{name: getattr(config.measure, name) for name in measure_names}, "seed": config.seed},
+        "measure": {name: getattr(config.measure, name) for name in measure_names}
+        | {"seed": config.seed, **config.measure.noted_engine},
         "moments": None,  # of a table that an earlier version made with second moments there is a digest: it is made anew
         "rows": len(row_indices),
         "shards": -(-len(row_indices) // SHARD_ROWS),
@@ -226,6 +228,12 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
 def scan_shards(job: ScanJob) -> ScannedShards:
     """Make or complete the shards of one job, in a worker."""
     corpus, config, learner, groups = _load_job(job)
+    with run_engine(config, learner, None if config.model.adapter else plain_source(job.base)):
+        return _scan_shards(job, corpus, learner, groups)
+
+
+def _scan_shards(job: ScanJob, corpus: Corpus, learner: Learner, groups: Mapping[str, Columns]) -> ScannedShards:
+    config = job.config
     row_indices, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
     calibration = load_calibration(_directions_file(job), job.key)
     tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}

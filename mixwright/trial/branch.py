@@ -89,6 +89,7 @@ def branch_digest(
         digest_of_source: of the branch that is replayed.
         digest_of_data: of the table whose rows it trains on.
     """
+    measure = {name: value for name, value in to_data(config.measure).items() if name != "engine"}
     training = {
         "branch": to_data(branch),
         "train": to_data(config.train),
@@ -98,7 +99,7 @@ def branch_digest(
     }
     deciding_values = {
         "training": training if branch.trains else None,
-        "measure": to_data(config.measure),
+        "measure": measure | config.measure.noted_engine,
         "seeds": [config.seed, seed],
         "inputs": [corpus, digest_of_base, arm, config.model.adapter, config.model.chat_template, config.model.system],
         "version": mixwright.__version__,
@@ -234,6 +235,7 @@ def _load_trained(model: ModelConfig, base: str, folder: Path) -> Learner:
 def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
     from mixwright.learner.load import load_base, load_stage
+    from mixwright.learner.vllm_engine import run_engine
     from mixwright.measure.stage import measure_learner, settings_after
     from mixwright.trial.plan_stages import permuted_order, train_stages
 
@@ -248,8 +250,9 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
         stage_job = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
         _train(stage_job, stage_branch, corpus, learner, stage_folder, start)
-        seed = seed_after(config.seed, job.seed)
-        return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
+        settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
+        with run_engine(config, learner, _plain_weights(job, stage_folder)):
+            return measure_learner(learner, corpus, settings, start=load(None), seed=seed).measurements
 
     if branch.permute_order:
         branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
@@ -339,6 +342,15 @@ def _train(
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
 
 
+def _plain_weights(job: BranchJob, folder: Path) -> str | None:
+    """Folder or hub name of just the weights that a branch or a stage ends with; None where an adapter is on them."""
+    from mixwright.learner.load import plain_source
+
+    if not job.branch.trains:
+        return None if job.config.model.adapter else plain_source(job.base)
+    return plain_source(str(folder / "model")) if (folder / "model").is_dir() else None
+
+
 def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exception:
     """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
     if isinstance(error, InputError) or not settings or disk_full_error(error) is not None:
@@ -353,6 +365,7 @@ def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, f
     """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.adapting import BeneathAdapter, can_switch_off
     from mixwright.learner.load import load_base
+    from mixwright.learner.vllm_engine import run_engine
     from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner, settings_after
 
@@ -365,7 +378,8 @@ def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, f
         start = load_base(config.model, job.base)
     answers_file = folder / ANSWERS_FILE
     settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
-    measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
+    with run_engine(config, learner, _plain_weights(job, folder)):
+        measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in measured.completions]
     write_completion_rows(folder / "completions.parquet", [*before, *after])

@@ -29,7 +29,8 @@ def held_out_cells(corpus: Corpus) -> list[tuple[str, int]]:
 
 def branch_seconds(config: RunConfig, timing: Timing, items: int) -> tuple[float, float]:
     """Seconds of one process for a branch that is trained and measured, and for one that is only measured."""
-    train_config, measuring_seconds = config.train, items * timing.item_seconds(config.measure.samples)
+    train_config = config.train
+    measuring_seconds = timing.engine_seconds + items * timing.item_seconds(config.measure.samples)
     evaluating_seconds = 0.0
     if train_config.objective == "grpo" and config.trial.progress_every:
         evaluations = 1 + math.ceil(train_config.steps / config.trial.progress_every)
@@ -67,9 +68,9 @@ def stage_seconds(
     """
     workers = timing.workers or config.trial.workers or count_cores()
     trained_branch, untrained_branch = branch_seconds(config, timing, items)
-    warmup = config.model.warmup
+    warmup, loading_seconds = config.model.warmup, timing.load_seconds + timing.engine_seconds
     stage_costs = [
-        ("start", timing.start_seconds + timing.load_seconds * bool(rehearsed) + rehearsed * timing.greedy_seconds),
+        ("start", timing.start_seconds + loading_seconds * bool(rehearsed) + rehearsed * timing.greedy_seconds),
         ("warm-up", makespan([warmup.steps * timing.warmup_step_seconds] * bases, workers) if warmup is not None else 0.0),
         ("measure", makespan([untrained_branch] * bases, workers)),
         ("trial", makespan(config.trial.seeds * ([trained_branch] * arms + [untrained_branch]), workers)),

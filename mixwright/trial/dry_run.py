@@ -65,6 +65,8 @@ class Timing:
     """Of one warm-up step of a tiny model."""
     load_seconds: float = 0.0
     """Of loading the model."""
+    engine_seconds: float = 0.0
+    """Of starting what writes completions, where that is not transformers."""
     setup_seconds: float = 0.0
     """Of making a trainer, and saving what it trained."""
     start_seconds: float = 0.0
@@ -94,6 +96,8 @@ def time_dry_run(job: DryRunJob) -> Timing:
         InputError: the model cannot be loaded, prompts too long, a grader that fails, or settings that TRL refuses late.
     """
     from mixwright.corpus import read_corpus
+    from mixwright.learner.load import plain_source
+    from mixwright.learner.vllm_engine import run_engine
 
     began = perf_counter()
     config = job.config
@@ -106,7 +110,13 @@ def time_dry_run(job: DryRunJob) -> Timing:
         load_seconds = perf_counter() - loading_began - warmup_step_seconds * WARM_STEPS
         report_share(0.3)
         _check_lengths(config.measure, config.train, corpus, learner)
-        greedy_seconds, sample_seconds, items = _time_measuring(config.measure, config.seed, corpus, learner)
+        model_folder = str(Path(scratch) / "base") if config.model.path == TINY_PREFIX else config.model.path
+        with run_engine(config, learner, None if config.model.adapter else plain_source(model_folder)):
+            engine_began = perf_counter()
+            if learner.engine is not None:
+                learner.engine.start(learner)
+            engine_seconds = perf_counter() - engine_began
+            greedy_seconds, sample_seconds, items = _time_measuring(config.measure, config.seed, corpus, learner)
         report_share(0.6)
         step_seconds, setup_seconds, steps = _time_training(config, corpus, learner, Path(scratch), sample_seconds)
     return Timing(
@@ -115,6 +125,7 @@ def time_dry_run(job: DryRunJob) -> Timing:
         step_seconds,
         warmup_step_seconds,
         load_seconds,
+        engine_seconds,
         setup_seconds,
         loading_began - began,
         items,

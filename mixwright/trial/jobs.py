@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mixwright.config import RunConfig
 from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.estimates.outcome import item_scores
-from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffled_name
+from mixwright.measure.bases import MeasureJob, base_name, count_parts, measure_base, part_jobs, shuffled_name
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
@@ -94,12 +94,15 @@ class Trial:
             InputError: an earlier version measured them.
         """
         logs = self.run.path / "trial" / "logs"
-        jobs = []
+        jobs, measure_jobs = [], []
         for base, name in ((base, base_name(base)) for base in self.bases):
             file = shuffled_name(name) if shuffled else name
             if not self.run.measurements(file).is_file():
-                job = MeasureJob(str(self.run.path), base, name, self.config, shuffled)
+                measure_jobs.append(job := MeasureJob(str(self.run.path), base, name, self.config, shuffled))
                 jobs.append(Job(f"measure {file}", measure_base, job, log=logs / f"{file}.log"))
+        if measure_jobs and not shuffled:
+            parts = count_parts(self.config, self.corpus, self.worker_count, len(measure_jobs))
+            self._run_in_workers(part_jobs(measure_jobs, parts) if parts > 1 else [], "write")
         self._run_in_workers(jobs, "measure")
         drop_kept(self.run.path)
         for base in self.bases:

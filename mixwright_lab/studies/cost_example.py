@@ -1,8 +1,8 @@
 """GPU hours of each verb by the formulas of docs/cost.md, for sizes of one's own.
 
 Nothing is run. Seconds of the verbs without a model are the slopes that `cost_model` left; operations are 2 per parameter
-and token forward and 6 with the backward pass, and attention. The utilisation and the seconds of a pass are assumptions,
-and options.
+and token forward and 6 with the backward pass, and attention. The utilisation is what `gpu_costs` measured of training; the
+seconds of a pass are an assumption. All are options.
 
     python -m mixwright_lab.studies.cost_example --parameters 7e9 --rows 1e6 --gpus 64
 """
@@ -14,6 +14,7 @@ import json
 import math
 from dataclasses import dataclass, fields
 
+from mixwright.measure.bases import ITEMS_PER_PART
 from mixwright.scan.table import SHARD_ROWS
 from mixwright_lab.studies.report import RESULTS
 
@@ -36,8 +37,8 @@ class Setup:
     """Sampled completions of an item, beside the greedy one."""
     room: float = 256
     """Tokens of a completion."""
-    batch: float = 19
-    """Completions that are written together: 16,384 tokens by default."""
+    batch: float = 47
+    """Completions that are written together: a sixteenth of 80 GiB by default, with 8 key-value heads of 128."""
     steps: float = 500
     """Training steps of a branch."""
     prompts: float = 64
@@ -48,8 +49,8 @@ class Setup:
     gpus: float = 64
     peak: float = 989e12
     """Operations per second of a GPU: H100 SXM, bfloat16, dense."""
-    utilisation: float = 0.4
-    """Assumed: Llama 3 reports 38 to 43 % (arXiv 2407.21783)."""
+    utilisation: float = 0.376
+    """Of training 7.4 billion parameters on an H200, 16 rows of 500 tokens a step (`gpu_costs`)."""
     pass_seconds: float = 0.03
     """Of writing one token for a batch: 23 to 34 ms for 30 layers on an H200 (docs/promises.md)."""
     scan_passes: float = 2.15
@@ -65,7 +66,9 @@ def gpu_hours(given: Setup) -> dict[str, tuple[float, float]]:
     whole = given.rows * given.tokens * forward
     completions = given.items * (1 + given.samples)
     read = given.items * given.tokens * forward / per_hour
-    measuring = math.ceil(completions / given.batch) * given.room * given.pass_seconds / 3600 + read
+    writing = math.ceil(completions / given.batch) * given.room * given.pass_seconds / 3600
+    measuring = writing + read
+    writers = max(1, min(given.gpus, given.items // ITEMS_PER_PART))
     training = given.steps * given.prompts * given.tokens * 3 * forward / per_hour
     trained, frozen = given.arms * given.seeds, given.seeds
     hours = trained * training + (trained + frozen) * measuring
@@ -75,7 +78,7 @@ def gpu_hours(given: Setup) -> dict[str, tuple[float, float]]:
     read_once, learnt_once = whole / per_hour, 3 * whole / per_hour
     return {
         RUN: (learnt_once, learnt_once / given.gpus),
-        "measure": (measuring, measuring),
+        "measure": (measuring, writing / writers + read),
         "scan, default columns": (given.scan_passes * read_once, given.scan_passes * read_once * busiest),
         "scan, sketches": (given.sketch_passes * read_once, given.sketch_passes * read_once * busiest),
         "a branch: training": (training, training),

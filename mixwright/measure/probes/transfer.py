@@ -114,8 +114,11 @@ class Transfer(Probe):
 
 def _read_tasks(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> dict[str, dict[str, NDArray[np.float64]]]:
     """Greedy success and mean entropy of each item's own answer, under a copy of the model."""
-    learner = copy.copy(passes.learner)
-    learner.model = model
+    from mixwright.learner.learner import Learner
+
+    start = passes.learner  # whose kept answers and engine are those of the model before
+    options = {"form": start.form, "batch_size": start.batch_size}
+    learner = Learner(model, start.tokenizer, start.name, start.template_arguments, **options)
     values_by_measurement: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
     for task, task_items in items.items():
         prompts = [item.prompt for item in task_items]
