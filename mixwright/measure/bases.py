@@ -130,11 +130,12 @@ def part_jobs(jobs: Sequence[MeasureJob], parts: int) -> list[Job]:
 def count_parts(config: RunConfig, corpus: Corpus, workers: int, bases: int) -> int:
     """Parts of a starting model's items that are written side by side, each by a process that loads the model.
 
-    More than one only where the settings name workers or a cluster: copies of a model have to fit.
+    More than one only where the settings name workers or a cluster: copies of a model have to fit. One on a cluster with a
+    storage, which keeps no answers of a measuring under way.
     """
-    measure = config.measure
+    measure, trial = config.measure, config.trial
     writes = outcome_of(measure.probes, measure.decoding) in GRADED_OUTCOMES
-    if not writes or not (config.trial.cluster or config.trial.workers):
+    if not writes or not (trial.cluster or trial.workers) or (trial.cluster and trial.storage):
         return 1
     items = sum(min(cell.count, measure.items) for cell in corpus.select(split="eval").cells())
     return max(1, min(workers // bases, items // ITEMS_PER_PART))
