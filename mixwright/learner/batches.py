@@ -30,6 +30,17 @@ def pass_token_limit(model: Any) -> int:
     return max(1, min(MAX_TOKENS_PER_PASS, MAX_LOGITS_PER_PASS // vocabulary))
 
 
+def count_cached_values(model: Any) -> int | None:
+    """Numbers of a token among the keys and values of all layers; None where the settings do not say, or differ by layer."""
+    config = model.config.get_text_config()
+    try:
+        heads = config.num_attention_heads
+        width = getattr(config, "head_dim", None) or config.hidden_size // heads
+        return 2 * config.num_hidden_layers * (getattr(config, "num_key_value_heads", None) or heads) * width
+    except (AttributeError, RuntimeError, TypeError):  # transformers raises a RuntimeError for settings that differ by layer
+        return None
+
+
 def writing_token_limit(model: Any, device_bytes: int | None) -> int:
     """Most tokens, those of prompts included, of completions that are written together, where logits are of one position.
 
@@ -39,14 +50,10 @@ def writing_token_limit(model: Any, device_bytes: int | None) -> int:
         model: writes.
         device_bytes: memory of its GPU; None on another device.
     """
-    config = model.config.get_text_config()
-    layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
-    if not device_bytes or not layers or not heads:
+    values = count_cached_values(model) if device_bytes else None
+    if not device_bytes or not values:
         return MAX_TOKENS_PER_PASS
-    width = getattr(config, "head_dim", None) or config.hidden_size // heads
-    kept_heads = getattr(config, "num_key_value_heads", None) or heads
-    bytes_per_token = 2 * layers * kept_heads * width * model.dtype.itemsize
-    return max(MAX_TOKENS_PER_PASS, int(GPU_SHARE_FOR_WRITING * device_bytes) // bytes_per_token)
+    return max(MAX_TOKENS_PER_PASS, int(GPU_SHARE_FOR_WRITING * device_bytes) // (values * model.dtype.itemsize))
 
 
 def token_batches(sizes: Sequence[int], limit: int, most_rows: int | None = None) -> Iterator[list[int]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections import deque
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -20,7 +20,6 @@ from mixwright.learner.batches import (
     MAX_LOGITS_PER_PASS,
     left_padded,
     pass_token_limit,
-    row_batches,
     token_batches,
     writing_token_limit,
 )
@@ -139,23 +138,32 @@ def generate_in_batches(
     progress: Callable[[float], None] | None,
     total_jobs: int,
 ) -> Iterator[Mapping[int, list[Continuation]]]:
-    """A batch of jobs at a time, which stays together until its longest completion has ended; halved where memory ends."""
-    done_jobs = total_jobs - len(jobs)
-    waiting = deque(_batches(learner, jobs, decoding.max_new_tokens))
-    while waiting:
-        batch = waiting.popleft()
-        batch_jobs = [jobs[job_index] for job_index in batch]
-        tell = scale_progress(progress, done_jobs / total_jobs, len(batch) / total_jobs)
-        completions: list[list[Continuation]] | None = None
-        with contextlib.suppress(torch.OutOfMemoryError) if len(batch) > 1 else contextlib.nullcontext():
-            completions = _write_batch(learner, batch_jobs, decoding, tell)
-        if completions is None:
-            torch.cuda.empty_cache()
-            half = len(batch) // 2
-            waiting.extendleft([batch[half:], batch[:half]])
-            continue
-        done_jobs += len(batch)
-        yield dict(zip(batch, completions, strict=True))
+    """A batch of jobs at a time, which stays together until its longest completion has ended.
+
+    Where memory ends, what is left is written in batches of half the size, down to one prompt with its completions.
+    """
+    done_jobs, left, room = total_jobs - len(jobs), list(range(len(jobs))), decoding.max_new_tokens
+    most_tokens: int | None = None
+    while left:
+        waiting = [jobs[job_index] for job_index in left]
+        for batch in [[left[place] for place in places] for places in _batches(learner, waiting, room, most_tokens)]:
+            batch_jobs = [jobs[job_index] for job_index in batch]
+            tell = scale_progress(progress, done_jobs / total_jobs, len(batch) / total_jobs)
+            completions: list[list[Continuation]] | None = None
+            with contextlib.suppress(torch.OutOfMemoryError) if len(batch) > 1 else contextlib.nullcontext():
+                completions = _write_batch(learner, batch_jobs, decoding, tell)
+            if completions is None:
+                torch.cuda.empty_cache()
+                most_tokens = len(batch) * max(_padded_tokens(job, room) for job in batch_jobs) // 2
+                break
+            done_jobs, written = done_jobs + len(batch), set(batch)
+            left = [job_index for job_index in left if job_index not in written]
+            yield dict(zip(batch, completions, strict=True))
+
+
+def _padded_tokens(job: GenerationJob, room: int) -> int:
+    """Of all its completions, its prompt's among them, where each has this room."""
+    return job.rows * (len(job.prompt) + room)
 
 
 def scale_progress(progress: Callable[[float], None] | None, start: float, share: float) -> Callable[[float], None] | None:
@@ -163,22 +171,30 @@ def scale_progress(progress: Callable[[float], None] | None, start: float, share
     return None if progress is None else lambda done: progress(start + share * done)
 
 
-def _batches(learner: GeneratingModel, jobs: Sequence[GenerationJob], token_room: int) -> Iterator[list[int]]:
-    """Indices of jobs with equally many rows that are written together."""
+def _batches(
+    learner: GeneratingModel, jobs: Sequence[GenerationJob], room: int, most_tokens: int | None
+) -> Iterator[list[int]]:
+    """Indices of jobs with equally many rows that are written together, at most so many tokens where a number is given."""
     jobs_by_rows: dict[int, list[int]] = {}
     for job_index, job in enumerate(jobs):
         jobs_by_rows.setdefault(job.rows, []).append(job_index)
-    last_alone = "logits_to_keep" in learner.forward_arguments  # then logits of a row are those of one position
-    device_bytes = torch.cuda.get_device_properties(learner.device).total_memory if learner.device.type == "cuda" else None
-    token_limit = writing_token_limit(learner.model, device_bytes) if last_alone else pass_token_limit(learner.model)
-    most_completions = MAX_LOGITS_PER_PASS // learner.model.config.get_text_config().vocab_size
+    limit, most_completions = _most_together(learner)
+    limit = limit if most_tokens is None else min(limit, most_tokens)
     for rows, job_indices in jobs_by_rows.items():
-        sizes = [len(jobs[job_index].prompt) + token_room for job_index in job_indices]
-        if learner.batch_size is not None:
-            batches = row_batches(sizes, learner.batch_size // rows)
-        else:
-            batches = token_batches([rows * size for size in sizes], token_limit, max(1, most_completions // rows))
-        yield from ([job_indices[i] for i in batch] for batch in batches)
+        sizes = [_padded_tokens(jobs[job_index], room) for job_index in job_indices]
+        for batch in token_batches(sizes, limit, max(1, most_completions // rows)):
+            yield [job_indices[i] for i in batch]
+
+
+def _most_together(learner: GeneratingModel) -> tuple[int, int]:
+    """Tokens and completions that are written together at most."""
+    if learner.batch_size is not None:
+        return sys.maxsize, learner.batch_size
+    vocabulary = learner.model.config.get_text_config().vocab_size
+    if "logits_to_keep" not in learner.forward_arguments:  # then logits are those of all positions
+        return pass_token_limit(learner.model), MAX_LOGITS_PER_PASS // vocabulary
+    device_bytes = torch.cuda.get_device_properties(learner.device).total_memory if learner.device.type == "cuda" else None
+    return writing_token_limit(learner.model, device_bytes), MAX_LOGITS_PER_PASS // vocabulary
 
 
 def _write_batch(

@@ -22,7 +22,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
-from mixwright.learner.batches import left_padded
+from mixwright.learner.batches import count_cached_values, left_padded
 from mixwright.learner.generation import (
     Continuation,
     Decoding,
@@ -290,7 +290,10 @@ class _Batch:
             max(job.length for job in jobs),
             decoding.max_new_tokens - min(len(job.prefix) for job in jobs),
         )
-        most_slots = MAX_CACHE_BYTES // _bytes_per_token(learner.model) // (longest_prompt + self.width * longest_completion)
+        values = count_cached_values(learner.model)
+        if values is None:
+            raise Unsupported
+        most_slots = MAX_CACHE_BYTES // (4 * values) // (longest_prompt + self.width * longest_completion)
         row_limit = MAX_ROWS if learner.batch_size is None else learner.batch_size
         self.slot_count = max(1, min(len(jobs), row_limit // self.width, most_slots))
         self.cache = SharedCache(self.slot_count, self.width, longest_prompt, longest_completion)
@@ -385,11 +388,3 @@ class _Batch:
             self.cache.lengths[slot] = 0
         self.ended_count += len(ended_jobs)
         return ended_jobs
-
-
-def _bytes_per_token(model: Any) -> int:
-    """Of keys and values."""
-    config = model.config.get_text_config()
-    heads = config.num_attention_heads
-    head_size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return 2 * 4 * config.num_hidden_layers * (getattr(config, "num_key_value_heads", None) or heads) * head_size
