@@ -237,6 +237,19 @@ def test_a_gpu_writes_as_many_tokens_together_as_a_share_of_it_holds():
     assert batches.writing_token_limit(by_layer, 80 * 2**30) == 16_384
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "qwen2"])
+@pytest.mark.parametrize("shares_prompts", [True, False])
+def test_each_token_is_read_once_while_writing(kind, shares_prompts, tiny):
+    learner, widths = random_model(kind, tiny.tokenizer), []
+    learner.shares_prompts = shares_prompts
+    learner.model.register_forward_pre_hook(
+        lambda _, given, options: widths.append(options["input_ids"].shape[1]), with_kwargs=True
+    )
+    learner.sample(["the cat"], count=2, temperature=1.0, max_new_tokens=6, seed=0)
+    assert len(widths) > 2
+    assert set(widths[1:]) == {1}
+
+
 def test_a_batch_too_large_for_the_memory_is_written_in_halves(tiny, monkeypatch):
     asked = {"count": 2, "temperature": 1.0, "max_new_tokens": 5, "seed": 7}
     learner, sizes = Learner(tiny.model, tiny.tokenizer, "tiny"), []

@@ -32,7 +32,7 @@ def read_alternatives(
     encoded = [learner.encode(prompt) for prompt in prompts]
     longest = [max(map(len, of_prompt)) for of_prompt in completions]
     learner.check_length(max((len(ids) + most_tokens for ids, most_tokens in zip(encoded, longest, strict=True)), default=0))
-    if "past_key_values" not in learner.forward_arguments:
+    if learner.cache_name is None:
         for prompt_index, of_prompt in enumerate(completions):
             yield prompt_index, learner.logprobs([prompts[prompt_index]] * len(of_prompt), of_prompt)
         return
@@ -61,7 +61,7 @@ def _read_batch(
         index = torch.tensor(prompt_indices, device=learner.device)
         tables = [torch.log_softmax(output.logits[:, -1:].float(), -1)[index]]
         if most_inputs:
-            cache = output.past_key_values
+            cache = learner.read_cache(output)
             cache.batch_select_indices(index)
             inputs = torch.tensor([row[:-1] + [pad] * (most_inputs + 1 - len(row)) for row in rows], device=learner.device)
             input_mask = torch.tensor(

@@ -53,7 +53,7 @@ class Reader:
 
     def logits(self, ids: Ids, mask: Ids) -> Logits:
         """Logits after the last token of each row, float32; `mask` is 1 for real tokens."""
-        cached = "past_key_values" in self.learner.forward_arguments
+        cached = self.learner.cache_name is not None
         cached_tokens = self._known(ids, mask) if cached else 0
         if not cached_tokens:
             self._cache = None
@@ -62,7 +62,7 @@ class Reader:
             output = self.learner.forward(
                 ids[:, cached_tokens:], mask, last_positions=1, cache=self._cache, use_cache=cached
             )
-        self._rows, self._cache = (ids, mask), getattr(output, "past_key_values", None) if cached else None
+        self._rows, self._cache = (ids, mask), self.learner.read_cache(output)
         return output.logits[:, -1].float()
 
     def _known(self, ids: Ids, mask: Ids) -> int:

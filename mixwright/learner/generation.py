@@ -55,6 +55,14 @@ class GeneratingModel(Protocol):
         """See `Learner`."""
         ...
 
+    @property
+    def cache_name(self) -> str | None:
+        """See `Learner`."""
+        ...
+
+    def read_cache(self, output: Any) -> Any:
+        """See `Learner`."""
+
     def forward(
         self, ids: Tensor, mask: Tensor, *, last_positions: int = 0, cache: Any = None, use_cache: bool = False
     ) -> Any:
@@ -210,9 +218,9 @@ def _write_batch(
     ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], learner.tokenizer.pad_token_id or 0)
     ids, mask = ids.to(device), mask.to(device)
     ends = torch.tensor(sorted(learner.end_ids), device=device)
-    cached = "past_key_values" in learner.forward_arguments
+    cached = learner.cache_name is not None
     output = learner.forward(ids, mask, last_positions=1, use_cache=cached)
-    logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
+    logits, cache = output.logits[:, -1], learner.read_cache(output)
     if count > 1:
         if cache is not None:
             cache.batch_repeat_interleave(count)
@@ -232,7 +240,7 @@ def _write_batch(
         mask = torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
         ids = token[:, None] if cached else torch.cat([ids, token[:, None]], 1)
         output = learner.forward(ids, mask, last_positions=1, cache=cache, use_cache=cached)
-        logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
+        logits, cache = output.logits[:, -1], learner.read_cache(output)
     lengths = (~torch.stack(ended_before, 1)).sum(1).tolist()
     columns = zip(
         starts, torch.stack(tokens, 1).tolist(), torch.stack(logprobs, 1).tolist(), lengths, has_ended.tolist(), strict=True

@@ -361,15 +361,30 @@ class Learner:
             options["position_ids"] = (mask.cumsum(1) - 1).clamp_min(0)[:, -ids.shape[1] :]
         if "logits_to_keep" in accepts and last_positions:
             options["logits_to_keep"] = last_positions
-        if "past_key_values" in accepts:
-            options |= {"past_key_values": cache, "use_cache": use_cache}
+        if self.cache_name is not None:
+            options |= {self.cache_name: cache, "use_cache": use_cache}
         return self.model(input_ids=ids, **options)
 
     @property
     def forward_arguments(self) -> frozenset[str]:
         """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
-        base_model = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
-        return _arguments_of(type(base_model))
+        return _arguments_of(type(self._base_model))
+
+    @property
+    def cache_name(self) -> str | None:
+        """Of the argument, and of the field of its output, in which the model has keys and values of the tokens before; None
+        where it has none, but perhaps a state. transformers calls it `cache` from 5.24 on.
+        """
+        names, stateful = self.forward_arguments, getattr(self._base_model, "_is_stateful", False)
+        return next((name for name in ("past_key_values", "cache") if name in names and not stateful), None)
+
+    def read_cache(self, output: Any) -> Any:
+        """Keys and values in an output of the model; None where it has none."""
+        return None if self.cache_name is None else getattr(output, self.cache_name, None)
+
+    @property
+    def _base_model(self) -> Any:
+        return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
 
     def save(self, folder: Path) -> None:
         """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back.

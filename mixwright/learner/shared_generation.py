@@ -85,11 +85,12 @@ def generate(
 def is_supported(learner: GeneratingModel) -> bool:
     """Whether to try: a model on a CPU that calls its attention through the interface of transformers."""
     base_model = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
-    needed_arguments = {"position_ids", "past_key_values", "logits_to_keep"}
+    needed_arguments = {"position_ids", "logits_to_keep"}
     return (
         learner.shares_prompts
         and learner.device.type == "cpu"
         and bool(getattr(base_model, "_supports_attention_backend", False))
+        and learner.cache_name is not None
         and needed_arguments <= learner.forward_arguments
     )
 
@@ -331,9 +332,9 @@ class _Batch:
                 output = self.learner.model(
                     input_ids=self.next_tokens[rows][:, None],
                     position_ids=positions,
-                    past_key_values=self.cache,
                     use_cache=True,
                     logits_to_keep=1,
+                    **{str(self.learner.cache_name): self.cache},
                 )
             logits = output.logits[:, -1]
             self.cache.written[rows] += 1
@@ -346,7 +347,7 @@ class _Batch:
         jobs = [self.jobs[job_index] for job_index in entering_jobs]
         ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], self.learner.tokenizer.pad_token_id or 0)
         output = self.learner.forward(ids, mask, last_positions=1, use_cache=True)
-        self.cache.take_prompts(free_slots, [job.length for job in jobs], output.past_key_values)
+        self.cache.take_prompts(free_slots, [job.length for job in jobs], self.learner.read_cache(output))
         entered_rows: list[int] = []
         for slot, job_index, job in zip(free_slots, entering_jobs, jobs, strict=True):
             self.job_at[slot] = job_index

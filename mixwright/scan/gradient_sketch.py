@@ -128,7 +128,7 @@ class GradientSketch:
         spans = [torch.arange(len(row.target)) + i * width + len(row.prompt) - 1 for i, row in enumerate(rows)]
         positions = torch.cat(spans).to(device)
         weights = torch.cat([torch.full((len(row.target),), 1 / len(row.target)) for row in rows]).to(device)
-        options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
+        options: dict[str, Any] = {} if learner.cache_name is None else {"use_cache": False}
         with (
             reading_mode(self.model),
             restrict_output(self.model, positions),

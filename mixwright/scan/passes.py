@@ -232,7 +232,7 @@ def _read_batch(
     ]
     positions = torch.cat(spans).to(learner.device)
     with restrict_output(learner.model, positions) as states:
-        options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
+        options: dict[str, Any] = {} if learner.cache_name is None else {"use_cache": False}
         logits = learner.model(input_ids=ids, **options).logits
     logits = logits.flatten(0, 1)
     if len(logits) != len(positions):  # no output layer of its own to be told apart
