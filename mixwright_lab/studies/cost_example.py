@@ -1,8 +1,8 @@
 """GPU hours of each verb by the formulas of docs/cost.md, for sizes of one's own.
 
 Nothing is run. Seconds of the verbs without a model are the slopes that `cost_model` left; operations are 2 per parameter
-and token forward and 6 with the backward pass, and attention. The utilisation is what `gpu_costs` measured of training; the
-seconds of a pass are an assumption. All are options.
+and token forward and 6 with the backward pass, and attention. The utilisations are what `gpu_costs` measured; the seconds of
+a pass are an assumption. All are options.
 
     python -m mixwright_lab.studies.cost_example --parameters 7e9 --rows 1e6 --gpus 64
 """
@@ -51,6 +51,8 @@ class Setup:
     """Operations per second of a GPU: H100 SXM, bfloat16, dense."""
     utilisation: float = 0.376
     """Of training 7.4 billion parameters on an H200, 16 rows of 500 tokens a step (`gpu_costs`)."""
+    reading: float = 0.285
+    """Utilisation of reading, the same model and device, while another piece ran beside (`gpu_costs`)."""
     pass_seconds: float = 0.03
     """Of writing one token for a batch: 23 to 34 ms for 30 layers on an H200 (docs/promises.md)."""
     scan_passes: float = 2.15
@@ -62,11 +64,12 @@ class Setup:
 def gpu_hours(given: Setup) -> dict[str, tuple[float, float]]:
     """Verb -> (GPU hours, hours of the clock with so many GPUs, of which a job has one)."""
     forward = 2 * (given.parameters + 2 * given.layers * given.width * given.tokens)
-    per_hour = 3600 * given.peak * given.utilisation
+    per_hour, read_per_hour = 3600 * given.peak * given.utilisation, 3600 * given.peak * given.reading
     whole = given.rows * given.tokens * forward
-    completions = given.items * (1 + given.samples)
-    read = given.items * given.tokens * forward / per_hour
-    writing = math.ceil(completions / given.batch) * given.room * given.pass_seconds / 3600
+    read = given.items * given.tokens * forward / read_per_hour
+    groups = max(1, given.batch // given.samples)  # the samples of a prompt stay together, and greedy answers apart
+    batches = math.ceil(given.items / given.batch) + math.ceil(given.items / groups)
+    writing = batches * given.room * given.pass_seconds / 3600
     measuring = writing + read
     writers = max(1, min(given.gpus, given.items // ITEMS_PER_PART))
     training = given.steps * given.prompts * given.tokens * 3 * forward / per_hour
@@ -75,12 +78,12 @@ def gpu_hours(given: Setup) -> dict[str, tuple[float, float]]:
     waves = math.ceil((trained + frozen) / given.gpus)
     shards = math.ceil(given.rows / SHARD_ROWS)
     busiest = math.ceil(shards / given.gpus) / shards
-    read_once, learnt_once = whole / per_hour, 3 * whole / per_hour
+    read_once, learnt_once = whole / read_per_hour, 3 * whole / per_hour
     return {
         RUN: (learnt_once, learnt_once / given.gpus),
         "measure": (measuring, writing / writers + read),
         "scan, default columns": (given.scan_passes * read_once, given.scan_passes * read_once * busiest),
-        "scan, sketches": (given.sketch_passes * read_once, given.sketch_passes * read_once * busiest),
+        "scan, sketches": (given.sketch_passes * whole / per_hour, given.sketch_passes * whole / per_hour * busiest),
         "a branch: training": (training, training),
         "a branch: measuring": (measuring, measuring),
         "trial": (hours, waves * (training + measuring)),
