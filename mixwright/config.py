@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator
+
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S")
 
 
 def _at_most(limit: int, reason: str) -> AfterValidator:
@@ -49,10 +52,13 @@ def check_cluster(value: str) -> str:
     return value
 
 
+def is_address(source: str) -> bool:
+    """Whether a source names a protocol, as fsspec has it, such as `s3://` or `https://`."""
+    return ADDRESS.match(source) is not None
+
+
 def check_storage(value: str) -> str:
     """No storage, or an address."""
-    from mixwright.corpus.remote import is_address
-
     if value and not is_address(value):
         raise ValueError("an address such as s3://bucket/prefix or file:///folder, or nothing")
     return value

@@ -20,11 +20,10 @@ import pyarrow as pa
 from mixwright.audit.masking import RowMask, rows_to_mask, with_masks, write_mask
 from mixwright.audit.rows import list_for_files
 from mixwright.audit.stage import run_audit
-from mixwright.config import CorpusConfig
+from mixwright.config import CorpusConfig, is_address
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import GENERATED_PREFIX
 from mixwright.corpus.reading import open_unpacked, read_rows, suffix_of
-from mixwright.corpus.remote import is_address
 from mixwright.errors import InputError
 from mixwright.records import Observation
 from mixwright.run.folder import replacing, write_json

@@ -17,9 +17,8 @@ from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import say
-from mixwright.config import CorpusConfig
+from mixwright.config import CorpusConfig, is_address
 from mixwright.corpus import Corpus, read_corpus
-from mixwright.corpus.remote import is_address
 from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError
 from mixwright.graders import import_function

@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from mixwright.corpus.remote import fetch_file, is_address
+from mixwright.config import is_address
+from mixwright.corpus.remote import fetch_file
 from mixwright.errors import InputError, missing_extra
 from mixwright.run.folder import check_regular
 

@@ -9,24 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError, disk_full_error, one_line
 
-ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S")
 VERSION_NAMES = ("ETag", "etag", "Last-Modified", "LastModified", "last_modified", "mtime", "updated", "md5Hash", "blob_id")
 """What file systems call what changes with a file."""
 CACHE = Path("~/.cache/mixwright/files")
 """Folder of the copies, unless XDG_CACHE_HOME names another one."""
 MAX_MESSAGE_CHARACTERS = 200
-
-
-def is_address(source: str) -> bool:
-    """Whether a source names a protocol."""
-    return ADDRESS.match(source) is not None
 
 
 def fetch_file(source: str) -> Path:
