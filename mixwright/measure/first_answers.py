@@ -49,6 +49,7 @@ def read_first_answers(
     if not tasks_to_choose:
         return []
     items = _pick_items(learner, corpus.select(tasks=tasks_to_choose), replace(config, items=ITEMS_PER_TASK))
+    say(f"graders: {len(items):,} first completions of {learner.name} are written to choose them; this can take minutes")
     began = monotonic()
     completions = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **completion_lengths(config))
     answers = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, completions, strict=True)]
