@@ -442,7 +442,7 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     gain = (
         f"though {worse_text}"
         if worse_text
-        else "though no gain is shown"
+        else "though no gain in the mean of all tasks is shown"
         if basis.word != "improves"
         else f"and {change_text}"
     )
