@@ -59,8 +59,10 @@ def is_address(source: str) -> bool:
 
 def check_storage(value: str) -> str:
     """No storage, or an address."""
-    if value and not is_address(value):
-        raise ValueError("an address such as s3://bucket/prefix or file:///folder, or nothing")
+    if value and (not is_address(value) or re.match(r"memory:|(file|local)://(?!/)", value)):
+        raise ValueError("an address that lasts, such as s3://bucket/prefix or file:///folder, or nothing")
+    if re.search(r"://[^/]*:[^/]*@|\?", value):
+        raise ValueError("an address without a password or a query; its package finds credentials by itself")
     return value
 
 

@@ -294,7 +294,12 @@ PAIRS = [
         "plain",
     ),
     (pair(word="improves", protected=0), "ship", "nothing was mastered before that could be lost.", "plain"),
-    (pair(gate="passed"), "may replace", "step-500 may be shipped, though no gain in the mean of all tasks is shown", "plain"),
+    (
+        pair(gate="passed"),
+        "may replace",
+        "step-500 may be shipped, though no gain in the mean of all tasks is shown",
+        "plain",
+    ),
     (
         pair(word="no change", graded=False),
         "no gain",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,7 +226,7 @@ class Placing:
             check_storage(trial.storage)
         except ValueError as error:
             remedy = "Write for example --storage s3://bucket/prefix."
-            raise InputError(f"--storage {error}", trial.storage, remedy) from None
+            raise InputError(f"--storage {error}", re.sub(r"//.*@|\?.*", "//...", trial.storage), remedy) from None
         if trial.gpus_per_worker and not trial.cluster:
             remedy = "Add it, or leave --gpus-per-worker out: processes of this machine share its GPUs."
             raise InputError("--cluster beside --gpus-per-worker", "none", remedy)

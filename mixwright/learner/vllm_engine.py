@@ -106,8 +106,7 @@ class VllmEngine:
                 self._vllm = importlib.import_module("vllm")
                 self._llm = self._vllm.LLM(folder, **_engine_settings(learner, self._share, engines))
             except Exception as error:  # the library raises many kinds, about memory, models and devices
-                remedy = f"To have transformers write, {WITHOUT_ENGINE}."
-                raise InputError(f"a model that vLLM can serve here ({learner.name})", reason_of(error), remedy) from error
+                raise _not_served(learner, error) from error
 
     def close(self) -> None:
         """End vLLM, so that another can start in this process, or a model can be trained."""
@@ -148,8 +147,12 @@ class VllmEngine:
                     engine.add_request(str(self._numbers), prompt, self._sampling(job, row, decoding, end_ids))
             total = len(waiting)
             while waiting:
-                with _kept_random_state(learner.device):
-                    outputs = [output for output in engine.step() if output.finished]
+                try:
+                    with _kept_random_state(learner.device):
+                        outputs = [output for output in engine.step() if output.finished]
+                except Exception as error:  # some models fail only here
+                    waiting.clear()
+                    raise _not_served(learner, error) from error
                 ended = {}
                 for output in outputs:
                     job_index, row = waiting.pop(output.request_id)
@@ -177,6 +180,11 @@ class VllmEngine:
             stop_token_ids=sorted(end_ids),
             detokenize=False,
         )
+
+
+def _not_served(learner: Learner, error: Exception) -> InputError:
+    remedy = f"To have transformers write, {WITHOUT_ENGINE}."
+    return InputError(f"a model that vLLM can serve here ({learner.name})", reason_of(error), remedy)
 
 
 def start_engines(learners: Sequence[Learner], folders: Sequence[str | None]) -> None:

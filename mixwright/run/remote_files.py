@@ -51,7 +51,8 @@ class RemoteFiles:
         self._system, root = self._ask(lambda: open_address(address))
         self._answered = False  # nobody was asked yet
         self._root = root.rstrip("/")
-        self._is_local = "file" in self._system.protocol
+        self.local_root = Path(self._root) if "file" in self._system.protocol else None
+        """The place, where it is a folder of this machine."""
 
     def list(self) -> dict[str, RemoteFile]:
         """All of them by name; none where there is no such folder."""
@@ -67,7 +68,7 @@ class RemoteFiles:
         for path, info in self._ask(find).items():
             version = next((str(info[key]).strip('"') for key in VERSION_NAMES if info.get(key) is not None), "")
             size = int(info.get("size") or 0)
-            found[path[len(self._root) :].lstrip("/")] = RemoteFile(f"{version} {size}", size, _moment_of(info))
+            found[path.removeprefix(f"{self._root}/")] = RemoteFile(f"{version} {size}", size, _moment_of(info))
         return found
 
     @contextlib.contextmanager
@@ -109,14 +110,17 @@ class RemoteFiles:
         self._ask(lambda: self._write_whole(name, lambda target: self._system.pipe_file(target, data)))
 
     def _write_whole(self, name: str, write: Callable[[str], None]) -> None:
-        if not self._is_local:
+        if self.local_root is None:
             write(self._path(name))
             return
         target = Path(self._path(name))
         part = target.with_name(f".{target.name[:64]}.{os.getpid()}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        write(str(part))
-        part.replace(target)
+        try:
+            write(str(part))
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

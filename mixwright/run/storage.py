@@ -4,7 +4,7 @@ A run works in its folder on this machine, where locks and renames are. `Storage
 gets what is there and not here, and puts what is new here: at the end, and whenever somebody calls `push`. A branch and a
 starting model are whole or not there: the file that says that they are finished goes first and comes last. `.storage.json`
 knows how files were when both were the same: size and time here, size and version there. What is older than what stays so,
-in either direction, because stages go by the times of files.
+in either direction, because stages go by the times of files: `.times.json` there has those of the command that put last.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import filecmp
 import functools
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,10 @@ T = TypeVar("T")
 STATE_FILE, LOCK_FILE = ".storage.json", ".storage.lock"
 MARK_FILES = {"trial": "branch.json", "bases": "config.json"}
 """Folder -> the file by which each folder in it is known to be whole."""
+TIMES_FILE = ".times.json"
+"""In the storage, from its first use on."""
+PAGES = ("verdict.html", "verdict.json", "claims.json")
+"""What is made of other files: the storage's are as good as those here."""
 NOT_KEPT = ("answers/", "trial/logs/", "trial/stages/", "bases/log.txt", "spent.json")
 """What belongs to work under way, beside names that begin with a point."""
 SECONDS_BETWEEN_SAVES = 5.0
@@ -79,6 +84,7 @@ def finished_files(files: Mapping[str, T]) -> dict[str, T]:
         name: file
         for name, file in files.items()
         if not any(part.startswith(".") or not part for part in name.split("/"))
+        and "\0" not in name
         and not name.startswith(NOT_KEPT)
         and not name.endswith(".spent.json")
         and ((mark := mark_of(name)) is None or mark in files)
@@ -103,8 +109,13 @@ class Storage:
     """The copy of one run folder."""
 
     def __init__(self, address: str, folder: Path) -> None:
-        """Raises InputError where no package knows the address."""
+        """Raises InputError where no package knows the address, or one of storage and folder lies in the other."""
         self.folder, self._files = folder.absolute(), RemoteFiles(address)
+        if (root := self._files.local_root) is not None:
+            here, there = self.folder.resolve(), root.resolve()
+            if here == there or here in there.parents or there in here.parents:
+                remedy = "Name a place that is neither in the run folder nor around it."
+                raise InputError("a storage beside the run folder", f"{there} and {here}", remedy, file=address)
         self._usage: Usage | None = None
         self._known: dict[str, Known] = {}
 
@@ -127,6 +138,7 @@ class Storage:
         """
         state = _read_state(self.folder)
         self._usage = Usage(self._files, str(self.folder))
+        self._check_place()
         with self._usage.held("" if state is None else state.user):
             self.pull()
             try:
@@ -136,6 +148,12 @@ class Storage:
                     self.push()
                 raise
             self.push()
+
+    def _check_place(self) -> None:
+        """Raises InputError where the place holds files, and no run."""
+        if finished_files(files := self._files.list()) and not {TIMES_FILE, "manifest.json"} & files.keys():
+            got = f"one that holds {join_some(sorted(finished_files(files)))}, and no run"
+            raise InputError("an empty storage, or that of a run", got, "Name another --storage.", file=self._files.address)
 
     def pull(self) -> None:
         """Get what is there and not here, or changed there alone, and forget what was replaced there.
@@ -147,16 +165,22 @@ class Storage:
         """
         with self._locked() as is_copy:
             there, here = finished_files(self._files.list()), self._look()
-            wanted = self._choose(there, here, is_copy=is_copy)
+            wanted, times = self._choose(there, here, is_copy=is_copy), self._read_times()
+            replaced = {
+                name for name, known in self._known.items() if name in there and known.version != there[name].version
+            }
             for name in [name for name in self._known if name not in there]:
                 is_unchanged = name in here and not self._is_changed(name, here[name])
-                if is_unchanged and (is_copy or mark_of(name) in there):  # a part that another branch of that name lacks
+                if is_unchanged and (is_copy or mark_of(name) in replaced):  # a part that another branch of that name lacks
                     (self.folder / name).unlink(missing_ok=True)
-                del self._known[name]
-            marks = {mark for name in wanted if (mark := mark_of(name)) is not None}
+                del self._known[name]  # else it was lost there, and is put again
+            marks = {mark for name in wanted if (mark := mark_of(name)) is not None and name in here}
             for mark in marks:  # first: nothing looks whole while it is replaced
                 (self.folder / mark).unlink(missing_ok=True)
-            moments = {name: there[name].moment for name in {*wanted, *marks}}
+            moments = {
+                name: times[name][1] / 1e9 if name in times and times[name][0] == there[name].size else there[name].moment
+                for name in {*wanted, *marks}
+            }
             shift = time.time() - max(moments.values(), default=0.0)
             saved = time.monotonic()
             for name in in_order(moments):
@@ -191,7 +215,7 @@ class Storage:
                 wanted.append(name)
             elif is_same(name):
                 self._known[name] = Known(file.version, here[name].size, here[name].time_ns)
-            elif mark is not None and mark in here and is_same(mark):
+            elif name in PAGES or (mark is not None and mark in here and is_same(mark)):
                 wanted.append(name)
             else:
                 torn.append(name)
@@ -230,6 +254,9 @@ class Storage:
             self._known = {name: known for name, known in self._known.items() if name in here}
             for name in changed & there.keys():
                 self._known[name] = Known(there[name].version, here[name].size, here[name].time_ns)
+            if self._usage is not None:  # the one command; workers leave the times to it
+                times = {name: (known.size, known.time_ns) for name, known in self._known.items()}
+                self._files.write(TIMES_FILE, json.dumps(times).encode())
 
     def _is_changed(self, name: str, file: Known) -> bool:
         """Whether a file of the folder is another one than when it was the same here and there."""
@@ -256,13 +283,26 @@ class Storage:
     def _save(self, is_copy: bool) -> None:
         write_json(self.folder / STATE_FILE, State(self._files.address, self._user_name, is_copy, self._known))
 
+    def _read_times(self) -> dict[str, tuple[int, int]]:
+        """Size and time, ns, of files as the command had them that put something last."""
+        with contextlib.suppress(ValueError, TypeError, AttributeError):  # none, or one that was cut
+            return {
+                name: (int(size), int(time_ns)) for name, (size, time_ns) in json.loads(self._files.read(TIMES_FILE)).items()
+            }
+        return {}
+
     def _look(self) -> dict[str, Known]:
-        """Finished files of the folder, of no version."""
+        """Finished files of the folder, those behind links among them, of no version."""
         found: dict[str, Known] = {}
-        for directory, folders, names in os.walk(self.folder):
+        seen: set[str] = set()
+        for directory, folders, names in os.walk(self.folder, followlinks=True):
+            if (real := os.path.realpath(directory)) in seen:  # a link that leads back
+                folders.clear()
+                continue
+            seen.add(real)
             folders[:] = [name for name in folders if not name.startswith(".")]
             for path in (Path(directory, name) for name in names):
-                with contextlib.suppress(FileNotFoundError):
+                with contextlib.suppress(OSError):
                     stat = path.stat()
                     found[path.relative_to(self.folder).as_posix()] = Known("", stat.st_size, stat.st_mtime_ns)
         return finished_files(found)

@@ -108,7 +108,8 @@ class Usage:
 
     def _read(self) -> StorageUser | None:
         with contextlib.suppress(ValueError, TypeError):  # none, or one that was cut
-            return StorageUser(**json.loads(self._files.read(USER_FILE)))
+            found = json.loads(self._files.read(USER_FILE))
+            return StorageUser(**found) if "name" in found else None
         return None
 
     def _write(self) -> None:
