@@ -66,7 +66,7 @@ def test_parts_and_a_whole_measuring_are_the_same(whole: RunFolder, monkeypatch:
     expected = measured(whole, name)
     for number in (2, 0, 1):
         write_part(job_of(whole, CONFIG, part=(number, 3)))
-    assert len(list((whole.path / ANSWERS_FOLDER / name).glob("*.jsonl"))) == 3
+    assert len(list((whole.path / ANSWERS_FOLDER).glob("parts-*/*.jsonl"))) == 3
 
     def generate(_: Learner, jobs: Sequence[Any], *__: Any) -> Iterator[Any]:
         assert not jobs, "everything was written"
@@ -124,7 +124,8 @@ def test_a_command_with_workers_divides_the_items(whole: RunFolder, tmp_path: Pa
 def test_parts_follow_workers_and_items(
     tmp_path: Path, trial: TrialConfig, probes: tuple[str, ...], workers: int, models: int, expected: int
 ) -> None:
-    write(str(tmp_path / "a.jsonl"), sums(400))
+    nothing_to_grade = [{"task": "talk", "prompt": f"{n}?", "completion": f"{n}."} for n in range(400)]
+    write(str(tmp_path / "a.jsonl"), [*sums(400), *nothing_to_grade])
     corpus: Corpus = read_corpus(CorpusConfig(str(tmp_path / "a.jsonl"), eval_share=0.8))
     config = replace(CONFIG, trial=trial, measure=replace(CONFIG.measure, items=400, probes=probes))
     assert count_parts(config, corpus, workers, models) == expected

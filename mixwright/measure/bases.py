@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,6 +79,11 @@ def completions_path(run: RunFolder, name: str) -> Path:
     return run.path / "measure" / f"{name}.completions.parquet"
 
 
+def parts_folder(run: RunFolder, base: str) -> Path:
+    """Where the answers to parts of the items lie; a base may be called as a file is."""
+    return run.path / ANSWERS_FOLDER / f"parts-{hashlib.sha256(base.encode()).hexdigest()[:16]}"
+
+
 def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     """Measure one base on the held-out items and write measure/<name>.parquet and its completions.
 
@@ -90,9 +96,9 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     run, config = RunFolder(job.run), job.config
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
     corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
-    answers = run.path / ANSWERS_FOLDER
+    answers_file, parts = run.path / ANSWERS_FOLDER / f"{name}.jsonl", sorted(parts_folder(run, job.base).glob("*.jsonl"))
     with load_writing(config, job.base) as base:
-        learner = KeepingLearner(base, answers / f"{name}.jsonl", others=sorted((answers / name).glob("*.jsonl")))
+        learner = KeepingLearner(base, answers_file, others=parts)
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
         if not job.shuffled:
             write_completions(completions_path(run, name), {"before": result})
@@ -111,7 +117,7 @@ def write_part(job: MeasureJob) -> None:
 
     assert job.part is not None
     run, config, (number, parts) = RunFolder(job.run), job.config, job.part
-    folder, corpus = run.path / ANSWERS_FOLDER / job.name, Corpus.load(run.corpus)
+    folder, corpus = parts_folder(run, job.base), Corpus.load(run.corpus)
     with load_writing(config, job.base) as base:
         learner = KeepingLearner(base, folder / f"{number}.jsonl", others=sorted(folder.glob("*.jsonl")))
         passes = Passes(learner, None, config.measure, corpus, config.seed + MEASURE_SEED, report_share)
@@ -137,7 +143,8 @@ def count_parts(config: RunConfig, corpus: Corpus, workers: int, bases: int) -> 
     writes = outcome_of(measure.probes, measure.decoding) in GRADED_OUTCOMES
     if not writes or not (trial.cluster or trial.workers) or (trial.cluster and trial.storage):
         return 1
-    items = sum(min(cell.count, measure.items) for cell in corpus.select(split="eval").cells())
+    graded = [row for row in corpus.measured() if row.answer is not None and corpus.tasks[row.task].kind == "verifiable"]
+    items = sum(min(count, measure.items) for count in Counter((row.task, row.level) for row in graded).values())
     return max(1, min(workers // bases, items // ITEMS_PER_PART))
 
 
