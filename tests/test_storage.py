@@ -562,3 +562,27 @@ def test_an_address_that_loses_or_tells_something_is_refused_without_telling(add
         Placing(storage=address).applied_to(RunConfig(CorpusConfig("x.jsonl")))
     assert "SECRET" not in str(raised.value)
     assert check_storage("abfs://container@account.dfs.core.windows.net/x")
+
+
+def test_a_first_command_that_stops_while_it_puts_something_leaves_a_storage(
+    storage_address: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, put = tmp_path / "here", RemoteFiles.put
+
+    def stop_at_the_plan(self: RemoteFiles, path: Path, name: str) -> None:
+        if name == "plan.yaml":
+            raise InputError("a server", "none", "Wait.")
+        put(self, path, name)
+
+    write(here, corpus__rows_parquet="rows")
+    time.sleep(0.01)
+    write(here, plan_yaml="p")
+    with monkeypatch.context() as patch:
+        patch.setattr(RemoteFiles, "put", stop_at_the_plan)
+        with pytest.raises(InputError):
+            sync(storage_address, here)
+    assert "corpus/rows.parquet" in RemoteFiles(storage_address).list()
+    sync(storage_address, here)
+    assert "plan.yaml" in RemoteFiles(storage_address).list()

@@ -150,10 +150,13 @@ class Storage:
             self.push()
 
     def _check_place(self) -> None:
-        """Raises InputError where the place holds files, and no run."""
-        if finished_files(files := self._files.list()) and not {TIMES_FILE, "manifest.json"} & files.keys():
-            got = f"one that holds {join_some(sorted(finished_files(files)))}, and no run"
+        """Mark an empty place as a storage. Raises InputError where it holds files, and no run."""
+        if TIMES_FILE in (files := self._files.list()):
+            return
+        if (found := finished_files(files)) and "manifest.json" not in files:
+            got = f"one that holds {join_some(sorted(found))}, and no run"
             raise InputError("an empty storage, or that of a run", got, "Name another --storage.", file=self._files.address)
+        self._files.write(TIMES_FILE, b"{}")  # first, so that a stop in the middle of the first put is no obstacle
 
     def pull(self) -> None:
         """Get what is there and not here, or changed there alone, and forget what was replaced there.
