@@ -33,14 +33,16 @@ def test_the_square_of_rows_misses_the_line() -> None:
 def test_hours_by_hand() -> None:
     made = Setup(
         parameters=1e9, layers=10, width=1000, rows=2048, tokens=1000, items=10, samples=3, room=100, batch=8, steps=10,
-        prompts=10, arms=2, seeds=2, gpus=4, peak=1e12, utilisation=0.5, pass_seconds=0.072, scan_passes=2, sketch_passes=3,
+        prompts=10, arms=2, seeds=2, gpus=4, peak=1e12, utilisation=0.5, reading=0.25, pass_seconds=0.072, scan_passes=2,
+        sketch_passes=3,
     )  # fmt: skip
     hours = gpu_hours(made)
     forward = 2 * (1e9 + 2 * 10 * 1000 * 1000)  # 2.04e9 operations a token
     read = 2048 * 1000 * forward / 0.5e12 / 3600
     assert hours[RUN] == pytest.approx((3 * read, 3 * read / 4))
-    assert hours["scan, default columns"] == pytest.approx((2 * read, read))  # two shards, so two of four GPUs
-    measuring = 5 * 100 * 0.072 / 3600 + 10 * 1000 * forward / 0.5e12 / 3600  # 40 completions, 8 at a time
+    assert hours["scan, default columns"] == pytest.approx((4 * read, 2 * read))  # two shards, so two of four GPUs
+    writing = (2 + 5) * 100 * 0.072 / 3600  # 10 greedy answers, 8 at a time; 3 samples each of 2 items at a time
+    measuring = writing + 10 * 1000 * forward / 0.25e12 / 3600
     training = 10 * 10 * 1000 * 3 * forward / 0.5e12 / 3600
     assert hours["measure"] == pytest.approx((measuring, measuring))
     # four branches that are trained and two that are not, on four GPUs
