@@ -12,8 +12,8 @@ greedy completions are equal; a pass of the large model takes at most 40 ms, the
 training reaches 30 % of the peak, and reading, too.
 
 Each piece is a process of its own, whose rows are kept; one that has rows is not run again. When the device was lent, time
-was short: reading and the training of 8 rows ran side by side (`beside` in their rows), so that their figures are lower
-bounds, and the large model did not write (`not run` in the figures, and no goal).
+was short: reading and the training of 8 rows ran side by side (`beside` in their rows), so that each slowed the other, and
+the large model did not write (`not run` in the figures, and no goal).
 
     python -m mixwright_lab.studies.gpu_costs [--quick] [--report]
 
@@ -49,7 +49,7 @@ SHARES = (0.0, 1 / 16, 1 / 8, 1 / 4)
 WRITING = {SMALL: (256, 8, 60, 64), LARGE: (192, 1, 560, 32)}
 """Model -> prompts, completions of each, words of a prompt, tokens of a completion."""
 READ_ROWS, READ_WORDS = 64, 250
-"""Rows that are read, and words of prompt and answer each, at about 1.2 tokens a word."""
+"""Rows that are read, and words of prompt and answer each; a word of this file is 2.4 tokens in the mean."""
 TRAINED = (8, 16)
 """Rows of a training step; one that does not fit is told."""
 STEPS = 5
