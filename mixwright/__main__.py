@@ -495,6 +495,7 @@ app.command()(verbs_beside.explain)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    output.accept_any_text()
     try:
         app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
     except InputError as error:
