@@ -198,20 +198,17 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
             {"row": place, "id": row.id, "checks": sorted(row.checks), "mask": row.spans, "turns": sorted(row.turns)}
             for place, row in cleaned.masked.items()
         ]
-        left = [
-            {"check": o.check, "task": o.task, "message": o.message, "remedy": o.remedy, "rows": places(o)}
-            for o in cleaned.left
-        ]
+        left = [_for_user(one) for one in cleaned.left]
         data: Mapping[str, Any] = {"source": config.train, "sha256": digest, "eval": config.eval, "kept": cleaned.kept}
         masked: dict[str, Any] = {"masked": masked_rows} if masked_rows else {}
         write_json(manifest, {**data, "counts": cleaned.counts(), "dropped": dropped_rows, **masked, "left for you": left})
     return manifest
 
 
-def places(observation: Observation) -> list[list[str]]:
-    """Where the rows of each piece of evidence stand."""
-    sides = (two_sides(row) for row in observation.evidence)
-    return [[side["source"] for _, side in of_row] for of_row in sides if of_row]
+def _for_user(one: Observation) -> dict[str, Any]:
+    """A finding that the copy still has, with the places of its rows."""
+    rows = [[side["source"] for _, side in two_sides(row)] for row in one.evidence]
+    return {"check": one.check, "task": one.task, "message": one.message, "remedy": one.remedy, "rows": rows}
 
 
 def manifest_of(out: Path) -> Path:

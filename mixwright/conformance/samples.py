@@ -87,9 +87,7 @@ def scan(corpus: Corpus, folder: Path, column_names: Sequence[str], made_from: M
 
 
 def corpora() -> list[Corpus]:
-    """The healthy corpus and odd ones: empty, one row, chat messages, targets without answers, everything twice,
-    splits that share nothing.
-    """
+    """The healthy corpus and odd ones: empty, one row, chats, no answers, everything twice, splits that share nothing."""
     from mixwright.corpus import Corpus
 
     chat = ({"role": "user", "content": "2 + 2 ="},)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 """Environment variable with the key; it is sent to the server and written nowhere."""
-LEAST_KEY = 8
-"""Characters of a key from which on it is left out of answers, which stay as they are otherwise."""
+LEAST_KEY = 6
+"""Characters of a key from which on it is left out of all that a server says; shorter ones are words that a model writes."""
 EXPECTED_ADDRESS = "the address of a server, such as http://localhost:8000/v1"
 REQUEST_SECONDS = 600.0
 """Time limit of one request."""
@@ -300,13 +300,12 @@ def _read_key() -> str:
 
 def heard(said: object) -> str:
     """Return what a server says as it may be shown: one line, without control characters or key, cut off."""
-    return one_line(_without_key(str(said), 1))[:200]
+    return one_line(_without_key(str(said)))[:200]
 
 
-def _without_key(text: str, least_characters: int) -> str:
-    """Return a text without the key, if that has so many characters: shorter ones are words that a model may write."""
+def _without_key(text: str) -> str:
     key = _read_key()
-    return text.replace(key, "***") if len(key) >= least_characters else text
+    return text.replace(key, "***") if len(key) >= LEAST_KEY else text
 
 
 def find_model(url: str) -> str:
@@ -360,7 +359,7 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
     if reason == "error":
         again = "The same command goes on from what was answered."
         raise InputError(f"a completion from {asking.url}", "one that ended in an error of the server", again)
-    text = _without_key(text.encode("utf-8", "replace").decode("utf-8"), LEAST_KEY)  # no half of a character is kept
+    text = _without_key(text.encode("utf-8", "replace").decode("utf-8"))  # no half of a character is kept
     refused = reason == "content_filter" or bool(getattr(message, "refusal", None))
     tokens, logprob = _read_count(answer), _read_logprob(getattr(choice, "logprobs", None))
     return Reply(text, cut=reason == "length", refused=refused, tokens=tokens, logprob=logprob)
