@@ -495,6 +495,7 @@ app.command()(verbs_beside.explain)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    output.accept_any_text()
     try:
         app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
     except InputError as error:
@@ -509,7 +510,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if (disk_error := disk_full_error(error)) is not None:
             _exit_with_error(disk_error)
-        traceback.print_exc()
+        for line in traceback.format_exc().splitlines():  # an error may repeat text from data
+            output.say(one_line(line))
         output.say("This is a bug in Mixwright, not in your input. Please report it with the lines above.")
         sys.exit(EXIT_BUG)
 

@@ -24,6 +24,8 @@ class Stub:
         self.running = self.most_running = 0
         self.lock = threading.Lock()
         self.url = ""
+        self.names = ["m"]
+        """Of the models that it lists."""
 
 
 def completion(text: Any, **choice: Any) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def serving(answer: Answer, *, slow: float = 0.0) -> Iterator[Stub]:
             pass
 
         def do_GET(self) -> None:
-            models = [{"id": name, "object": "model", "created": 0, "owned_by": "x"} for name in ("m",)]
+            models = [{"id": name, "object": "model", "created": 0, "owned_by": "x"} for name in stub.names]
             self.send(200, {"object": "list", "data": models})
 
         def do_POST(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +38,23 @@ def dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
 
 def test_the_cleaned_copy_has_every_other_line_as_it_was(call: Call, dirty: tuple[str, str]) -> None:
-    """Lines 41 to 46 repeat, 47 to 52 are held out, 53 is wrapped; the other answer of line 54 is for somebody to judge."""
+    """Lines 41 to 46 repeat, 47 to 52 are held out; line 53 is wrapped and 54 has another answer: somebody has to judge."""
     train, held_out = dirty
     before = Path(train).read_bytes()
     code, _, err = call("audit", train, "--eval", held_out, "--fix", "clean.jsonl")
     lines = before.splitlines(keepends=True)
     assert code == 0
-    assert Path("clean.jsonl").read_bytes() == b"".join(lines[:40] + lines[53:])
+    assert Path("clean.jsonl").read_bytes() == b"".join(lines[:40] + lines[52:])
     assert Path(train).read_bytes() == before
     manifest = json.loads(Path("clean.jsonl.manifest.json").read_text())
-    assert {int(row["row"].rpartition(":")[2]) for row in manifest["dropped"]} == set(range(41, 54))
-    assert (manifest["kept"], sum(manifest["counts"].values())) == (41, 13)
+    assert {int(row["row"].rpartition(":")[2]) for row in manifest["dropped"]} == set(range(41, 53))
+    assert (manifest["kept"], sum(manifest["counts"].values())) == (42, 12)
     assert [one["check"] for one in manifest["left for you"]].count("conflicts") == 1
-    assert "41 rows" in err
-    _, again, _ = call("audit", "clean.jsonl", "--eval", held_out, "--fix", "twice.jsonl", "--json")
-    assert not any(one["drop"] is not None for one in json.loads(again)["observations"])
+    (wrapped,) = (one for one in manifest["left for you"] if one["check"] == "contamination")
+    assert wrapped["rows"] == [["eval.jsonl:9", "train.jsonl:53"]]
+    assert "42 rows" in err
+    assert "train.jsonl:53" in err
+    assert call("audit", "clean.jsonl", "--eval", held_out, "--fix", "twice.jsonl")[0] == 0
     assert Path("twice.jsonl").read_bytes() == Path("clean.jsonl").read_bytes()
 
 
@@ -135,8 +138,6 @@ def test_the_page_shows_hostile_rows_as_text(call: Call, tmp_path: Path, monkeyp
 @given(st.lists(st.integers(0, 12), max_size=30), st.lists(st.integers(0, 20), min_size=1, max_size=8, unique=True))
 def test_cleaning_ends_with_nothing_to_drop(train: list[int], held_out: list[int]) -> None:
     """Whatever repeats and leaks there are: no row that is dropped was a held-out one, and a second pass drops nothing."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("train.jsonl", "eval.jsonl")]
         for path, numbers in zip(paths, ([*train, 99, 98], held_out), strict=True):
@@ -146,6 +147,87 @@ def test_cleaning_ends_with_nothing_to_drop(train: list[int], held_out: list[int
         assert all(str(paths[0]) in place for place in cleaned.dropped)
         assert not clean(cleaned.corpus).dropped
         assert len(cleaned.corpus) == len(corpus) - len(cleaned.dropped)
+
+
+WORD = st.sampled_from(
+    ["abC", "ABc", "abc", " abc", "abc ", "a bc", "a  bc", "abc.", "ABC", "\uff41bc", "abc\u200b", "\u201cabc\u201d"]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), WORD, WORD), max_size=24),
+    st.lists(st.tuples(st.integers(0, 9), WORD, WORD), max_size=8),
+    st.sampled_from(["answer", "completion", "chosen"]),
+)
+def test_what_is_dropped_is_equal_to_the_character(
+    train: list[tuple[int, str, str]], held_out: list[tuple[int, str, str]], column: str
+) -> None:
+    """Rows of every kind in copies that differ in case, space and marks: each row that goes is a kept one, or held out."""
+
+    def row(number: int, asked: str, answer: str) -> dict[str, Any]:
+        prompt = f"Write {asked} as it is wanted, number {number * 7919}"
+        return {"task": "t", "prompt": prompt, column: answer} | ({"rejected": "abc"} if column == "chosen" else {})
+
+    def sides_are_equal(at: int) -> bool:
+        return column == "chosen" and rows[at]["chosen"] == rows[at]["rejected"]
+
+    rows = [row(n, "abC", str(n)) for n in range(20, 40)] + [row(*parts) for parts in train]
+    items = [row(*parts) for parts in held_out]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in ("train.jsonl", "eval.jsonl")]
+        for path, content in zip(paths, (rows, items), strict=True):
+            path.write_text("".join(json.dumps(one) + "\n" for one in content))
+        config = CorpusConfig(*map(str, paths if items else paths[:1]), eval_share=0.0)
+        cleaned = clean(read_corpus(config), ["duplicates", "contamination"])
+    gone = {int(place.rpartition(":")[2]) - 1 for place in cleaned.dropped}
+    kept = [one for at, one in enumerate(rows) if at not in gone]
+    for at in gone:
+        assert rows[at] in kept or rows[at] in items or sides_are_equal(at)
+    for one in items:  # and what is a held-out item to the character has gone, where it is listed at all
+        assert one not in kept
+
+
+def test_copies_that_differ_in_case_or_space_are_named(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 80 rows 40 differ in case alone, or in spaces of the answer: none goes, and the manifest has each with its line."""
+    monkeypatch.chdir(tmp_path)
+    swapped = [
+        {"task": "t", "prompt": f"Swap the case: {word}{n}dEf", "answer": f"{word.swapcase()}{n}DeF"}
+        for word in ("abC", "ABc")
+        for n in range(40)
+    ]
+    padded = [{"task": "t", "prompt": f"pad {n}", "answer": f"{n}{space}|"} for space in (" ", "  ") for n in range(40)]
+    for name, rows in {"swapped.jsonl": swapped, "padded.jsonl": padded}.items():
+        code, _, err = call("audit", write(name, rows), "--fix", f"clean.{name}")
+        assert code == 0
+        assert Path(f"clean.{name}").read_bytes() == Path(name).read_bytes()
+        manifest = json.loads(Path(f"clean.{name}.manifest.json").read_text())
+        assert manifest["counts"] == {}
+        (found,) = manifest["left for you"]
+        assert found["rows"] == [[f"{name}:{n}", f"{name}:{n - 40}"] for n in range(41, 81)]
+        assert f"{name}:41" in err
+
+
+def test_a_copy_behind_one_that_differs_goes(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each row there is another in capitals between two that are the same; of an item, too, and one inside a chat."""
+    monkeypatch.chdir(tmp_path)
+    first = [_row(n) for n in range(30)]
+    shouted = [one | {"prompt": one["prompt"].upper()} for one in first]
+    item = _row(77)
+    system = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": item["prompt"]}]
+    leaks = [item | {"prompt": item["prompt"].upper()}, item | {"prompt": system}, item, {**item, "answer": "78"}]
+    train = write("train.jsonl", [*first, *shouted, *first, *leaks])
+    assert call("audit", train, "--eval", write("eval.jsonl", [item]), "--fix", "clean.jsonl")[0] == 0
+    kept = [json.loads(line) for line in Path("clean.jsonl").read_text().splitlines()]
+    assert kept == [*first, *shouted, leaks[0], leaks[1], leaks[3]]
+
+
+def test_pairs_whose_sides_differ_in_space_stay(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"prompt": _row(n)["prompt"], "chosen": f"It is {n}.", "rejected": f"It is {n + 1}."} for n in range(20)]
+    rows[3]["rejected"], rows[5]["rejected"] = rows[3]["chosen"], rows[5]["chosen"] + " "
+    assert call("audit", write("train.jsonl", rows), "--fix", "clean.jsonl")[0] == 0
+    assert [json.loads(line) for line in Path("clean.jsonl").read_text().splitlines()] == rows[:3] + rows[4:]
 
 
 def test_what_differs_by_hand() -> None:

@@ -123,6 +123,41 @@ def test_anything_gets_a_score(name: str, example: Example, text: str) -> None:
     assert 0.0 <= load_grader(name).grade(example, text) <= 1.0
 
 
+WORDLESS = st.text(st.characters(categories=["P", "S", "Z", "Cc", "Cf", "Mn"]), max_size=12) | st.sampled_from(
+    ["", "-", "**", "...", "$", "$$", "\\boxed{}", "```", "{}", "()", "\n\n", "\u200b"]
+)
+GOLDS = ["yes", "No", "Paris", "42", "1/2", "5 m/s", "$3$", "A", "the", '{"a": 1}', "a b c", "-", "50%", "\u5317\u4eac"]
+
+
+@pytest.mark.parametrize("name", [name for name in catalog.listing("graders") if name != "reasoning_gym"])
+@given(WORDLESS, st.sampled_from(GOLDS) | WORDLESS, st.sampled_from(["Is it so? Answer yes or no.", "**"]), st.booleans())
+@settings(deadline=None, max_examples=300)
+def test_a_text_without_words_is_a_wrong_answer(name: str, text: str, gold: str, prompt: str, has_options: bool) -> None:
+    """Whatever the gold answer is: a number, no exception, and 0 where the gold answer has a word."""
+    judge = load_grader(name)
+    example = Example("i", "t", prompt, answer=gold, extra={"options": [gold, "-", "Rome"]} if has_options else {})
+    for score in (judge.grade(example, text), judge.grade_cut(example, text)):
+        assert isinstance(score, float)
+        assert 0.0 <= score <= 1.0
+        if gold in GOLDS and gold != "-" and text.strip() != "-":
+            assert score == 0.0
+
+
+def test_a_grader_that_fails_names_its_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = Corpus.from_examples([Example("item-7", "t", "p", answer="a", source="rows.jsonl:8")], {"t": "exact"})
+
+    def fail(*_: object) -> float:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(type(corpus.grader("t")), "grade", fail)
+    with pytest.raises(IndexError) as caught:
+        corpus.grade(corpus[0], "-")
+    (note,) = caught.value.__notes__
+    assert "item-7" in note
+    assert "rows.jsonl:8" in note
+    assert "exact" in note
+
+
 HOSTILE = [
     "1" * 5_000_000,
     "42 " * 1_000_000,
@@ -212,7 +247,7 @@ def test_a_function_of_the_project(project: Path) -> None:
 def test_results_that_are_no_score(project: Path, result: str) -> None:
     name = f"mine_{abs(hash(result))}"
     (project / f"{name}.py").write_text(f"def score(completion, answer, **row):\n    return {result}\n")
-    with pytest.raises(InputError, match=f"from grader {name}:score"):
+    with pytest.raises(InputError, match=f"example 'i' from grader {name}:score"):
         load_grader(f"{name}:score").grade(row("a"), "a")
 
 

@@ -250,6 +250,13 @@ def test_two_served_models_are_gated(call: Call) -> None:
         (("measure", "http://127.0.0.1:1/v1#sk-1", "--served-model", "m"), "an address without a password"),
         (("measure", "http://127.0.0.1:1/v1?api_key=1"), "an address without a password"),
         (("measure", "http://127.0.0.1:1/v1", "--temperature", "1"), "--temperature beside --sampled"),
+        (("measure", "http://127.0.0.1\n:1/v1", "--served-model", "m"), "the address of a server"),
+        (("measure", "http://127.0.0.1:1/v1\x1b[31m", "--served-model", "m"), "the address of a server"),
+        (("measure", "http://\uff45xample.com/v1", "--served-model", "m"), "the address of a server"),
+        (("measure", "http://\uff11\uff12\uff17.0.0.1/v1"), "the address of a server"),
+        (("measure", "http://u:sk-1@[::1/v1", "--fresh", "f"), "an address without a password"),
+        (("verdict", "http://u:sk-1@127.0.0.1:99999/v1", "b"), "an address without a password"),
+        (("plan", "http://u:sk-1@127.0.0.1:1/v1", "--objective", "sft"), "an address without a password"),
         (("verdict", "http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1/", "--served-model", "m"), "two models"),
         (("plan", "http://127.0.0.1:1/v1", "--objective", "sft"), "a checkpoint on this machine"),
         (("verdict", "http://127.0.0.1:1/v1", "b", "--until-decided", "--gate"), "--until-decided"),
@@ -259,6 +266,7 @@ def test_options_that_do_not_fit_are_refused(call: Call, arguments: tuple[str, .
     code, out, err = call(*arguments, "--corpus", write("e.jsonl", sums(10)))
     assert (code, out) == (1, "")
     assert told in err.splitlines()[-1]
+    assert "sk-1" not in err
 
 
 def test_options_of_servers_need_one(call: Call) -> None:
@@ -310,6 +318,73 @@ def test_the_key_is_in_no_message(call: Call, monkeypatch: pytest.MonkeyPatch) -
         assert code == 1
         assert "sk-never" not in out + err
         assert stub.keys == {"Bearer sk-never-write-me"}
+
+
+KEY = "sk-never-write-me"
+RAW = "\x1b]0;title\x07\x1b[31mred\x9b2J\u202e"
+"""Sets the title of a terminal, its colour, and the direction of its text."""
+
+
+def has_control(text: str) -> bool:
+    return not all(letter.isprintable() or letter in "\n\t" for letter in text)
+
+
+SAID: dict[str, Any] = {
+    "an answer": f"It is {RAW} {KEY}.",
+    "an error": (500, {"error": {"message": f"{RAW} {KEY}"}}),
+    "a refusal": (400, {"error": {"message": f"{RAW} {KEY}"}}),
+    "a wrong key": (401, {"error": {"message": f"{RAW} {KEY}"}}),
+    "an unknown model": (404, {"error": {"message": f"{RAW} {KEY}"}}),
+    "a page": (200, f"<html>{RAW} {KEY}</html>".encode()),
+    "no choices": {"id": f"{RAW} {KEY}", "choices": []},
+    "no message": {"id": "x", "choices": [{"message": f"{RAW} {KEY}"}]},
+    "a reason": completion("4", finish_reason=f"{RAW} {KEY}"),
+    "a cut answer": completion(f"{KEY} {RAW}", finish_reason="length"),
+}
+
+
+@pytest.mark.parametrize("name", list(SAID))
+@pytest.mark.parametrize("verb", ["measure", "verdict"])
+def test_nothing_that_a_server_says_moves_the_cursor_or_repeats_the_key(
+    call: Call, monkeypatch: pytest.MonkeyPatch, name: str, verb: str
+) -> None:
+    """On the terminal and in no file; an answer stays as it is in its file but for the key, because it is graded."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(served, "RETRIES", 0)
+    corpus = ("--corpus", write("e.jsonl", sums(20)), "--grader", "exact")
+    with serving(lambda body: SAID[name] if body["model"] != "old" else add(body)) as stub:
+        if verb == "measure":
+            code, out, err = call("measure", stub.url, *corpus, "--full")
+        else:
+            names = ("--served-model", "old", "--served-model", "new", "--full", "--gate", "--items", "20")
+            code, out, err = call("verdict", stub.url, stub.url, *names, *corpus)
+    assert code != 2, err
+    assert "Traceback" not in err
+    assert KEY not in out + err
+    assert not has_control(out + err)
+    files = [path for path in Path().rglob("*") if path.is_file() and path.suffix != ".parquet"]
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        assert KEY not in text, path
+        assert not has_control(text), path
+    if name == "an answer":
+        lines = [line for file in Path().rglob("log.jsonl") for line in file.read_text().splitlines()]
+        texts = {json.loads(line)["completion"] for line in lines}
+        assert f"It is {RAW} ***." in texts
+
+
+@pytest.mark.parametrize("model", [f"m{RAW}", "m\nerror: nothing", KEY, "x" * 1000, "\u202em"])
+def test_a_models_name_that_cannot_be_shown_has_to_be_given(call: Call, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serving(add) as stub:
+        stub.names = [model]
+        code, out, err = ask(call, stub)
+    assert (code, out) == (1, "")
+    assert "--served-model" in err
+    assert len(err) < 600
+    assert KEY not in err
+    assert not has_control(err)
+    assert not Path("runs").exists()
 
 
 def test_what_cannot_be_kept_is_mended() -> None:

@@ -123,6 +123,43 @@ def test_a_reader_that_has_seen_enough_is_no_bug(tmp_path: Path, monkeypatch: py
     assert (code, err) == (1, "")
 
 
+STDOUTS = {
+    "UTF-8": {"PYTHONIOENCODING": "utf-8"},
+    "ASCII": {"PYTHONIOENCODING": "ascii"},
+    "Latin-1": {"PYTHONIOENCODING": "latin-1"},
+    "C locale": {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+    "closed": {},
+}
+
+
+@pytest.mark.parametrize("kind", STDOUTS)
+def test_a_gate_has_its_exit_code_whatever_stdout_can_encode(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """60 of 60 right before and none after: 3, with every line on a stdout that is there."""
+    monkeypatch.chdir(tmp_path)
+    for name, right in (("before.jsonl", True), ("after.jsonl", False)):
+        text = "größe" if right else "naïve — 大"
+        row = {"task": "größe", "answer": "größe", "completion": text, "score": int(right)}
+        write(name, [row | {"id": str(n), "prompt": f"Wie groß ist {n}?"} for n in range(60)])
+    names = {name for settings in STDOUTS.values() for name in settings}
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "mixwright", "verdict", "before.jsonl", "after.jsonl", "--gate"],
+        capture_output=True,
+        env={**environment, **STDOUTS[kind], "PYTHONPATH": path},
+        preexec_fn=(lambda: os.close(1)) if kind == "closed" else None,
+    )
+    assert done.returncode == 3, done.stderr[-500:]
+    assert b"Traceback" not in done.stderr
+    if kind != "closed":
+        encoding = "latin-1" if kind == "Latin-1" else "utf-8" if kind == "UTF-8" else "ascii"
+        shown = "größe".encode(encoding, "backslashreplace")
+        assert shown in done.stdout
+        assert b"verdict: " in done.stdout, "the last line"
+
+
 def test_an_old_file_stays_when_the_new_one_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "plan.yaml"
     write_text(path, "old")

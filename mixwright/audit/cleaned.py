@@ -9,29 +9,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from mixwright.audit.findings import two_sides
+from mixwright.audit.leaks import find_leaks
 from mixwright.audit.masking import RowMask, rows_to_mask, with_masks, write_mask
-from mixwright.audit.rows import list_for_files
+from mixwright.audit.rows import Reader, list_for_files
 from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, is_address
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import GENERATED_PREFIX
 from mixwright.corpus.reading import open_unpacked, read_rows, suffix_of
 from mixwright.errors import InputError
-from mixwright.records import Observation
+from mixwright.graders.choice import OPTION_COLUMNS
+from mixwright.records import Example, Observation, plain
 from mixwright.run.folder import replacing, write_json
 
 MAX_PASSES = 50
-"""Audits of what is left: a held-out item can stand in train several times, and one partner of it is found at a time."""
-REPEAT = "repeat_"
-"""How the fields of a row that repeats another begin."""
+"""Audits of what is left: of fewer rows chance explains fewer repeats."""
+REPEAT, COPY = "repeat_", "train_"
+"""How the fields of a row begin that repeats another, and of one that is a held-out item."""
 CONTENT = ("task", "prompt", "target", "answer", "chosen", "rejected", "level", "skills")
 LINES, TABLE = (".jsonl", ".ndjson"), ".parquet"
 PACKED_LINES = tuple(end + packed for end in LINES for packed in (".gz", ".zst"))
@@ -97,34 +101,61 @@ def clean(
 
 
 def rows_to_drop(observations: Sequence[Observation], corpus: Corpus) -> dict[str, dict[str, Any]]:
-    """Place of each training row that an observation says can be left out -> why, the first reason that names it.
+    """Place of each training row that can be left out without a second look -> why, the first reason that names it.
 
-    A row that repeats another is left out where all they hold is the same, case and space apart: another solution, another
-    rejected answer, other options or another task make it a row of its own.
+    A repeat, or a copy of a held-out item, is left out only if it is the same to the character. Case, space, another
+    solution, another rejected answer, other options or another task make it a row of its own, which somebody has to look at.
     """
     found: dict[str, dict[str, Any]] = {}
-    contents = _contents(corpus, [row for one in observations if one.drop == REPEAT for row in one.evidence])
-    for one in observations:
-        if one.drop is None:
-            continue
-        for row in one.evidence:
-            if one.drop == REPEAT and contents[row[f"{REPEAT}id"]] != contents[row["first_id"]]:
-                continue
-            own, others = f"{one.drop}source", (name for name in row if name.endswith("_source"))
-            partner = next((row[name] for name in others if name != own), None)
-            reason = {"id": row[f"{one.drop}id"], "check": one.check, "task": one.task, "partner": partner}
-            found.setdefault(row[own], reason)
+    if copying := next((one for one in observations if one.drop == COPY), None):
+        for row, item in _copies(corpus):
+            reason = {"id": row.id, "check": copying.check, "task": item.task, "partner": item.source}
+            found.setdefault(row.source, reason)
+    for row, first, check in _repeats(observations, corpus):
+        found.setdefault(row.source, {"id": row.id, "check": check, "task": row.task, "partner": first.source})
+    for one in (one for one in observations if one.drop == ""):
+        for row in corpus.select(ids=[row["id"] for row in one.evidence]):
+            if row.chosen == row.rejected:
+                found.setdefault(row.source, {"id": row.id, "check": one.check, "task": one.task, "partner": None})
     return found
 
 
-def _contents(corpus: Corpus, pairs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Id of each row of these pairs -> all that it holds, case and space apart."""
-    ids = {pair[name] for pair in pairs for name in (f"{REPEAT}id", "first_id")}
-    found = {}
-    for example in corpus.select(ids=list(ids)) if ids else ():
-        held = {name: getattr(example, name) for name in CONTENT} | {"extra": dict(example.extra)}
-        found[example.id] = " ".join(json.dumps(held, sort_keys=True, default=str).split()).casefold()
-    return found
+def _copies(corpus: Corpus) -> Iterator[tuple[Example, Example]]:
+    """Training rows that are a held-out item to the character, each with the item."""
+    overlap = find_leaks(corpus).overlap
+    items: dict[str, list[Example]] = defaultdict(list)
+    for item in Reader(corpus).examples(overlap.held_out[overlap.shared]).values():
+        items[_question(item)].append(item)
+    for row in Reader(corpus).examples(np.flatnonzero(overlap.copied)).values():
+        for item in items[_question(row)]:
+            if _answers_are_same(row, item):
+                yield row, item
+
+
+def _question(example: Example) -> str:
+    """What is asked, as JSON: the prompt, or the text of a row without one, and its options."""
+    options = [example.extra.get(name) for name in OPTION_COLUMNS]
+    return json.dumps([plain(example.prompt) or plain(example.target), options])
+
+
+def _answers_are_same(row: Example, item: Example) -> bool:
+    """Whether each kind of answer that both have is the same; of a completion and a gold answer the check has said so."""
+    names = ("answer",) if row.answer or item.answer else ("target", "chosen")
+    both = ((getattr(row, name), getattr(item, name)) for name in names)
+    return all(None in pair or plain(pair[0]) == plain(pair[1]) for pair in both)
+
+
+def _repeats(observations: Sequence[Observation], corpus: Corpus) -> Iterator[tuple[Example, Example, str]]:
+    """Training rows that hold just what an earlier one holds, each with that row and the check that lists it."""
+    pairs = [(one.check, row) for one in observations if one.drop == REPEAT for row in one.evidence]
+    check_by_id = {row[f"{REPEAT}id"]: check for check, row in pairs}
+    ids = check_by_id.keys() | {row["first_id"] for _, row in pairs}
+    first_by_content: dict[str, Example] = {}
+    for row in corpus.select(ids=ids) if ids else ():
+        content = {name: getattr(row, name) for name in CONTENT} | {"extra": dict(row.extra)}
+        first = first_by_content.setdefault(json.dumps(content, sort_keys=True, default=str), row)
+        if first is not row and row.id in check_by_id:
+            yield row, first, check_by_id[row.id]
 
 
 def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
@@ -167,11 +198,17 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
             {"row": place, "id": row.id, "checks": sorted(row.checks), "mask": row.spans, "turns": sorted(row.turns)}
             for place, row in cleaned.masked.items()
         ]
-        left = [{"check": o.check, "task": o.task, "message": o.message, "remedy": o.remedy} for o in cleaned.left]
+        left = [_for_user(one) for one in cleaned.left]
         data: Mapping[str, Any] = {"source": config.train, "sha256": digest, "eval": config.eval, "kept": cleaned.kept}
         masked: dict[str, Any] = {"masked": masked_rows} if masked_rows else {}
         write_json(manifest, {**data, "counts": cleaned.counts(), "dropped": dropped_rows, **masked, "left for you": left})
     return manifest
+
+
+def _for_user(one: Observation) -> dict[str, Any]:
+    """A finding that the copy still has, with the places of its rows."""
+    rows = [[side["source"] for _, side in two_sides(row)] for row in one.evidence]
+    return {"check": one.check, "task": one.task, "message": one.message, "remedy": one.remedy, "rows": rows}
 
 
 def manifest_of(out: Path) -> Path:

@@ -63,7 +63,7 @@ def what_differs(first: str, second: str) -> list[list[str]]:
 def finding_rows(observations: Sequence[Observation]) -> Iterator[dict[str, Any]]:
     """Every row or pair of rows behind the observations, with what differs where both prompts are known."""
     for one in observations:
-        about = {"severity": one.severity, "task": one.task, "what": one.message, "can be dropped": one.drop is not None}
+        about = {"severity": one.severity, "task": one.task, "what": one.message}
         for evidence in one.evidence:
             sides = [side for _, side in two_sides(evidence)]
             prompts = [side["prompt"] for side in sides if "prompt" in side]

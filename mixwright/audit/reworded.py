@@ -135,7 +135,7 @@ def _count(sample: Sequence[Row], tokens: Tokens) -> tuple[Rarity, ...]:
 
 def _read_texts(texts: Sequence[Row], tokens: Tokens) -> Texts:
     """Features of many rows, batch by batch."""
-    parts = [tokens.read(texts[start : start + BATCH_ROWS]) for start in range(0, len(texts), BATCH_ROWS)]
+    parts = [tokens.read(texts[start : start + BATCH_ROWS]) for start in range(0, max(len(texts), 1), BATCH_ROWS)]
     views = [
         Features(
             np.concatenate([part.views[view].row + BATCH_ROWS * at for at, part in enumerate(parts)]),

@@ -16,11 +16,11 @@ from mixwright.audit.rows import list_for_files
 from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
-from mixwright.cli.output import say
+from mixwright.cli.output import MAX_OBSERVATIONS, format_pairs, say
 from mixwright.config import CorpusConfig, is_address
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.tool_messages import calls_as_text
-from mixwright.errors import InputError
+from mixwright.errors import InputError, one_line
 from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
@@ -152,7 +152,8 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path, *, mask: bool) -> str
     if not cleaned.kept:
         lines.append("no row is left: all of them repeat each other or stand among the held-out items")
     if cleaned.left:
-        lines.append(f"left for you: {format_count(len(cleaned.left), 'finding')} that somebody has to look at")
+        lines.append(f"left for you: {format_count(len(cleaned.left), 'finding')} ({manifest.name} names their rows)")
+        lines += [one_line(f"  {one.check}: {one.message}{format_pairs(one)}") for one in cleaned.left[:MAX_OBSERVATIONS]]
     return "\n".join(lines)
 
 

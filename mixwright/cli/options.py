@@ -16,6 +16,7 @@ import typer
 from mixwright.cli.budget import Budget, start_budget
 from mixwright.errors import InputError
 from mixwright.learner.sources import GGUF_SUFFIX
+from mixwright.measure.served import check_address
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -192,8 +193,11 @@ class Measuring:
 
 
 def is_server(source: str) -> bool:
-    """Whether an address of a server was named in the place of a checkpoint."""
-    return source.lower().startswith(("http://", "https://"))
+    """Whether an address of a server was named in the place of a checkpoint. Raises InputError for one with a key in it."""
+    if not source.lower().startswith(("http://", "https://")):
+        return False
+    check_address(source)
+    return True
 
 
 @dataclass(frozen=True, slots=True)

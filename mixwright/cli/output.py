@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -36,6 +38,16 @@ MEASUREMENT_BY_COLUMN = {
 """Columns of what was measured -> names of measurements; the last one only where it was read."""
 MAX_PAIRS = 3
 """Pairs of rows shown as evidence in a table."""
+
+
+def accept_any_text() -> None:
+    """Let stdout and stderr take any text: characters that they cannot encode are escaped, and a closed one discards all."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def out(text: str) -> None:

@@ -181,7 +181,7 @@ def _ask_what_lacks(
     asking, replies = served.asking, _read_kept(folder / ANSWERS, picked)
     wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
     missing = [request for request in wanted if request.key not in replies]
-    say(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens")
+    say(one_line(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens"))
     known = [(request, reply) for request in wanted if isinstance(reply := replies.get(request.key), Reply)]
     if known:
         say(f"server: {len(known):,} of {len(wanted):,} answers are in {folder}")
@@ -370,5 +370,5 @@ def _log_lines(side: Answered) -> list[str]:
                 row |= {"refused": True} if reply.refused else {}
             else:
                 row["score"] = None
-            lines.append(json.dumps(row, ensure_ascii=False))
+            lines.append(json.dumps(row))
     return lines

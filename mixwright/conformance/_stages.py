@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 HOSTILE_TEXTS = (
     "",
     " ",
+    "-",
     "\x00\x1b[31m",
     "(" * 5000,
     "9" * 5000,

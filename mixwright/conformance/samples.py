@@ -87,7 +87,7 @@ def scan(corpus: Corpus, folder: Path, column_names: Sequence[str], made_from: M
 
 
 def corpora() -> list[Corpus]:
-    """The healthy corpus and odd ones: empty, one row, chat messages, targets without answers, everything twice."""
+    """The healthy corpus and odd ones: empty, one row, chats, no answers, everything twice, splits that share nothing."""
     from mixwright.corpus import Corpus
 
     chat = ({"role": "user", "content": "2 + 2 ="},)
@@ -98,6 +98,7 @@ def corpora() -> list[Corpus]:
         [Example(f"t{n}", "text", "", target="some text " * n) for n in range(1, 4)],
         [Example(f"p{n}", "pairs", "which?", chosen="this", rejected="that", level=float(n)) for n in range(3)],
         [Example(f"{n}", "add", "1 + 1 =", answer="2", split=split) for n, split in enumerate(("train", "eval") * 4)],
+        [Example("q", "add", "1 + 1 =", answer="2"), Example("p", "ask", "who?", chosen="me", rejected="no", split="eval")],
     ]
     return [corpus(), *(Corpus.from_examples(rows) for rows in odd_corpora)]
 

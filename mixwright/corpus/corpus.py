@@ -24,7 +24,7 @@ from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.corpus.reading import folder_of, read_rows
 from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
-from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.errors import InputError, missing_extra, one_line, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task, Text, plain
@@ -165,7 +165,11 @@ class Corpus:
             got = f"{example.id!r} without one"
             raise InputError("an example with an answer", got, "Name the answer's column: corpus.columns.")
         grader = self.grader(example.task)
-        return grader.grade_cut(example, completion) if cut else grader.grade(example, completion)
+        try:
+            return grader.grade_cut(example, completion) if cut else grader.grade(example, completion)
+        except Exception as error:
+            error.add_note(f"Grader {self.tasks[example.task].grader}, item {example.id!r} ({one_line(example.source)}).")
+            raise
 
     def cells(self) -> tuple[Cell, ...]:
         """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level."""

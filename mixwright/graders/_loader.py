@@ -52,7 +52,8 @@ class FunctionGrader(Grader):
             number = math.nan
         if not 0 <= number <= 1:
             got = f"{type(score).__name__} {_format_value(score)}"
-            raise InputError(f"a number from 0 to 1 from grader {self.name}", got, "Correct the grader.")
+            expected = f"a number from 0 to 1 for example {example.id!r} from grader {self.name}"
+            raise InputError(expected, got, "Correct the grader.")
         return number
 
 

@@ -117,7 +117,7 @@ def _states_yes_or_no(text: str, gold: str, *, cut: bool) -> bool:
     """Whether the first word is the answer, and the other one is nowhere."""
     words = words_in(text)
     begins_with_gold = (
-        words[0] == gold and ("no" if gold == "yes" else "yes") not in words and not re.match(r"\W*\w+\W*[?/|]", text)
+        words[:1] == [gold] and ("no" if gold == "yes" else "yes") not in words and not re.match(r"\W*\w+\W*[?/|]", text)
     )
     return (
         begins_with_gold

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 """Environment variable with the key; it is sent to the server and written nowhere."""
+LEAST_KEY = 6
+"""Characters of a key from which on it is left out of all that a server says; shorter ones are words that a model writes."""
+EXPECTED_ADDRESS = "the address of a server, such as http://localhost:8000/v1"
 REQUEST_SECONDS = 600.0
 """Time limit of one request."""
 RETRIES = 6
@@ -213,10 +216,10 @@ class ServedModel:
             else:
                 answer = self._client.completions.create(prompt=prompt, **fields)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            raise RefusedRequest(_tell(error)) from None
+            raise RefusedRequest(heard(error)) from None
         except openai.APIStatusError as error:
             if error.status_code == 413:
-                raise RefusedRequest(_tell(error)) from None
+                raise RefusedRequest(heard(error)) from None
             raise _to_input_error(error, asking) from None
         except (openai.APIError, ValueError, RecursionError) as error:  # the last two: what came is no JSON of ours
             raise _to_input_error(error, asking) from None
@@ -263,35 +266,46 @@ def make_client(url: str) -> OpenAI:
     """A client of a server, which follows no redirect: prompts go where the user said.
 
     Raises:
-        InputError: the package `openai` is missing, or the address cannot be used, or has a key in it.
+        InputError: the package `openai` is missing, or as `check_address`.
     """
     try:
         import openai
     except ImportError:
         raise missing_extra("a server", ["openai"], "server") from None
-    expected, remedy = "the address of a server, such as http://localhost:8000/v1", "Correct it."
+    check_address(url)
+    transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS)
+    try:
+        return openai.OpenAI(base_url=url, api_key=_read_key() or "none", max_retries=RETRIES, http_client=transport)
+    except Exception as error:  # of the library below, which is not always the same one: a host that is no name
+        raise InputError(EXPECTED_ADDRESS, heard(error), "Correct it.") from None
+
+
+def check_address(url: str) -> None:
+    """Raise InputError for an address that cannot be used, or that has a password or key in it, which is not repeated."""
+    if not set("@?#").isdisjoint(url):
+        remedy = f"Put the key into the environment variable {KEY_VARIABLE}: addresses are written down."
+        raise InputError("an address without a password or key in it", "one with @, ? or #", remedy)
     try:
         parts = urlsplit(url)
-        named = bool(parts.hostname) and parts.port != 0
+        is_usable, got = url.isprintable() and bool(parts.hostname) and parts.port != 0, repr(url)[:80]
     except ValueError as error:
-        raise InputError(expected, str(error)[:80], remedy) from None
-    if not named:
-        raise InputError(expected, repr(url)[:80], remedy)
-    if parts.username or parts.password or parts.query or parts.fragment:
-        remedy = f"Put the key into the environment variable {KEY_VARIABLE}: addresses are written down."
-        raise InputError("an address without a password or key in it", f"{parts.scheme}://{parts.hostname}/...", remedy)
-    transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS)
-    return openai.OpenAI(base_url=url, api_key=_read_key() or "none", max_retries=RETRIES, http_client=transport)
+        is_usable, got = False, str(error)[:80]
+    if not is_usable:
+        raise InputError(EXPECTED_ADDRESS, got, "Correct it.")
 
 
 def _read_key() -> str:
     return os.environ.get(KEY_VARIABLE, "").strip()
 
 
-def _tell(error: BaseException) -> str:
-    """What an error says, in one line and without the key."""
-    text, key = str(error), _read_key()
-    return one_line(text.replace(key, "***") if key else text)[:200]
+def heard(said: object) -> str:
+    """Return what a server says as it may be shown: one line, without control characters or key, cut off."""
+    return one_line(_without_key(str(said)))[:200]
+
+
+def _without_key(text: str) -> str:
+    key = _read_key()
+    return text.replace(key, "***") if len(key) >= LEAST_KEY else text
 
 
 def find_model(url: str) -> str:
@@ -307,9 +321,9 @@ def find_model(url: str) -> str:
     except InputError:
         raise
     except Exception as error:  # some servers have no list
-        raise InputError(f"the list of models of {url}", _tell(error) or "none", remedy) from None
-    if len(names) != 1:
-        raise InputError(f"one model at {url}", ", ".join(names)[:200] or "none", remedy)
+        raise InputError(f"the list of models of {url}", heard(error) or "none", remedy) from None
+    if len(names) != 1 or heard(names[0]) != names[0]:
+        raise InputError(f"one model at {url}, with a name that can be shown", heard(", ".join(names)) or "none", remedy)
     return names[0]
 
 
@@ -330,13 +344,13 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
     """The reply in what a server sent. Raises InputError for what is none."""
     choices = getattr(answer, "choices", None)
     if not isinstance(choices, list) or not choices:
-        raise InputError(f"a completion from {asking.url}", one_line(repr(answer))[:120], "Is this the API, with /v1?")
+        raise InputError(f"a completion from {asking.url}", heard(repr(answer))[:120], "Is this the API, with /v1?")
     choice = choices[0]
     message = getattr(choice, "message", None)
     holder = message if asking.chat else choice
     name = "content" if asking.chat else "text"
     if not hasattr(holder, name) or isinstance(holder, str | list | dict):
-        raise InputError(f"a completion from {asking.url}", one_line(repr(choice))[:120], "Look at the server.")
+        raise InputError(f"a completion from {asking.url}", heard(repr(choice))[:120], "Look at the server.")
     text, reason = getattr(holder, name), getattr(choice, "finish_reason", None)
     text = "" if text is None else text
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS_PER_TOKEN * asking.max_tokens:
@@ -345,7 +359,7 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
     if reason == "error":
         again = "The same command goes on from what was answered."
         raise InputError(f"a completion from {asking.url}", "one that ended in an error of the server", again)
-    text = text.encode("utf-8", "replace").decode("utf-8")  # halves of characters stand in no file of ours
+    text = _without_key(text.encode("utf-8", "replace").decode("utf-8"))  # no half of a character is kept
     refused = reason == "content_filter" or bool(getattr(message, "refusal", None))
     tokens, logprob = _read_count(answer), _read_logprob(getattr(choice, "logprobs", None))
     return Reply(text, cut=reason == "length", refused=refused, tokens=tokens, logprob=logprob)
@@ -373,7 +387,7 @@ def _to_input_error(error: Exception, asking: Asking) -> InputError:
     """What a user can do about a server that fails."""
     import openai
 
-    told, again = _tell(error), "The same command goes on from what was answered."
+    told, again = heard(error), "The same command goes on from what was answered."
     if isinstance(error, openai.APITimeoutError):
         return InputError(f"an answer of {asking.url} within {REQUEST_SECONDS:g} s", "none", again)
     if isinstance(error, openai.APIConnectionError):

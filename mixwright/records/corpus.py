@@ -120,8 +120,8 @@ class Observation:
     evidence: tuple[Mapping[str, Any], ...] = ()
     """Rows, or pairs of rows, that show it: all of them up to a bound that the message names; JSON values."""
     drop: str | None = None
-    """Which row of each piece of evidence can be left out of train without further thought: what its fields' names begin
-    with (`train_`, `repeat_`, or nothing for evidence of single rows). None where somebody has to look."""
+    """Which row of each piece of evidence can be left out of train, if it is the same to the character: what its fields'
+    names begin with (`train_`, `repeat_`, or nothing for evidence of single rows). None where somebody has to look."""
 
 
 @dataclass(frozen=True, slots=True)

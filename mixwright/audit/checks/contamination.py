@@ -159,7 +159,7 @@ def _observe_clean(clean_cases: Sequence[Case]) -> Observation:
 def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> list[Observation]:
     """An error, or an info where chance gives as many: other items then only look like these."""
     if not chance_explains(len(pairs), expected):
-        return _observe(case, pairs, text, null, len(case.indexed_positions), "error", REMEDY, near=near, drop=TRAIN)
+        return _observe(case, pairs, text, null, len(case.indexed_positions), "error", REMEDY, near=near)
     text += " Chance is not ruled out."
     text += " Look at the pairs: most of such pairs that somebody read were copies." if near else ""
     return _observe(case, pairs, text, null, len(case.indexed_positions), "info", "", near=near)

@@ -60,8 +60,8 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
         return []
     prompts, total = [row.prompt for row in reader.sample(task_rows, SAMPLE_ROWS)], len(task_rows)
     expected = Template.learn(prompts).expected_repeats(prompts, total)
-    text = f"{len(pairs)} of {total} training rows repeat an earlier one ({exact} to the character)."
-    severity, remedy = "warning", "Keep one of each, or say with weights what should count more."
+    text = f"{len(pairs)} of {total} training rows repeat an earlier one ({exact} with the same prompt to the character)."
+    severity, remedy = "warning", "Keep one of each if case and space do not matter, or weight what should count more."
     if chance_explains(len(pairs), expected):
         text += " So many are to be expected: the task has few different prompts at these levels."
         severity, remedy = "info", ""
