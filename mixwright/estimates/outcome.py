@@ -48,9 +48,13 @@ class ItemScores:
     @property
     def items(self) -> list[Item]:
         """All items, sorted by task, level and id."""
+        return sorted(self.unsorted_items, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
+
+    @property
+    def unsorted_items(self) -> Collection[Item]:
+        """All items, in the order of the table."""
         names = ("pass@1", "greedy", "preference", "loss", "gold")
-        values = next((self.scores[name] for name in names if self.scores.get(name)), {})
-        return sorted(values, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
+        return next((self.scores[name] for name in names if self.scores.get(name)), {})
 
     def by_task(self) -> dict[str, ItemScores]:
         """Task -> what was measured of its items, in the same order."""
@@ -110,7 +114,7 @@ def shared_items(*sides: Sequence[ItemScores]) -> list[Item]:
     every = [scores for side in sides for scores in side]
     if not every:
         return []
-    common = set(every[0].items).intersection(*(scores.items for scores in every[1:]))
+    common = set(every[0].unsorted_items).intersection(*(scores.unsorted_items for scores in every[1:]))
     return [item for item in every[0].items if item in common]
 
 
