@@ -1,8 +1,8 @@
-"""Study of what the gate passes by the number of cells and items: nothing changed, the margin lost, one cell lost among gains.
+"""Study of what the gate passes, by cells and items: nothing changed, the margin lost, one cell lost while others gain.
 
 An item is right before with a chance of .7. After training a tenth of all items has turned wrong and a tenth right for no
-reason (in one case 4 % each). Then right answers are lost, or wrong ones put right, by so many points as the case says; where
-others gain, they gain 15 points, so that no mean shows the loss. S is not known, as in most logs. All cells are named.
+reason (in one case 4 % each). Then right answers are lost, or wrong ones put right, by so many points as the case says.
+Where others gain, they gain 15 points, so that no mean shows the loss. S is not known, as in most logs. All cells are named.
 
 Layouts: 4 tasks of 30 items with a margin of 15 points; 6 of 150 and 12 of 60 with the default and with `--margin 5`; one
 task of 50 levels of 16 items with the default and with `--margin 15`. Each case is drawn `DRAWS` times. The gate prints how
