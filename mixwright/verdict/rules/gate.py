@@ -209,12 +209,8 @@ def check_protected(
         not any(cell.is_damaged for cell in cells_that_decide),
     )
     mean_change = dependence = items_needed = None
-    tasks_with_any_right = {comparison.task for comparison in comparisons if comparison.any_right}
-    below_margin = {
-        task: success
-        for task, success in _find_below_margin(before, cells, decoding, mean_margin).items()
-        if task in tasks_with_any_right  # `find_unjudged_tasks` names the others
-    }
+    judged_tasks = {comparison.task for comparison in comparisons if comparison.any_right}
+    below_margin = _find_below_margin(before, [cell for cell in cells if cell.task in judged_tasks], decoding, mean_margin)
     is_safe &= not below_margin
     if change is not None and math.isfinite(change.estimate.value):
         mean_change, mean_dependence = (
@@ -253,7 +249,7 @@ def check_protected(
             comparisons[0].family_size,
             mean_margin if len(item_counts) == 1 else math.inf,
         ),
-        reason="" if is_damaged else _explain_below_margin(below_margin, mean_margin),
+        reason="" if is_damaged else "; ".join(below_margin),
         look=look,
     )
 
@@ -336,27 +332,21 @@ def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | 
     return {now: limits[last] for now, last in last_counts.items() if last in limits}
 
 
-def _find_below_margin(
-    before: SideScores, cells: Sequence[JudgedCell], decoding: Decoding, margin: float
-) -> dict[str, float]:
-    """Protected task of which less than the margin was right before -> how much; not those that gained since."""
-    cell_by_name = {(cell.task, cell.level): cell for cell in cells if cell.change is not None}
+def _find_below_margin(before: SideScores, cells: Sequence[JudgedCell], decoding: Decoding, margin: float) -> list[str]:
+    """A sentence on each task of which less than the margin was right before; not on those that gained since."""
+    compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
+    gained = {cell.task for cell in cells if cell.change is not None and cell.change.low > 0}
     values_by_task: dict[str, list[float]] = defaultdict(list)
     for scores in before:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
-            if item[:2] in cell_by_name:
+            if item[:2] in compared_cells and item[0] not in gained:
                 values_by_task[item[0]].append(value)
-    gained = {cell.task for cell in cells if cell.change is not None and cell.change.low > 0}
-    success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items() if task not in gained}
-    return {task: success for task, success in success_by_task.items() if success < margin}
-
-
-def _explain_below_margin(success_by_task: Mapping[str, float], margin: float) -> str:
-    """Why nothing is excluded for tasks of which less than the margin was right before; empty for none."""
-    return "; ".join(
+    success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items()}
+    return [
         f"{100 * success:.2g} % of {task} was right before, so a loss of {100 * margin:g} points is impossible, not excluded"
         for task, success in success_by_task.items()
-    )
+        if success < margin
+    ]
 
 
 def _is_shown_damaged(cell: JudgedCell, look: Look | None) -> bool:
