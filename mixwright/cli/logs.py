@@ -13,8 +13,10 @@ from mixwright.cli.gating import Gating
 from mixwright.cli.options import Measuring, parse_graders
 from mixwright.cli.output import say
 from mixwright.errors import InputError, join_some, one_line, unknown_name
+from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.logs.entries import EvaluationLog
 from mixwright.logs.judged import (
+    Caveat,
     Comparison,
     JudgedTask,
     find_lacking,
@@ -39,7 +41,6 @@ CHECK = "evaluation log"
 """What `Observation.check` of a note on a log says."""
 LONGEST_LINE = 1000
 """Characters of a line, or a note, on a log."""
-LEFT_OUT_REASON = "the logs cannot be compared (see the notes on measuring)"
 
 
 def are_logs(before: str, after: str) -> bool:
@@ -70,7 +71,8 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     check_folder(folder)
     check_log_options(measuring, gating)
     logs = (read_log(before), read_log(after))
-    found = judge_logs(*logs, _metrics_of(measuring, logs))
+    margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
+    found = judge_logs(*logs, _metrics_of(measuring, logs), margin)
     if not found.judged:
         seen = "; ".join(
             f"{one.task}: {one.message}" for one in found.caveats if one.prevents_pass or len(found.caveats) == 1
@@ -210,6 +212,8 @@ def _write(
         for row in list_completions(task, side)
     ]
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
+    reasons = dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass)
+    reason = f"{', or '.join(reasons)} (see the notes on measuring)"
     largest = max(len(list(items)) for task in found.judged for items in _cells_of(task))
     settings = {
         "checkpoint after": logs[1].source,
@@ -218,7 +222,7 @@ def _write(
         "metrics": {task.name: task.metric for task in found.judged},
         "items": largest,
         LARGEST_CELL_ROWS_SETTING: largest,
-        **({LEFT_OUT_SETTING: left_out, LEFT_OUT_REASON_SETTING: LEFT_OUT_REASON} if left_out else {}),
+        **({LEFT_OUT_SETTING: left_out, LEFT_OUT_REASON_SETTING: reason} if left_out else {}),
     }
     inputs = {
         f"{when}: {Path(file).name}": file_digest(Path(file))
@@ -249,7 +253,8 @@ def _list_notes(
     """What a reader of the page has to know of the logs: what blocks first."""
     for one in sorted(found.caveats, key=lambda one: not one.prevents_pass):
         severity = "warning" if one.prevents_pass else "info"
-        remedy = "Evaluate both models in the same way." if one.prevents_pass else ""
+        is_incomparable = one.prevents_pass and one.reason == Caveat.reason
+        remedy = "Evaluate both models in the same way." if is_incomparable else ""
         name = one.task if any(one.task in log.unread for log in logs) else f"task {one.task}"
         yield Observation(CHECK, one.task, severity, one.count, one.count, f"{name}: {one.message}", remedy)
     tasks_by_words: dict[str, list[JudgedTask]] = defaultdict(list)

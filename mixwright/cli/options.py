@@ -57,12 +57,11 @@ ADAPTER_HELP = (
 )
 CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: wherever it has one."
 GATE_HELP = (
-    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average, and less than 20 each "
-    "where there are items enough, with 3 when something was damaged, and with 4 when the items cannot tell."
+    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average, and each less than 20, or "
+    "than its items can exclude, with 3 when something was damaged, and with 4 when the items cannot tell."
 )
 MARGIN_HELP = (
-    "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all, and 20 in each that "
-    "has items enough."
+    "Mean loss of the tasks of --protect, in points, that has to be excluded; 5 by default. The rule for each task stays."
 )
 EXPORT_HELP = (
     "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "

@@ -1,9 +1,9 @@
 """Loss of a single cell that a gate can exclude, and how often it would pass: simulated from numbers of items alone.
 
-The mean over cells says little about one of them: with 40 cells a loss of 20 points in one moves it by half a point. So a
-cell has to exclude a loss of `EXCLUDED_CELL_LOSS`, one-sided at 95 %. Where cells are too small for that, unharmed
-checkpoints would hardly ever pass; of such cells only a significant loss stops the gate, and what it cannot see is told as a
-number. Which cells these are is decided by the numbers of items, never by outcomes.
+The mean over cells says little about one of them: with 40 cells a loss of 20 points in one moves it by half a point, and
+gains elsewhere hide it. So every cell has to exclude a loss by itself, one-sided at 95 %, under any margin: of
+`EXCLUDED_CELL_LOSS`, and where cells are too small for that, of the least loss that unharmed ones exclude. No correction
+over cells is needed, because every cell has to. Which loss it is follows from the numbers of items, never from outcomes.
 
 An answer is right with a chance `START_SUCCESS`; after training a share of the answers is drawn anew; a loss turns right
 answers into wrong ones. Source: non-inferiority with a discordant pair's variance, as in `crossed`.
@@ -20,7 +20,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.exclusion import MAX_ITEMS_PER_CELL, MIN_UNHARMED_PASS_SHARE
+from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.exclusion import CHURN_SHARE, MAX_ITEMS_PER_CELL, MEAN_LOSS_MARGIN, MIN_UNHARMED_PASS_SHARE
 from mixwright.estimates.intervals import Z, t_quantile
 
 EXCLUDED_CELL_LOSS = 0.2
@@ -32,6 +33,10 @@ Z_CELL = NormalDist().inv_cdf(0.95)
 changed has a standard error above 0, too."""
 REDRAWN_SHARE, START_SUCCESS = 0.2, 0.7
 """Share of answers drawn anew, and success before, of the unharmed checkpoint that the rule is chosen for."""
+REDRAWN_SHARES = (0.0, REDRAWN_SHARE, 0.5)
+"""Shares of answers drawn anew beside a loss; a limit sees it worse where fewer change, a test where more do."""
+LOSS_STEP = 0.05
+"""Losses are spoken of in steps of 5 points."""
 MIN_PASSING_SHARE = 0.5
 """Share of unharmed checkpoints that must pass for the rule of single cells to apply."""
 MIN_DETECTED_SHARE = 0.95
@@ -63,9 +68,40 @@ class SimulatedCheckpoint:
         return np.stack([up, down, 1 - up - down], axis=1)
 
 
-def excludes_cell_loss(change: float, error: float, df: float, confidence: float = CELL_INTERVAL_LEVEL) -> bool:
-    """Whether a loss of `EXCLUDED_CELL_LOSS` is excluded by a cell's change, its standard error and degrees of freedom."""
-    return change - t_quantile(df, confidence) * error > -EXCLUDED_CELL_LOSS
+def excludes_cell_loss(estimate: Estimate, limit: float, confidence: float = CELL_INTERVAL_LEVEL) -> bool:
+    """Whether a cell's change excludes a loss of this size, a share."""
+    return estimate.value - t_quantile(estimate.df, confidence) * estimate.error > -limit
+
+
+@functools.cache
+def cell_loss_limits(sizes: tuple[int, ...], margin: float = MEAN_LOSS_MARGIN) -> dict[int, float]:
+    """Items of a cell -> loss that it has to exclude by itself, a share; sizes that can exclude none are left out.
+
+    Args:
+        sizes: items of each cell, sorted, at least two each.
+        margin: mean loss that is to be excluded, a share; no cell has to exclude less.
+    """
+    large = find_min_items_for_cell_rule(sizes, MEAN_LOSS_MARGIN) if sizes else None
+    limits = {
+        size: EXCLUDED_CELL_LOSS if large is not None and size >= large else _least_excluded_loss(size, len(sizes))
+        for size in set(sizes)
+    }
+    return {size: max(limit, margin) for size, limit in limits.items() if limit is not None}
+
+
+@functools.cache
+def _least_excluded_loss(size: int, cells: int) -> float | None:
+    """Least loss that all of so many unharmed cells exclude in about nine of ten cases; None for none."""
+    steps = range(round(EXCLUDED_CELL_LOSS / LOSS_STEP), round(1 / LOSS_STEP))
+    needed = _excluded_by_unharmed(size, cells, CHURN_SHARE, MIN_UNHARMED_PASS_SHARE)
+    return next((round(step * LOSS_STEP, 2) for step in steps if step * LOSS_STEP >= needed), None)
+
+
+def _excluded_by_unharmed(items: int, cells: int, churn: float, pass_share: float) -> float:
+    """Loss that each of so many unharmed cells excludes, all of them in a share `pass_share` of cases."""
+    error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
+    z_all_cells = NormalDist().inv_cdf(pass_share ** (1 / cells))
+    return t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error + z_all_cells * math.sqrt(churn / items)
 
 
 @functools.cache
@@ -78,14 +114,11 @@ def items_excluding_cell_loss(cells: int, churn: float, pass_share: float = MIN_
         churn: share of items that change, as many up as down.
         pass_share: 0..1.
     """
-    z_all_cells = NormalDist().inv_cdf(pass_share ** (1 / cells))
-
-    def is_enough(items: int) -> bool:
-        error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
-        half = t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error
-        return half + z_all_cells * math.sqrt(churn / items) <= EXCLUDED_CELL_LOSS
-
-    return next(items for items in range(2, MAX_ITEMS_PER_CELL) if is_enough(items))
+    return next(
+        items
+        for items in range(2, MAX_ITEMS_PER_CELL)
+        if _excluded_by_unharmed(items, cells, churn, pass_share) <= EXCLUDED_CELL_LOSS
+    )
 
 
 @functools.cache
@@ -106,40 +139,64 @@ def find_min_items_for_cell_rule(sizes: tuple[int, ...], margin: float) -> int |
 
 
 @functools.cache
-def largest_undetected_loss(sizes: tuple[int, ...], margin: float, min_items_for_cell_rule: int | None) -> float | None:
-    """Largest loss of the smallest cell that more than 1 - `MIN_DETECTED_SHARE` of checkpoints would pass with; None where
-    none does.
+def largest_undetected_loss(size: int, limit: float | None, claims: int, margin: float = math.inf) -> float | None:
+    """Largest loss of one cell that more than 1 - `MIN_DETECTED_SHARE` of checkpoints would pass with; None where none does.
 
-    Nothing else of the checkpoint changed but `REDRAWN_SHARE` answers; in steps of 5 points from 10 to `START_SUCCESS`.
+    Other cells may gain as much as it takes for their mean to hide it. In steps of 5 points from 10 to `START_SUCCESS`, of
+    whichever of `REDRAWN_SHARES` passes most.
+
+    Args:
+        size: items of the cell, at least two.
+        limit: loss that the cell has to exclude, a share.
+        claims: how many changes are judged together.
+        margin: mean loss that is to be excluded, a share, where there is no other cell to hide the loss.
     """
     for loss in reversed(CANDIDATE_LOSSES):
-        checkpoint = SimulatedCheckpoint(smallest_cell_loss=loss)
-        passing = share_passing(sizes, margin, checkpoint, min_items_for_cell_rule=min_items_for_cell_rule)
+        passing = max(
+            share_passing(
+                (size,),
+                margin,
+                SimulatedCheckpoint(redrawn=redrawn, smallest_cell_loss=loss),
+                min_items_for_cell_rule=None if limit is None else size,
+                limit=limit or EXCLUDED_CELL_LOSS,
+                claims=claims,
+            )
+            for redrawn in REDRAWN_SHARES
+        )
         if passing > 1 - MIN_DETECTED_SHARE:
             return loss
     return None
 
 
 def share_passing(
-    sizes: Sequence[int], margin: float, checkpoint: SimulatedCheckpoint, *, min_items_for_cell_rule: int | None
+    sizes: Sequence[int],
+    margin: float,
+    checkpoint: SimulatedCheckpoint,
+    *,
+    min_items_for_cell_rule: int | None,
+    limit: float = EXCLUDED_CELL_LOSS,
+    claims: int | None = None,
 ) -> float:
     """Share of simulated checkpoints that pass; the same numbers give the same share.
 
     Args:
         sizes: items of each cell, at least two each.
-        margin: mean loss that is to be excluded, a share.
+        margin: mean loss that is to be excluded, a share; infinite for any.
         checkpoint: what happens to the checkpoint.
         min_items_for_cell_rule: cells of so many items have to exclude a loss by themselves; of others, and for None of
             all, only a significant loss stops the gate.
+        limit: that loss, a share.
+        claims: how many changes are judged together; None for as many as there are cells.
     """
     rng, ordered = np.random.default_rng(0), np.array(sorted(sizes, reverse=True))
     cell_draws = zip(ordered, checkpoint.changes(len(ordered)), strict=True)
     counts = np.stack([rng.multinomial(size, chances, size=SIMULATED_RUNS) for size, chances in cell_draws], axis=1)
-    return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, min_items_for_cell_rule).mean())
+    limits = np.where(ordered >= (math.inf if min_items_for_cell_rule is None else min_items_for_cell_rule), limit, math.inf)
+    return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, limits, claims or len(ordered)).mean())
 
 
 def _passes(
-    up: Counts, down: Counts, sizes: Counts, margin: float, min_items_for_cell_rule: int | None
+    up: Counts, down: Counts, sizes: Counts, margin: float, limits: NDArray[np.float64], claims: int
 ) -> NDArray[np.bool_]:
     """Whether each checkpoint passes, from items that became right and wrong, each of shape (runs, cells)."""
     cells, change = len(sizes), (up - down) / sizes
@@ -149,14 +206,12 @@ def _passes(
     df = variance**2 / (variances**2 / (sizes - 1)).sum(axis=1)
     mean_low = change.mean(axis=1) - _quantiles(df) * np.sqrt(variance)
     corrected_error = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
-    corrected_quantiles = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
-    passed = (mean_low > -margin) & ~(change < -corrected_quantiles * corrected_error).any(axis=1)
-    if min_items_for_cell_rule is not None:
-        uncorrected_quantiles = np.array([t_quantile(float(size - 1), CELL_INTERVAL_LEVEL) for size in sizes])
-        uncorrected_error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
-        excluded = change - uncorrected_quantiles * uncorrected_error > -EXCLUDED_CELL_LOSS
-        passed &= (excluded | (sizes < min_items_for_cell_rule)).all(axis=1)
-    return passed
+    corrected_quantiles = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / claims) for size in sizes])
+    uncorrected_quantiles = np.array([t_quantile(float(size - 1), CELL_INTERVAL_LEVEL) for size in sizes])
+    uncorrected_error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
+    is_lost = change < -corrected_quantiles * corrected_error
+    is_excluded = change - uncorrected_quantiles * uncorrected_error > -limits
+    return (mean_low > -margin) & (is_excluded & ~is_lost).all(axis=1)
 
 
 def _quantiles(df: NDArray[np.float64]) -> NDArray[np.float64]:

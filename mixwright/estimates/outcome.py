@@ -48,9 +48,13 @@ class ItemScores:
     @property
     def items(self) -> list[Item]:
         """All items, sorted by task, level and id."""
+        return sorted(self.unsorted_items, key=_item_order)
+
+    @property
+    def unsorted_items(self) -> Collection[Item]:
+        """All items, in the order of the table."""
         names = ("pass@1", "greedy", "preference", "loss", "gold")
-        values = next((self.scores[name] for name in names if self.scores.get(name)), {})
-        return sorted(values, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
+        return next((self.scores[name] for name in names if self.scores.get(name)), {})
 
     def by_task(self) -> dict[str, ItemScores]:
         """Task -> what was measured of its items, in the same order."""
@@ -105,13 +109,17 @@ class Change:
     """What it is a change of. Where nothing is graded there is no S, D or sampled success, and the parts are NaN or None."""
 
 
-def shared_items(*sides: Sequence[ItemScores]) -> list[Item]:
-    """The items that every checkpoint of every side has, sorted."""
+def _item_order(item: Item) -> tuple[str, float, str]:
+    return item[0], -np.inf if item[1] is None else item[1], item[2]
+
+
+def shared_items(*sides: Sequence[ItemScores], included: Callable[[Item], bool] | None = None) -> list[Item]:
+    """The items that every checkpoint of every side has and that are included, sorted."""
     every = [scores for side in sides for scores in side]
     if not every:
         return []
-    common = set(every[0].items).intersection(*(scores.items for scores in every[1:]))
-    return [item for item in every[0].items if item in common]
+    common = set(every[0].unsorted_items).intersection(*(scores.unsorted_items for scores in every[1:]))
+    return sorted(common if included is None else filter(included, common), key=_item_order)
 
 
 def estimate_change(
@@ -133,10 +141,8 @@ def estimate_change(
         included: the items that are meant; None takes all.
         pseudo_quantile: as for `estimate_crossed`.
     """
-    items = shared_items(before, after)
-    if included is not None:
-        chosen = included if callable(included) else set(included).__contains__
-        items = [item for item in items if chosen(item)]
+    chosen = included if included is None or callable(included) else set(included).__contains__
+    items = shared_items(before, after, included=chosen)
     if not items:
         return None
     name, sign = READINGS[outcome].column, READINGS[outcome].sign

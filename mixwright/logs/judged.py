@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mixwright.corpus.levels import bin_levels
 from mixwright.errors import join_some
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.crossed import Estimate, estimate_crossed
+from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
+from mixwright.estimates.intervals import holm
+from mixwright.estimates.judgement import SIGN_ALPHA
+from mixwright.estimates.loss_limits import Z_CELL, cell_loss_limits, excludes_cell_loss
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.metrics import choose_metric, find_problem
 from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, group_answers, pair_logs
@@ -53,7 +60,7 @@ class JudgedTask:
     """What else the logs have."""
 
     def scores(self, item: JudgedItem, side: int) -> list[float]:
-        """0 or 1 of each answer to an item in one of the logs."""
+        """0 or 1 of each answer to an item in one of the logs, or the mean of samples that stand as one answer."""
         return [float(answer.scores[self.metric] or 0.0) for answer in item.answers[side]]
 
 
@@ -69,6 +76,8 @@ class Caveat:
     """What was seen; one sentence without its point."""
     prevents_pass: bool
     """Whether nothing may be said to be safe because of it: what BEFORE could do here may be lost."""
+    reason: str = "the logs cannot be compared"
+    """Why nothing may be said then, in words that follow `where`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +95,16 @@ class Comparison:
     """Whether answers were sampled, or there are several to an item."""
 
 
-def judge_logs(before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str, str]) -> Comparison:
+def judge_logs(
+    before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str, str], margin: float = MEAN_LOSS_MARGIN
+) -> Comparison:
     """Everything that two logs say about the same items.
 
     Args:
         before: of the model before.
         after: of the model after.
         metrics: task -> metric that the user named.
+        margin: mean loss that is to be excluded, a share.
 
     Raises:
         InputError: a log contradicts itself.
@@ -111,6 +123,8 @@ def judge_logs(before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str
             binned, notes = _bin_levels(found)
             judged.append(binned)
             caveats += [Caveat(name, len(found.items), note, prevents_pass=False) for note in notes]
+            caveats += _list_lost_levels(found) if notes else []
+    caveats += _list_other_metrics(judged, metrics, margin)
     judged_names = {task.name for task in judged}
     answers_by_task = group_answers(before)
     for name in sorted(before.tasks.keys() - judged_names):
@@ -126,6 +140,67 @@ def judge_logs(before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str
         count = len({answer.item for answer in answers_by_task[name]})
         caveats.append(Caveat(name, count, "only AFTER has this task", prevents_pass=False))
     return Comparison(tuple(judged), tuple(caveats), tuple(judged_before_alone), is_sampled((before, after), judged))
+
+
+def _list_other_metrics(judged: Sequence[JudgedTask], named: Mapping[str, str], margin: float) -> list[Caveat]:
+    """Other metrics of the same answers that fell, with Holm's correction over all; or that could show a loss at all."""
+    changes = [
+        (task, metric, before, after, change)
+        for task in judged
+        for metric in task.other_metrics
+        for before, after, change in _compare_by(task.items, metric)
+    ]
+    adjusted_p_values = holm([change.p for *_, change in changes])
+    caveats = []
+    for (task, metric, before, after, change), p in zip(changes, adjusted_p_values, strict=True):
+        option = f"--grader {shlex.quote(f'{task.name}={metric}')} judges by it"
+        success = np.mean([np.mean(task.scores(item, 0)) for item in task.items])
+        if change.value < 0 and p < SIGN_ALPHA:
+            message = (
+                f"judged by {task.metric}; {metric} of the same answers fell from {before:.0%} to {after:.0%}; {option}"
+            )
+            reason, is_open = "another metric of the same answers fell", task.name not in named
+            caveats.append(Caveat(task.name, change.items, message, prevents_pass=is_open, reason=reason))
+        elif success < margin <= before:
+            message = (
+                f"{task.metric} is too low before ({success:.1%}) to show a loss; {metric} is not ({before:.0%}): {option}"
+            )
+            caveats.append(Caveat(task.name, change.items, message, prevents_pass=False))
+    return caveats
+
+
+def _compare_by(items: Sequence[JudgedItem], metric: str) -> Iterator[tuple[float, float, Estimate]]:
+    """Mean before and after, and the change, by another metric; nothing where too few items have it in both logs."""
+    scores = [
+        [[score for answer in side if (score := answer.scores.get(metric)) is not None] for side in item.answers]
+        for item in items
+    ]
+    means = np.array([[sum(side) / len(side) for side in item] for item in scores if all(item)]).reshape(-1, 2)
+    if len(means) >= MIN_ITEMS:
+        before, after = means.T
+        yield before.mean(), after.mean(), estimate_crossed(after - before, np.zeros(len(means), dtype=int))
+
+
+def _list_lost_levels(task: JudgedTask) -> list[Caveat]:
+    """Levels that were put into bins, and whose own items do not exclude the loss that cells of their size have to."""
+    items_by_level: dict[float, list[JudgedItem]] = defaultdict(list)
+    for item in task.items:
+        if item.level is not None:
+            items_by_level[item.level].append(item)
+    large = {level: items for level, items in items_by_level.items() if len(items) >= MIN_ITEMS}
+    limits = cell_loss_limits(tuple(sorted(map(len, large.values()))))
+    lost = []
+    for level, items in sorted(large.items()):
+        changes = np.array([np.mean(task.scores(item, 1)) - np.mean(task.scores(item, 0)) for item in items], dtype=float)
+        change = estimate_crossed(changes, np.zeros(len(items), dtype=int), pseudo_quantile=Z_CELL)
+        limit = limits.get(len(items))
+        if limit is not None and not excludes_cell_loss(change, limit):
+            lost.append(f"{level:g} ({change.value:+.0%})")
+    if not lost:
+        return []
+    message = f"levels that may have lost {min(limits.values()):.0%} or more: {len(lost)} of {len(large)}, {join_some(lost)}"
+    reason = "single levels may be lost"
+    return [Caveat(task.name, len(lost), message, prevents_pass=True, reason=reason)]
 
 
 def find_lacking(log: EvaluationLog) -> list[tuple[str, int, str]]:

@@ -1,14 +1,16 @@
 """Choice of the metric that a task is judged by: the first that says right or wrong of its answers, or the named one.
 
 Source: metrics of a task in the order of its log, those that both logs have.
-Unit: 0 or 1, a success. Graded scores, perplexities, log-likelihoods and lists are named and not judged: the rules of the
-    gate know success and held-out loss, and partial credit is neither.
+Unit: 0 or 1, a success, or the mean of those of several samples (avg@n, pass@1). Graded scores, perplexities,
+    log-likelihoods and lists are named and not judged: the rules of the gate know success and held-out loss, and partial
+    credit is neither. Nor is a metric of several answers together (pass@4, maj@8) a success of one of them.
 Cost: one pass over the values.
 Blind spot: a metric of 0 and 1 that does not mean right and wrong, such as whether an answer was empty.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +18,13 @@ from mixwright.logs.entries import LoggedAnswer, LoggedTask
 
 LEAST_COVERED = 0.98
 """Share of the answers that the metric with most of them has, from which on another one may be taken."""
+_SAMPLES = re.compile(
+    r"(?<![a-z])(?P<kind>pass|maj|majority|cons|consensus|best|any|avg|mean)(?:@|\^|_at_)(?:[kn]:)?(?:[kn]=)?(?P<count>\d+)",
+    re.IGNORECASE,
+)
+"""Names of metrics of several samples: `pass@4`, `pass@k:k=4`, `exact_match,maj@8`, `pass_at_1`, `avg@n:n=4`."""
+_MEANS = ("avg", "mean")
+"""Kinds of them that are the mean over samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,10 @@ def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequ
             return f"has {one.unread_value_by_metric[name]} per answer, which is no success"
         if name in one.lower_is_better:
             return "is better where it is lower, which is no success"
+    samples = _SAMPLES.search(name)
+    is_mean = samples is not None and (samples["kind"].lower() in _MEANS or int(samples["count"]) == 1)
+    if samples is not None and not is_mean:
+        return "is of several answers to an item together, which is no success of one; log the mean over samples (avg@n)"
     some = False
     for side in answers:
         scored = [(answer, answer.scores.get(name)) for answer in side]
@@ -80,7 +93,7 @@ def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequ
         if not known:
             return "was given to no answer of one of the logs"
         for answer, value in known:
-            if value not in (0.0, 1.0):
+            if value not in (0.0, 1.0) and not (is_mean and 0 <= value <= 1):
                 return f"is graded ({value:g} for item {answer.item[:40]!r}), and partial credit is neither right nor wrong"
         some = True
     return None if some else "was given to no answer"

@@ -79,6 +79,8 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
     basis = next((name for name in BASES if all(_texts(task, side, name) is not None for side in sides)), None)
     if basis is None or any(item.gold is None for item in task.items):
         return NO_TEXTS
+    if any(score not in (0.0, 1.0) for item in task.items for side in sides for score in task.scores(item, side)):
+        return f"{task.metric} is the mean of samples that are not told apart"
     whole = [to_example(item) for item in task.items]
     best: FoundGrader | None = None
     for basis in (name for name in BASES if all(_texts(task, side, name) is not None for side in sides)):

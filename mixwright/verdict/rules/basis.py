@@ -242,6 +242,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         answers_became_unlikely=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
         damage_text=(gate.damage_text or format_damage(gate)) if gate else "",
         form_change="; ".join(group.sentence for group in takeovers),
+        gate_reason=gate.reason if gate else "",
     )
 
 

@@ -2,13 +2,15 @@
 
 Non-inferiority: the lower end of the protected cells' mean change lies above `MEAN_LOSS_MARGIN`, of success and of
 dependence on the prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or
-dependence of a cell or of a whole task. A cell has to exclude a loss of 20 points by itself where cells are large enough for
-an unharmed checkpoint to do so (`estimates/loss_limits.py`). Else something is damaged, or the items are too few to tell.
-Where nobody said what matters, a cell that was not protected and is shown to be damaged stops it, too.
+dependence of a cell or of a whole task. Every cell has to exclude a loss by itself, under any margin: of 20 points where
+cells are large enough for an unharmed checkpoint to do so, else of the least that it can (`estimates/loss_limits.py`). Else
+something is damaged, or the items are too few to tell. Where nobody said what matters, a cell that was not protected and is
+shown to be damaged stops it, too. A task of which less than the margin was right before cannot lose it: nothing is excluded
+there, and the gate cannot tell.
 
 Which cells are protected by default is decided on other items than those that the mean is taken over: a cell chosen for its
-success on some items falls back to its mean on the same items, and that is no damage. With a margin of the user's own what
-was named is one group, which is judged on its mean, and no cell of it may be shown to be damaged.
+success on some items falls back to its mean on the same items, and that is no damage. A margin of the user's own is of the
+mean over what was named.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from mixwright.estimates.intervals import Z
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
     CELL_INTERVAL_LEVEL,
-    EXCLUDED_CELL_LOSS,
     Z_CELL,
+    cell_loss_limits,
     excludes_cell_loss,
     find_min_items_for_cell_rule,
     items_excluding_cell_loss,
@@ -71,8 +73,10 @@ class JudgedCell:
     """What the page calls it."""
     is_whole_task: bool = False
     """A whole task of several levels; listed only where it is damaged."""
+    loss_limit: float | None = None
+    """Loss that it has to exclude by itself, a share; None where its items can exclude none."""
     limit_excluded: bool = True
-    """Whether the loss that it had to exclude by itself is excluded, where there was one."""
+    """Whether that loss is excluded, where there was one."""
 
     @property
     def is_damaged(self) -> bool:
@@ -105,8 +109,7 @@ class GateResult:
     cells: tuple[JudgedCell, ...]
     """The protected cells."""
     cell_loss_limit: float | None
-    """Loss of one cell of `cell_rule_items` items or more that had to be excluded; None where a significant loss alone
-    decides."""
+    """Least loss of one cell that had to be excluded; None where a significant loss alone decides."""
     dependence: Estimate | None = None
     """Mean change of D over the same cells and items."""
     damaged_tasks: tuple[JudgedCell, ...] = ()
@@ -120,9 +123,9 @@ class GateResult:
     too_small: tuple[TooSmallCell, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
-    """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `cell_loss_limit`."""
+    """Mean loss of the named cells that had to be excluded, a share; None: `MEAN_LOSS_MARGIN`."""
     cell_rule_items: int = 0
-    """Items from which on a cell had to exclude it."""
+    """Items from which on a cell had to exclude `cell_loss_limit`."""
     unseen_loss: float | None = None
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
     reason: str = ""
@@ -169,32 +172,29 @@ def check_protected(
         each_cell: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
         items: those that the mean is taken over; None takes all.
         named_by_user: the user said what is protected.
-        margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
-            none has to exclude a loss by itself. None asks for `MEAN_LOSS_MARGIN`, and for that of each cell.
+        margin: mean loss over the cells that is to be excluded, a share; None asks for `MEAN_LOSS_MARGIN`.
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
-    cell_groups = _group_cells(compare_cells(sides, decoding), protected)
+    comparisons = compare_cells(sides, decoding)
+    cell_groups = _group_cells(comparisons, protected)
     before_by_task, after_by_task = map(split_by_task, sides)
     sides_by_task = {task: (before_by_task[task], after_by_task[task]) for task in before_by_task.keys() & after_by_task}
     cells, damaged_tasks, unprotected_losses = (
         tuple(_apply_look(sides_by_task, judged_cell, decoding, look) for judged_cell in group) for group in cell_groups
     )
     item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
-    cell_rule_items = (
-        _find_cell_rule_items(item_counts, mean_margin, look) if item_counts and margin is None and not each_cell else None
-    )
-    cell_loss_limit = MEAN_LOSS_MARGIN if each_cell else EXCLUDED_CELL_LOSS if cell_rule_items is not None else None
+    limits = dict.fromkeys(item_counts, MEAN_LOSS_MARGIN) if each_cell else _find_loss_limits(item_counts, mean_margin, look)
     cells = tuple(
-        replace(
-            judged_cell,
-            limit_excluded=_excludes_limit(
-                sides_by_task, judged_cell, decoding, cell_loss_limit, cell_rule_items or 0, look
-            ),
-        )
-        for judged_cell in cells
+        replace(cell, loss_limit=limits.get(cell.change.items)) if cell.change is not None else cell for cell in cells
     )
+    cells = tuple(
+        replace(cell, limit_excluded=_excludes_limit(sides_by_task, cell, decoding, look, each_cell=each_cell))
+        for cell in cells
+    )
+    cell_loss_limit = min(limits.values(), default=None)
+    cell_rule_items = min((size for size, limit in limits.items() if limit == cell_loss_limit), default=0)
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
     mean_items = None if items is None else set(items)
 
@@ -209,6 +209,9 @@ def check_protected(
         not any(cell.is_damaged for cell in cells_that_decide),
     )
     mean_change = dependence = items_needed = None
+    judged_tasks = {comparison.task for comparison in comparisons if comparison.any_right}
+    below_margin = _find_below_margin(before, [cell for cell in cells if cell.task in judged_tasks], decoding, mean_margin)
+    is_safe &= not below_margin
     if change is not None and math.isfinite(change.estimate.value):
         mean_change, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
@@ -221,9 +224,10 @@ def check_protected(
         is_damaged |= (dependence is not None and dependence.high < -mean_margin) or (
             mean_change.high < 0 and not is_above_margin
         )
-        if not is_safe and not is_damaged and all_measured and (look is None or look.last):  # else more items follow anyway
+        is_last = look is None or look.last  # else more items follow anyway
+        if not is_safe and not is_damaged and all_measured and is_last and not below_margin:
             churn = max(CHURN_SHARE, churn_for_error(mean_change.error, item_counts))
-            items_needed = items_to_pass(len(item_counts), margin=mean_margin, churn=churn, cell_rule=margin is None)
+            items_needed = items_to_pass(len(item_counts), margin=mean_margin, churn=churn)
             items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
     return GateResult(
         outcome="damaged" if is_damaged else "passed" if is_safe and mean_change is not None else "cannot tell",
@@ -236,10 +240,16 @@ def check_protected(
         named_by_user=named_by_user,
         items_needed=items_needed,
         margin=margin,
-        cell_rule_items=cell_rule_items or 0,
-        unseen_loss=largest_undetected_loss(item_counts, mean_margin, cell_rule_items)
-        if item_counts and not each_cell
-        else None,
+        cell_rule_items=cell_rule_items,
+        unseen_loss=None
+        if each_cell or not item_counts
+        else largest_undetected_loss(
+            item_counts[0],
+            limits.get(item_counts[0]),
+            comparisons[0].family_size,
+            mean_margin if len(item_counts) == 1 else math.inf,
+        ),
+        reason="" if is_damaged else "; ".join(below_margin),
         look=look,
     )
 
@@ -314,15 +324,29 @@ def _estimate_cell_change(sides_by_task: SidesByTask, cell: JudgedCell, decoding
     )
 
 
-def _find_cell_rule_items(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) -> int | None:
-    """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
-    if look is None or look.last:
-        return find_min_items_for_cell_rule(item_counts, mean_margin)
-    looks_ratio = look.planned_looks / look.number
-    cell_rule_items = find_min_items_for_cell_rule(
-        tuple(round(looks_ratio * item_count) for item_count in item_counts), mean_margin
-    )
-    return None if cell_rule_items is None else math.floor(cell_rule_items / looks_ratio)
+def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | None) -> dict[int, float]:
+    """Items of a cell -> loss that it has to exclude: that of the items at the last look."""
+    looks_ratio = 1.0 if look is None else look.planned_looks / look.number
+    last_counts = {item_count: round(looks_ratio * item_count) for item_count in item_counts}
+    limits = cell_loss_limits(tuple(last_counts[item_count] for item_count in item_counts), margin)
+    return {now: limits[last] for now, last in last_counts.items() if last in limits}
+
+
+def _find_below_margin(before: SideScores, cells: Sequence[JudgedCell], decoding: Decoding, margin: float) -> list[str]:
+    """A sentence on each task of which less than the margin was right before; not on those that gained since."""
+    compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
+    gained = {cell.task for cell in cells if cell.change is not None and cell.change.low > 0}
+    values_by_task: dict[str, list[float]] = defaultdict(list)
+    for scores in before:
+        for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
+            if item[:2] in compared_cells and item[0] not in gained:
+                values_by_task[item[0]].append(value)
+    success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items()}
+    return [
+        f"{100 * success:.2g} % of {task} was right before, so a loss of {100 * margin:g} points is impossible, not excluded"
+        for task, success in success_by_task.items()
+        if success < margin
+    ]
 
 
 def _is_shown_damaged(cell: JudgedCell, look: Look | None) -> bool:
@@ -333,25 +357,19 @@ def _is_shown_damaged(cell: JudgedCell, look: Look | None) -> bool:
 
 
 def _excludes_limit(
-    sides_by_task: SidesByTask,
-    cell: JudgedCell,
-    decoding: Decoding,
-    cell_loss_limit: float | None,
-    cell_rule_items: int,
-    look: Look | None,
+    sides_by_task: SidesByTask, cell: JudgedCell, decoding: Decoding, look: Look | None, *, each_cell: bool
 ) -> bool:
-    """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
-    if cell_loss_limit is None or cell.change is None or cell.change.items < cell_rule_items:
+    """Whether the cell excludes its limit, of success and of D; true where none holds for it."""
+    if cell.loss_limit is None or cell.change is None:
         return True
-    if cell_loss_limit != EXCLUDED_CELL_LOSS:
-        return cell.change.low > -cell_loss_limit
+    if each_cell:
+        return cell.change.low > -cell.loss_limit
     alpha = 1 - CELL_INTERVAL_LEVEL
     z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
     change = _estimate_cell_change(sides_by_task, cell, decoding, z)
-    estimates = (
-        [estimate for estimate in (change.estimate, change.dependence) if math.isfinite(estimate.value)] if change else []
-    )
-    return all(excludes_cell_loss(estimate.value, estimate.error, estimate.df, confidence) for estimate in estimates)
+    estimates = (change.estimate, change.dependence) if change else ()
+    known_estimates = [estimate for estimate in estimates if math.isfinite(estimate.value)]
+    return all(excludes_cell_loss(estimate, cell.loss_limit, confidence) for estimate in known_estimates)
 
 
 def check_mastered(
@@ -426,20 +444,20 @@ def named_cells(before: SideScores, names: Sequence[str]) -> list[TaskLevel]:
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
-def items_to_pass(
-    cell_count: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True
-) -> int:
+def items_to_pass(cell_count: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE) -> int:
     """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
 
     Args:
         cell_count: how many are protected.
         margin: mean loss over them that is to be excluded, a share.
         churn: share of the answers that change for no reason.
-        cell_rule: whether each cell is to exclude a loss by itself, too.
     """
     cell_count = max(cell_count, 1)
-    cell_rule_items = items_excluding_cell_loss(cell_count, churn) if cell_rule else MIN_ITEMS
-    return max(items_to_exclude(margin, cell_count, churn), cell_rule_items)
+    items = items_to_exclude(margin, cell_count, churn)
+    # fewer items have to exclude less by themselves, under any margin that they can exclude
+    if margin > MEAN_LOSS_MARGIN and find_min_items_for_cell_rule((items,) * cell_count, MEAN_LOSS_MARGIN) is None:
+        return items
+    return max(items, items_excluding_cell_loss(cell_count, churn))
 
 
 def items_to_measure(cell_count: int, *, chosen: bool, margin: float | None = None) -> int:
@@ -450,7 +468,5 @@ def items_to_measure(cell_count: int, *, chosen: bool, margin: float | None = No
         chosen: the user names them, so that no items are needed to decide.
         margin: the mean loss over them that is to be excluded, where the user says which; a share.
     """
-    if margin is not None:
-        return items_to_pass(cell_count, margin=margin, cell_rule=False)
-    item_count = items_to_pass(cell_count)
+    item_count = items_to_pass(cell_count, margin=MEAN_LOSS_MARGIN if margin is None else margin)
     return item_count if chosen else math.ceil(item_count * ONE_IN_DECIDES / (ONE_IN_DECIDES - 1))

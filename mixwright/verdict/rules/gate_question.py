@@ -23,7 +23,7 @@ class GateQuestion:
     each: bool = False
     """Every protected cell by itself."""
     margin: float | None = None
-    """Mean loss, a share, by which what was named is judged as one group."""
+    """Mean loss over what was named that is to be excluded, a share."""
     look: Look | None = None
     """Which of the planned looks it was asked at; None where all items were measured at once."""
 

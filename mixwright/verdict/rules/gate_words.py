@@ -42,13 +42,11 @@ def _format_answer(result: GateResult) -> str:
         margin_text = f"a mean loss of {100 * result.mean_margin:g} points"
         if result.cell_loss_limit is None:
             return f"{mean_text}; {margin_text} is excluded, and no cell of them is shown to be damaged"
-        has_small_cells = any(
-            cell.change is not None and cell.change.items < result.cell_rule_items for cell in result.cells
-        )
-        size_text = f" of {result.cell_rule_items} items or more" if has_small_cells else ""
-        return (
-            f"{mean_text}; {margin_text} and a loss of {100 * result.cell_loss_limit:g} in any cell{size_text} are excluded"
-        )
+        largest_limit = max(cell.loss_limit or 0.0 for cell in result.cells)
+        cells_text = "any cell"
+        if largest_limit > result.cell_loss_limit:
+            cells_text += f" of {result.cell_rule_items} items or more, {100 * largest_limit:g} in the smallest,"
+        return f"{mean_text}; {margin_text} and a loss of {100 * result.cell_loss_limit:g} in {cells_text} are excluded"
     if result.outcome == "damaged" or result.items_needed is None:
         return mean_text
     option = "--items" if result.look is None else "--max-items, over all cells"

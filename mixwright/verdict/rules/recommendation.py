@@ -345,6 +345,8 @@ class PairBasis:
     """Protected tasks that the user named and of which no answer was right on either side."""
     damage_text: str = ""
     """Which protected cells the gate calls damaged, and by what."""
+    gate_reason: str = ""
+    """Why the gate cannot tell, where that is not too few items."""
 
 
 def _would_ship(basis: PairBasis) -> bool:
@@ -459,7 +461,7 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
         "graded.",
         "no gain": f"Nothing is gained by {name}: {basis.outcome} changed by less than "
         f"{format_magnitude(NO_CHANGE_MARGIN, basis.unit)} {unit}.",
-        "cannot tell": _format_items(basis),
+        "cannot tell": f"Cannot tell: {basis.gate_reason}." if basis.gate_reason else _format_items(basis),
     }
     return sentence_by_advice[advice]
 
