@@ -30,7 +30,7 @@ DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, agai
 SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 COLUMNS_HELP = (
     "Our name for a column of the file; repeatable; OURS= reads none. Ours: id, task, prompt, target, answer, level, knobs, "
-    "skills, chosen, rejected, messages, text, split."
+    "skills, chosen, rejected, messages, text, split, system, history, label."
 )
 GRADER_HELP = (
     "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like. Of evaluation logs the "
@@ -106,6 +106,8 @@ STORAGE_HELP = (
     "cluster need no shared folder then. Default: none."
 )
 CORPUS_OPTION = "--corpus FILE"
+REPEATABLE_SOURCES = ("corpus", "held_out")
+"""Options that name files, and may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,8 @@ def with_placing(command: Callable[..., None]) -> Callable[..., None]:
 def _with_options(command: Callable[..., None], record: type[Any], keyword: str) -> Callable[..., None]:
     own_parameters = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != keyword]
     hints, own_names = get_type_hints(record, include_extras=True), {p.name for p in own_parameters}
+    for name in hints.keys() & REPEATABLE_SOURCES:
+        hints[name] = Annotated[list[str] | None, *hints[name].__metadata__]
     fields = dataclasses.fields(record)
     further_parameters = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
@@ -262,6 +266,7 @@ def _with_options(command: Callable[..., None], record: type[Any], keyword: str)
 
     @functools.wraps(command)
     def called(**arguments: Any) -> None:
+        arguments |= {name: join_sources(arguments[name]) for name in REPEATABLE_SOURCES if name in arguments}
         options = record(**{field.name: arguments[field.name] for field in fields})
         own_arguments = {name: value for name, value in arguments.items() if name in own_names}
         command(**own_arguments, **{keyword: options})
@@ -270,6 +275,11 @@ def _with_options(command: Callable[..., None], record: type[Any], keyword: str)
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - what typer reads
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
+
+
+def join_sources(sources: Sequence[str] | None) -> str | None:
+    """Several sources as one, a line each."""
+    return "\n".join(sources) if sources else None
 
 
 def parse_columns(column: Sequence[str] | None) -> dict[str, str]:

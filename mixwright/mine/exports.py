@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.learner.prompt_form import PromptForm
+from mixwright.plan.mix import tools_of
 from mixwright.records import Example, Text
 from mixwright.run.folder import write_text
 
@@ -75,7 +76,7 @@ def make_record(example: Example, weight: float) -> dict[str, Any]:
         fields |= {"messages": _as_list((*example.prompt, *reply))}
     if target is not None and (spans := mask_of(example)):
         fields[MASK_COLUMN] = [list(span) for span in spans]
-    return fields | ({} if example.answer is None else {"answer": example.answer})
+    return fields | ({} if example.answer is None else {"answer": example.answer}) | tools_of(example)
 
 
 def _as_list(text: Text) -> str | list[dict[str, str]]:

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Export
-from mixwright.corpus.masks import is_trained, mask_of, trained_spans
-from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, write_jsonl, write_settings
+from mixwright.corpus.masks import MASK_COLUMN, is_trained, mask_of, trained_spans
+from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, tools_of, trl_rows, write_jsonl, write_settings
 
 ROWS_FILE = "rows.jsonl"
 PLAIN_TYPE = {
@@ -60,7 +60,7 @@ class Axolotl(Export):
             f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.num_generations else 'rows'}: "
             "divide gradient_accumulation_steps by the number of devices.",
         ]
-        notes += [] if has_messages else mix.lost_masks("Axolotl, on plain text,")
+        notes += mix.unlearned_calls() if has_messages else mix.lost_masks("Axolotl, on plain text,")
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.objective == "grpo":
             notes.append("GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer.")
@@ -98,7 +98,8 @@ def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
     """Rows as messages, in SFT each with whether it is trained on: of the assistant's the completion alone, as in a run."""
     for row in mix.order:
         example = mix.corpus[int(row)]
-        row_fields = {name: getattr(example, name) for name in ("id", "task", "level")} | chat_row(example, mix.objective)
+        row_fields = {name: getattr(example, name) for name in ("id", "task", "level")}
+        row_fields |= chat_row(example, mix.objective) | tools_of(example)
         if mix.objective == "sft":
             target = as_chat(target_of(example), "assistant")
             flags = [*(False for _ in example.prompt), *map(is_trained, target)]
@@ -106,6 +107,7 @@ def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
                 message | {"train": flag} for message, flag in zip(row_fields["messages"], flags, strict=True)
             ]
             if spans := mask_of(example):
+                row_fields[MASK_COLUMN] = [list(span) for span in spans]  # for Mixwright, which reads no parts of messages
                 parts = trained_spans(spans, len(target[-1]["content"]))
                 row_fields["messages"][-1][DETAIL] = [
                     {"begin_offset": start, "end_offset": end - 1, "train": True} for start, end in parts
