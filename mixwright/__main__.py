@@ -252,6 +252,7 @@ def measure(
         settings, run = load_settings(config, folder)
         settings = placing.applied_to(settings)
         with open_with_workers(settings, run, relative_to=config.parent) as (workers, checked_run):
+            output.say_notes(checked_run.corpus.notes)
             measurements = measure_bases(checked_run, workers, say=output.say)
     rows = [row for row in measurements if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)

@@ -57,6 +57,11 @@ def is_address(source: str) -> bool:
     return ADDRESS.match(source) is not None
 
 
+def sources_of(source: str | None) -> list[str]:
+    """The sources that one text names, a line each; empty without any."""
+    return source.split("\n") if source else []
+
+
 def check_storage(value: str) -> str:
     """No storage, or an address."""
     if value and (not is_address(value) or re.match(r"memory:|(file|local)://(?!/)", value)):

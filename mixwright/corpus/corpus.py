@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mixwright.config import CorpusConfig
+from mixwright.config import CorpusConfig, sources_of
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
 from mixwright.corpus.columns import check_mapping, format_conversions, format_unread, read_example
 from mixwright.corpus.identity import build_table
@@ -374,7 +374,7 @@ def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, 
                     kept += 1
                     yield example
         finally:
-            name = ", ".join(source.splitlines())
+            name = ", ".join(sources_of(source))
             notes[before:before] = [*format_conversions(column_conversions, name, count), *format_unread(unread)]
         if not kept:
             got = f"{count:,} rows that say that they are not"

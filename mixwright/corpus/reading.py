@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from mixwright.config import is_address
+from mixwright.config import is_address, sources_of
 from mixwright.corpus.remote import fetch_file
 from mixwright.errors import InputError, join_some, missing_extra
 from mixwright.run.folder import check_regular
@@ -104,7 +104,7 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
         remedy = "Name one, or leave the setting out."
         raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
     path, notes = relative_to / source, [] if notes is None else notes
-    if len(sources := source.splitlines()) > 1:
+    if len(sources := sources_of(source)) > 1:
         for one in sources:
             task = _task_of(Path(one), split)
             for row, location in read_rows(one, split, relative_to=relative_to, notes=notes):
@@ -143,9 +143,9 @@ def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
     Raises:
         InputError: files that are splits, not tasks (`train.jsonl` beside `test.jsonl`).
     """
-    path = relative_to / source
-    if len(sources := source.splitlines()) > 1:
+    if len(sources := sources_of(source)) > 1:
         return [file for one in sources for file in files_of(one, relative_to) or [relative_to / one] if file.is_file()]
+    path = relative_to / source
     if path.is_dir():
         paths = [] if any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES) else path.iterdir()
     else:
@@ -164,7 +164,7 @@ def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
 
 def folder_of(source: str, relative_to: Path = Path()) -> Path | None:
     """The folder that a source's rows stand in; None for a name on the hub."""
-    path = relative_to / source
+    path = relative_to / sources_of(source)[0]
     if is_address(source):
         return None
     if path.exists():
