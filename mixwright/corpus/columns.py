@@ -43,7 +43,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "history": ("history",),
     "label": ("label", "kto_tag"),
 }
-"""Our name -> the columns it is looked for in, in any case, first match first. `target` beside `input` is also the answer."""
+"""Our name -> the columns it is looked for in, in any case, first match first. `target` beside `input` is an answer, too."""
 INSTRUCTION = "instruction"
 """Column of a prompt that the column `input` belongs to."""
 KEPT_COLUMNS = ("system", "history", "label")
@@ -128,7 +128,9 @@ def read_example(
     takes_input = column_by_name.get("prompt", "").casefold() == INSTRUCTION
     texts = _texts(values, extra, row, empty, location, column_conversions, takes_input=takes_input)
     texts["prompt"] = _without_flags(texts["prompt"], extra)
-    if texts["target"] is not None and texts["prompt"] and _is_undesired(values, extra, location):
+    if not texts["prompt"]:
+        values.pop("label", None)
+    elif texts["target"] is not None and _is_undesired(values, extra, location):
         column_conversions["labelled false or with weight 0, and left out"] += 1
         return None
     answer = _given_answer(values, texts, extra, location, column_conversions)

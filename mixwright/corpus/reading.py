@@ -196,10 +196,10 @@ def _read_several(files: list[Path], folder: Path, source: str, notes: list[str]
             yield row, location._replace(task=_task_of(path))
 
 
-def _task_of(path: Path, split: str = "") -> str:
+def _task_of(path: Path, split: str = "eval") -> str:
     """The task that a file stands for: its name. Raises InputError for held-out rows where `split` is another one."""
     task = path.name.removesuffix(suffix_of(path)) or path.name
-    if split and split != "eval" and SPLIT_BY_NAME.get(task.lower()) == "eval":
+    if split != "eval" and SPLIT_BY_NAME.get(task.lower()) == "eval":
         raise InputError("training rows", f"{path.name}, which is a split", "Name held-out rows by --eval.", file=path)
     return task
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.plan.mix import tools_of
-from mixwright.records import Example, Text
+from mixwright.records import Example, Text, plain
 from mixwright.run.folder import write_text
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def make_record(example: Example, weight: float) -> dict[str, Any]:
     if example.chosen is not None and example.rejected is not None:
         sides = {"prompt": example.prompt, "chosen": example.chosen, "rejected": example.rejected}
         fields |= {name: _as_list(text) for name, text in sides.items()}
+    elif not example.prompt:
+        fields |= {"text": plain(target)}
     elif isinstance(example.prompt, str):
         fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": _as_list(target)})
     else:

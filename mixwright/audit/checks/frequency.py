@@ -50,7 +50,7 @@ class Frequency(Check):
             token_share = tokens[name] / all_tokens
             token_text = f"about {tokens[name]} target tokens ({token_share:.1%})"
             if lacking[name]:
-                token_text += f", none in {lacking[name]:,} of the rows, which have no completion"
+                token_text += f"; {lacking[name]:,} rows have no completion"
             observations += _observe_shares(name, len(row_numbers), total, len(codes), token_text, token_share)
             longest_when_shuffled = longest_gap_quantile(len(row_numbers), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(row_numbers, total), "shuffled": longest_when_shuffled})

@@ -18,7 +18,8 @@ Blind spot: sample packing moves rows between steps; rows longer than `sequence_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ class Axolotl(Export):
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.jsonl and axolotl.yaml."""
         has_messages = mix.chat and mix.objective != "grpo"
-        write_jsonl(folder / ROWS_FILE, _message_rows(mix) if has_messages else trl_rows(mix, mix.order))
+        rows = _message_rows(mix) if has_messages else trl_rows(mix, mix.order)
+        write_jsonl(folder / ROWS_FILE, _with_own_ids(rows))
         entry = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train", **_choose_entry_type(mix)}
         order_note = "Do not shuffle them, and do not remove the repeated ones."
         if mix.objective != "sft":
@@ -81,6 +83,14 @@ class Axolotl(Export):
         write_settings(folder / "axolotl.yaml", [*mix.notes, *notes], settings)
         instruction = f"Add {folder / 'axolotl.yaml'} to your settings"
         return [*notes, f"{instruction}; an optimiser step takes {mix.batch} rows of the file."]
+
+
+def _with_own_ids(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows; the id of one that is drawn again ends in the number of that draw."""
+    draws = Counter[str]()
+    for row in rows:
+        draws[row["id"]] += 1
+        yield row if draws[row["id"]] == 1 else row | {"id": f"{row['id']}-{draws[row['id']]}"}
 
 
 def _choose_entry_type(mix: Mix) -> dict[str, Any]:
