@@ -93,7 +93,7 @@ class CorpusConfig:
     """Where the examples come from."""
 
     train: PathText
-    """Path (JSONL, JSON, Parquet, datasets folder), hub name, or `reasoning-gym:...`."""
+    """Path (JSONL, JSON, CSV, TSV, Parquet, folder), hub name, or `reasoning-gym:...`; of several a line each."""
     eval: PathText | None = None
     """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
     rehearse: PathText | None = None

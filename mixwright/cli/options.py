@@ -114,10 +114,12 @@ REPEATABLE_SOURCES = ("corpus", "held_out")
 class Measuring:
     """How a checkpoint is measured without a YAML: one option of the command line per field, None where it is not given."""
 
-    corpus: Annotated[str | None, typer.Option(help="Examples to measure on, without a RUN.YAML; forms as for audit.")] = (
-        None
-    )
-    held_out: Annotated[str | None, typer.Option("--eval", help="Held-out examples: these are measured, then.")] = None
+    corpus: Annotated[
+        str | None, typer.Option(help="Examples to measure on, without a RUN.YAML; as for audit. Repeatable.")
+    ] = None
+    held_out: Annotated[
+        str | None, typer.Option("--eval", help="Held-out examples: these are measured, then. Repeatable.")
+    ] = None
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None
     task: Annotated[str | None, typer.Option(help="Task name of rows without a task column. Default: all.")] = None
     grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME", help=GRADER_HELP)] = None

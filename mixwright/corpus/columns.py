@@ -86,7 +86,7 @@ def read_example(
     unread: Counter[str] | None = None,
 ) -> Example | None:
     """The example that a raw row holds; its id is empty when the row has none. None where the row says that its completion
-    is not to be learned: a false `label` (KTO), or 0 as `weight`, `loss_weight`, `train` or `loss`.
+    is not to be learned: a false `label` (KTO), or 0 as `weight`, `loss_weight` or `train`.
 
     Args:
         row: what the file gave.
@@ -116,8 +116,10 @@ def read_example(
     if media := next((name for name in MEDIA_COLUMNS if extra.get(name)), None):
         remedy = "Leave those rows out, or rename the column so that nothing reads it."
         raise location.error("rows of text alone", f"something in the column {media!r}", remedy)
-    if "answer" not in values and isinstance(verifier := extra.get("reward_model"), dict) and verifier.get("ground_truth"):
-        values["answer"] = verifier["ground_truth"]
+    verifier = extra.get("reward_model")
+    truth = verifier.get("ground_truth") if isinstance(verifier, dict) else None  # as verl has it
+    if "answer" not in values and isinstance(truth, str | int | float) and truth != "":
+        values["answer"] = truth
         column_conversions["answer from reward_model.ground_truth"] += 1
     task = _checked_name(values.get("task", config.task), "task", location)
     if task == "*":
@@ -144,8 +146,9 @@ def read_example(
         if ours in values:
             del extra[column_by_name[ours]]
     if unread is not None:
-        read_by_name = {"tools", UNTRAINED_TURNS, *(("reward_model", *OPTION_COLUMNS) if answer is not None else ())}
+        read_by_name = {"tools", UNTRAINED_TURNS, *(OPTION_COLUMNS if answer is not None else ())}
         read_by_name |= {MASK_COLUMN} if texts["target"] is not None else set()
+        read_by_name |= {"reward_model"} if values.get("answer") == truth is not None else set()
         unread.update(name for name in extra if name not in read_by_name)
         unread.update(
             theirs

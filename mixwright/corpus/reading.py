@@ -104,17 +104,16 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
         remedy = "Name one, or leave the setting out."
         raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
     path, notes = relative_to / source, [] if notes is None else notes
-    if len(sources := sources_of(source)) > 1:
-        for one in sources:
+    if len(sources_of(source)) > 1:
+        for one in sources_of(source):
             task = _task_of(Path(one), split)
             for row, location in read_rows(one, split, relative_to=relative_to, notes=notes):
                 yield row, location._replace(task=location.task or task)
         return
-    if is_address(source):
-        yield from _read_address(source, notes)
-        return
     check_regular(path)
-    if files := files_of(source, relative_to):
+    if is_address(source):
+        rows = _read_address(source, notes)
+    elif files := files_of(source, relative_to):
         rows = _read_several(files, path, source, notes)
     elif path.is_dir():
         rows = _read_datasets_folder(path, split)
@@ -174,16 +173,13 @@ def folder_of(source: str, relative_to: Path = Path()) -> Path | None:
 
 
 def _read_address(source: str, notes: list[str]) -> Rows:
-    copy, count = fetch_file(source), 0
+    copy = fetch_file(source)
     notes.append(f"{source}: read from a copy on this machine, {copy}")
     try:
         for row, location in _read_file(copy, notes):
-            count += 1
             yield row, location._replace(file=source)
     except InputError as error:  # of the copy
         raise InputError(error.expected, error.got, error.remedy, file=source, line=error.line) from None
-    if not count:
-        raise InputError("at least one row", "none", "Put rows in or name another source.", file=source)
 
 
 def _read_several(files: list[Path], folder: Path, source: str, notes: list[str]) -> Rows:
