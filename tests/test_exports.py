@@ -132,7 +132,7 @@ def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None
     rows = [json.loads(line) for line in (place / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     mix = build_mix(planned(), corpus(), batch=8)
     drawn = [mix.corpus[int(row)].id for row in mix.order]
-    assert all(row["id"].startswith(name) for row, name in zip(rows, drawn, strict=True))
+    assert [row["id"] for row in rows] == [f"{number}-{name}" for number, name in enumerate(drawn, 1)]
     assert len({row["id"] for row in rows}) == 80, "a row that is drawn again has an id of its own"
     found = settings(place / "axolotl.yaml")
     assert found["datasets"] == [{"path": str(place / "rows.jsonl"), "ds_type": "json", "split": "train"}]

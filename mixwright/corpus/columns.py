@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import json
 import math
 import re
@@ -436,11 +435,10 @@ def _read_history(value: Any, location: RowLocation) -> Chat | None:
         value = json.loads(value) if isinstance(value, str) else value
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         return None
-    texts = [text for pair in value for text in pair]
-    if not all(isinstance(text, str) for text in texts):
+    turns = [turn for pair in value for turn in zip(("user", "assistant"), pair, strict=True)]
+    if not all(isinstance(text, str) for _, text in turns):
         return None
-    roles = itertools.cycle(("user", "assistant"))
-    return tuple({"role": role, "content": _unicode(text, "history", location)} for role, text in zip(roles, texts))  # noqa: B905
+    return tuple({"role": role, "content": _unicode(text, "history", location)} for role, text in turns)
 
 
 def _is_undesired(values: dict[str, Any], extra: Mapping[str, Any], location: RowLocation) -> bool:
@@ -450,16 +448,14 @@ def _is_undesired(values: dict[str, Any], extra: Mapping[str, Any], location: Ro
         InputError: a number as the label that is neither 0 nor 1, since other rows would be left out for their 0.
     """
     label = values.get("label")
-    if _truth(label) is None:
-        if isinstance(label, int | float):
-            expected = "true or false, 1 or 0, as the label of a completion"
-            raise location.error(expected, f"{label}"[:40], _remedy_ignore("label"))
+    said = [label, *(extra.get(name) for name in ("train", "weight", "loss_weight"))]
+    truths = [TRUTHS.get(str(value).strip().casefold()) for value in said]
+    if truths[0] is None and isinstance(label, int | float):
+        expected = "true or false, 1 or 0, as the label of a completion"
+        raise location.error(expected, f"{label}"[:40], _remedy_ignore("label"))
+    if truths[0] is None:
         values.pop("label", None)
-    return False in (_truth(label), *(_truth(extra.get(name)) for name in ("train", "weight", "loss_weight")))
-
-
-def _truth(value: Any) -> bool | None:
-    return TRUTHS.get(str(value).strip().casefold())
+    return False in truths
 
 
 def _turns(messages: Text, location: RowLocation) -> tuple[Chat, Chat | None]:

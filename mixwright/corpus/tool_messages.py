@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from mixwright.records import Text
+from mixwright.records import Example, Text
 
 RESULT_ROLES = ("tool", "function", "ipython")
 """Roles of what a tool gave back."""
@@ -57,3 +57,9 @@ def has_calls(prompt: Text) -> bool:
     """Whether the assistant called a tool before the completion, which a tool's result shows."""
     turns = () if isinstance(prompt, str) else prompt
     return any(a["role"] == "assistant" and b["role"] in RESULT_ROLES for a, b in itertools.pairwise(turns))
+
+
+def tools_of(example: Example) -> dict[str, str]:
+    """The column of tools, as the JSON that trainers take from rows of any form; empty for a row that has none."""
+    tools = example.extra.get("tools")
+    return {"tools": tools if isinstance(tools, str) else json.dumps(tools, ensure_ascii=False)} if tools else {}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
+from mixwright.corpus.tool_messages import tools_of
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.plan.mix import tools_of
 from mixwright.records import Example, Text, plain
 from mixwright.run.folder import write_text
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, is_masked, mask_of
-from mixwright.corpus.tool_messages import has_calls
+from mixwright.corpus.tool_messages import has_calls, tools_of
 from mixwright.errors import InputError, one_line
 from mixwright.records import Example, Objective, Text, cell_key
 from mixwright.run.folder import write_table, write_text, yaml_text
@@ -185,12 +185,6 @@ def target_of(example: Example) -> Text:
 def sides_of(example: Example) -> dict[str, Text]:
     """Chosen and rejected answer of a pair."""
     return {"chosen": example.chosen or "", "rejected": example.rejected or ""}
-
-
-def tools_of(example: Example) -> dict[str, str]:
-    """The column of tools, as the JSON that trainers take from rows of any form; empty for a row that has none."""
-    tools = example.extra.get("tools")
-    return {"tools": tools if isinstance(tools, str) else json.dumps(tools, ensure_ascii=False)} if tools else {}
 
 
 def chat_row(example: Example, objective: Objective) -> dict[str, Any]:

@@ -18,8 +18,7 @@ Blind spot: sample packing moves rows between steps; rows longer than `sequence_
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,8 @@ import numpy as np
 
 from mixwright.contracts import Export
 from mixwright.corpus.masks import MASK_COLUMN, is_trained, mask_of, trained_spans
-from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, tools_of, trl_rows, write_jsonl, write_settings
+from mixwright.corpus.tool_messages import tools_of
+from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, write_jsonl, write_settings
 
 ROWS_FILE = "rows.jsonl"
 PLAIN_TYPE = {
@@ -50,7 +50,7 @@ class Axolotl(Export):
         """rows.jsonl and axolotl.yaml."""
         has_messages = mix.chat and mix.objective != "grpo"
         rows = _message_rows(mix) if has_messages else trl_rows(mix, mix.order)
-        write_jsonl(folder / ROWS_FILE, _with_own_ids(rows))
+        write_jsonl(folder / ROWS_FILE, (row | {"id": f"{n}-{row['id']}"} for n, row in enumerate(rows, 1)))  # each its own
         entry = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train", **_choose_entry_type(mix)}
         order_note = "Do not shuffle them, and do not remove the repeated ones."
         if mix.objective != "sft":
@@ -83,14 +83,6 @@ class Axolotl(Export):
         write_settings(folder / "axolotl.yaml", [*mix.notes, *notes], settings)
         instruction = f"Add {folder / 'axolotl.yaml'} to your settings"
         return [*notes, f"{instruction}; an optimiser step takes {mix.batch} rows of the file."]
-
-
-def _with_own_ids(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows; the id of one that is drawn again ends in the number of that draw."""
-    draws = Counter[str]()
-    for row in rows:
-        draws[row["id"]] += 1
-        yield row if draws[row["id"]] == 1 else row | {"id": f"{row['id']}-{draws[row['id']]}"}
 
 
 def _choose_entry_type(mix: Mix) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.contracts import Export
-from mixwright.plan.mix import Mix, chat_row, sides_of, target_of, tools_of, write_jsonl, write_settings
+from mixwright.corpus.tool_messages import tools_of
+from mixwright.plan.mix import Mix, chat_row, sides_of, target_of, write_jsonl, write_settings
 from mixwright.records import Example, plain
 from mixwright.run.folder import write_json
 
