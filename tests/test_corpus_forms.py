@@ -218,6 +218,12 @@ def test_chats_that_end_with_the_user_are_counted_and_their_lines_named(tmp_path
     with pytest.raises(InputError) as caught:
         check_training("sft", found)
     assert "rows.jsonl:7" in caught.value.got
+    code, _, said = call("run", "--init", str(tmp_path / "rows.jsonl"), "--output", str(tmp_path / "run.yaml"))
+    assert code != 0
+    assert f"{tmp_path / 'rows.jsonl'}:8" in said or f"{tmp_path / 'rows.jsonl'}:7" in said
+    path = jsonl(tmp_path / "talk.jsonl", *({"talk": [USER, GOOD]} for _ in range(2)))
+    named = read_corpus(CorpusConfig(path, columns={"prompt": "talk"}, eval_share=0.0))
+    assert [(row.prompt, row.target) for row in named] == [((USER,), (GOOD,))] * 2, "the answer is no part of the prompt"
 
 
 def test_target_tokens_are_those_of_completions(tmp_path: Path) -> None:

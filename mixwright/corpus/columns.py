@@ -273,6 +273,9 @@ def _texts(
         raise location.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
     chat = values.pop("messages", None)
     text = values.pop("text", None)
+    is_talk = isinstance(texts["prompt"], tuple) and texts["prompt"][-1]["role"] == "assistant"
+    if is_talk and _is_without_answer({**texts, "prompt": None}, values):  # a whole talk was named as the prompt
+        chat, texts["prompt"] = values["prompt"], None
     if texts["chosen"] is not None:
         answers_alone = isinstance(texts["chosen"], str) or texts["chosen"][0]["role"] == "assistant"
         if texts["prompt"] is None and chat is not None and answers_alone:
