@@ -116,9 +116,10 @@ def program(
 @app.command()
 def audit(
     train: Annotated[
-        str, typer.Argument(help="Examples: JSONL, JSON, Parquet, datasets folder, hub name, reasoning-gym:...")
+        list[str],
+        typer.Argument(help="Examples: JSONL, JSON, CSV, TSV, Parquet, folder, hub name, reasoning-gym:..., or several."),
     ],
-    held_out: Annotated[str | None, typer.Option("--eval", help="Held-out examples, same forms.")] = None,
+    held_out: Annotated[list[str] | None, typer.Option("--eval", help="Held-out examples, same forms. Repeatable.")] = None,
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=options.COLUMNS_HELP)] = None,
     task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
@@ -184,7 +185,8 @@ def audit(
     from mixwright import api
     from mixwright.config import CorpusConfig
 
-    config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
+    sources = options.join_sources(train) or "", options.join_sources(held_out)
+    config = CorpusConfig(*sources, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
     placed = {"workers": 0 if cluster and workers == 1 else workers, "cluster": cluster}
     if not any((out, fix, mask, balance, top_up, skills, steps, cue, context)):
         observations = api.audit(config, checks=checks, **placed)
@@ -250,6 +252,7 @@ def measure(
         settings, run = load_settings(config, folder)
         settings = placing.applied_to(settings)
         with open_with_workers(settings, run, relative_to=config.parent) as (workers, checked_run):
+            output.say_notes(checked_run.corpus.notes)
             measurements = measure_bases(checked_run, workers, say=output.say)
     rows = [row for row in measurements if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)

@@ -57,6 +57,11 @@ def is_address(source: str) -> bool:
     return ADDRESS.match(source) is not None
 
 
+def sources_of(source: str | None) -> list[str]:
+    """The sources that one text names, a line each; empty without any."""
+    return source.split("\n") if source else []
+
+
 def check_storage(value: str) -> str:
     """No storage, or an address."""
     if value and (not is_address(value) or re.match(r"memory:|(file|local)://(?!/)", value)):
@@ -88,7 +93,7 @@ class CorpusConfig:
     """Where the examples come from."""
 
     train: PathText
-    """Path (JSONL, JSON, Parquet, datasets folder), hub name, or `reasoning-gym:...`."""
+    """Path (JSONL, JSON, CSV, TSV, Parquet, folder), hub name, or `reasoning-gym:...`; of several a line each."""
     eval: PathText | None = None
     """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
     rehearse: PathText | None = None

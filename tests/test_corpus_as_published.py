@@ -43,7 +43,8 @@ def test_maths_problems_have_levels_in_words(tmp_path: Path) -> None:
     row = {"problem": "How many?", "level": "Level 3", "type": "Algebra", "solution": r"So \boxed{2}."}
     found = read(tmp_path, row, row | {"problem": "Which?", "level": "Level ?"})
     assert sorted((row.level or 0.0, row.answer) for row in found) == [(0.0, r"So \boxed{2}."), (3.0, r"So \boxed{2}.")]
-    assert found.notes == ("rows.jsonl: prompt from problem, answer from solution, level as the number in its text",)
+    assert found.notes[0] == "rows.jsonl: prompt from problem, answer from solution, level as the number in its text"
+    assert [note for note in found.notes[1:] if "type (2)" in note] == list(found.notes[1:])
     with pytest.raises(InputError, match="a number in level"):
         read(tmp_path, row | {"level": "hard"})
 
@@ -83,8 +84,7 @@ def test_a_label_is_an_answer_unless_something_else_is(tmp_path: Path) -> None:
     assert read(tmp_path, {"prompt": "Good film!", "label": 1})[0].answer == "1"
     assert read(tmp_path, {"prompt": "Good film!", "label": 1, "answer": "good"})[0].answer == "good"
     assert read(tmp_path, {"prompt": "Good film!", "completion": "yes", "label": "x"})[0].answer is None
-    with pytest.raises(InputError, match="unpaired"):
-        read(tmp_path, {"prompt": "p", "completion": "c", "label": True})
+    assert read(tmp_path, {"prompt": "p", "completion": "c", "label": True})[0].answer is None
 
 
 def test_dialogues_of_pairs_are_cut_before_the_last_turn_that_both_have(tmp_path: Path) -> None:

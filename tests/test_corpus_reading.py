@@ -148,7 +148,7 @@ WRONG: list[tuple[list[Any], dict[str, Any], int | None, str]] = [
     ([{"prompt": "p", "chosen": "c"}], {}, 1, "both chosen and rejected"),
     ([{"chosen": "a", "rejected": "b"}], {}, 1, "begin differently"),
     ([{"chosen": "a", "rejected": [BLUE]}], {}, 1, "of one kind"),
-    ([{"prompt": "p", "completion": "c", "label": True}], {}, 1, "unpaired"),
+    ([{"prompt": "p", "completion": "c", "label": 2}], {}, 1, "true or false"),
     ([{"prompt": "p", "answer": ["a"]}], {}, 1, "text or a number, got list"),
     ([{"prompt": "p", "answer": " "}], {}, 1, "an answer, got an empty one"),
     ([{"prompt": "p", "task": ""}], {}, 1, "text in task"),
@@ -196,12 +196,12 @@ def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
     [
         ("gone.jsonl", "expected a file, got nothing"),
         ("./gone", "expected a file"),
-        ("a.csv", "ending in"),
+        ("a.txt", "ending in"),
         (".", "save_to_disk"),
     ],
 )
 def test_sources_that_cannot_be_read(tmp_path: Path, name: str, message: str) -> None:
-    (tmp_path / "a.csv").write_text("prompt\n")
+    (tmp_path / "a.txt").write_text("prompt\n")
     with pytest.raises(InputError, match=message):
         read_corpus(CorpusConfig(train=name), relative_to=tmp_path)
 
@@ -369,4 +369,4 @@ def test_plain_rows_to_rehearse_are_messages_where_the_training_rows_are(
     assert [one.prompt for one in read_corpus(config).select(split="rehearse")] == [row.prompt], (
         "a held-out row decides nothing"
     )
-    assert any("1 rows to rehearse were written as chat messages" in note for note in corpus.notes) == bool(trained)
+    assert any("1 rows of plain text were written as chat messages" in note for note in corpus.notes) == bool(trained)

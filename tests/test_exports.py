@@ -131,7 +131,9 @@ def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None
     export("axolotl", place)
     rows = [json.loads(line) for line in (place / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     mix = build_mix(planned(), corpus(), batch=8)
-    assert [row["id"] for row in rows] == [mix.corpus[int(row)].id for row in mix.order]
+    drawn = [mix.corpus[int(row)].id for row in mix.order]
+    assert [row["id"] for row in rows] == [f"{number}-{name}" for number, name in enumerate(drawn, 1)]
+    assert len({row["id"] for row in rows}) == 80, "a row that is drawn again has an id of its own"
     found = settings(place / "axolotl.yaml")
     assert found["datasets"] == [{"path": str(place / "rows.jsonl"), "ds_type": "json", "split": "train"}]
     kept = {
@@ -144,7 +146,7 @@ def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None
     assert found["max_steps"] == 10
     assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == (4, 8), "completions: 8 groups of 4"
     assert found["trl"] == {"num_generations": 4}
-    different = len({row["id"] for row in rows})
+    different = len({row["prompt"] for row in rows})
     assert f"80 rows, {different} different ones of 60" in " ".join((place / "axolotl.yaml").read_text("utf-8").split(" #"))
     told = export("axolotl", place, planned("uniform", gcd=2 / 3), batch=2)
     assert "as likely to be drawn as any other; its 20 draws take 20 of 60 rows." in told

@@ -23,7 +23,7 @@ from mixwright.audit.leaks import find_leaks
 from mixwright.audit.masking import RowMask, rows_to_mask, with_masks, write_mask
 from mixwright.audit.rows import Reader, list_for_files
 from mixwright.audit.stage import run_audit
-from mixwright.config import CorpusConfig, is_address
+from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import GENERATED_PREFIX
 from mixwright.corpus.reading import open_unpacked, read_rows, suffix_of
@@ -176,13 +176,14 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
         InputError: generated rows, an ending that cannot be written, or a file that is already there.
     """
     source, manifest = Path(config.train), manifest_of(out)
+    is_file = len(sources_of(config.train)) == 1 and source.is_file()
     check_cleaned_file(config, out, mask=bool(cleaned.masked))
     dropped = cleaned.dropped.keys()
     with replacing(out) as temporary:
         if suffix_of(out) == TABLE:
             cleaned.kept = _copy_table(source, temporary, dropped)
         else:
-            has_lines = source.is_file() and suffix_of(source) in LINES + PACKED_LINES
+            has_lines = is_file and suffix_of(source) in LINES + PACKED_LINES
             copied = _copied_lines(source, dropped) if has_lines else _made_lines(config, dropped)
             lines = (_mask_line(line, cleaned.masked.get(place), config) for place, line in copied)
             with temporary.open("wb") as file:
@@ -190,7 +191,7 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
                     file.write(line)
         _check_count(cleaned, config)
         digest = None
-        if source.is_file():
+        if is_file:
             with source.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         dropped_rows = [{"row": row, **reason} for row, reason in cleaned.dropped.items()]
@@ -234,8 +235,8 @@ def check_cleaned_file(config: CorpusConfig, out: Path, *, mask: bool = False) -
         raise InputError("a file ending in .jsonl or .parquet", repr(out.name), "Name one.")
     if suffix_of(out) == TABLE and mask:
         raise InputError("a copy with masks as lines", repr(out.name), "Call it .jsonl.")
-    if suffix_of(out) == TABLE and suffix_of(Path(config.train)) != TABLE:
-        raise InputError("a copy of lines or of a JSON list", repr(out.name), "Call it .jsonl.")
+    if suffix_of(out) == TABLE and (len(sources_of(config.train)) > 1 or suffix_of(Path(config.train)) != TABLE):
+        raise InputError("a copy of one Parquet file", repr(out.name), "Call it .jsonl.")
     for path in (out, manifest_of(out)):
         if path.exists() or path.is_symlink():
             raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=path)

@@ -17,7 +17,7 @@ from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.cli.output import MAX_OBSERVATIONS, format_pairs, say
-from mixwright.config import CorpusConfig, is_address
+from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError, one_line
@@ -123,7 +123,8 @@ def _check_files(config: CorpusConfig, files: Files) -> None:
     copied = [one for path in copies for one in (path, manifest_of(path))]
     added = [] if files.top_up is None else [files.top_up, rows_file(files.top_up)]
     outputs = [path.resolve() for path in (*copied, *added, *filter(None, [files.out]))]
-    inputs = [Path(name).resolve() for name in (config.train, config.eval) if name is not None and Path(name).exists()]
+    sources = [*sources_of(config.train), *sources_of(config.eval)]
+    inputs = [Path(name).resolve() for name in sources if Path(name).exists()]
     for number, path in enumerate(outputs):
         for other in (*inputs, *outputs[:number], *outputs[number + 1 :]):
             if path == other or path in other.parents or (other in path.parents and (other in outputs or other.is_dir())):
@@ -135,7 +136,7 @@ def _write_folder(observations: Sequence[Observation], corpus: Corpus, config: C
 
     write_findings(observations, out)
     counts = dict(Counter(corpus.table["split"].to_pylist()))
-    about = f"audit of {config.train}" + (f" and {config.eval}" if config.eval else "")
+    about = f"audit of {join_words([*sources_of(config.train), *sources_of(config.eval)])}"
     write_text(out / PAGE, render_audit_page(observations, about, counts))
     say(f"page: {out / PAGE}; all rows: {out / ROWS}")
 

@@ -80,6 +80,8 @@ def mine_folder(
     with open_with_workers(settings, run, relative_to=relative_to, for_trial=with_trial) as (workers, checked_run):
         if with_trial:  # before the mining, which may take hours: what measuring refuses, no trial could come of
             pipeline.audit_and_measure(checked_run, workers, say=_say_line, deadline=deadline)
+        else:
+            output.say_notes(checked_run.corpus.notes)
         path = mine_in_run(checked_run, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     summary = read_json(path.with_suffix(".json"), MiningSummary)
     rows = [(task, task_summary.training_rows, task_summary.mined_rows) for task, task_summary in summary.tasks.items()]

@@ -31,7 +31,7 @@ DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, agai
 SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 COLUMNS_HELP = (
     "Our name for a column of the file; repeatable; OURS= reads none. Ours: id, task, prompt, target, answer, level, knobs, "
-    "skills, chosen, rejected, messages, text, split."
+    "skills, chosen, rejected, messages, text, split, system, history, label."
 )
 GRADER_HELP = (
     "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like. Of evaluation logs the "
@@ -106,16 +106,20 @@ STORAGE_HELP = (
     "cluster need no shared folder then. Default: none."
 )
 CORPUS_OPTION = "--corpus FILE"
+REPEATABLE_SOURCES = ("corpus", "held_out")
+"""Options that name files, and may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """How a checkpoint is measured without a YAML: one option of the command line per field, None where it is not given."""
 
-    corpus: Annotated[str | None, typer.Option(help="Examples to measure on, without a RUN.YAML; forms as for audit.")] = (
-        None
-    )
-    held_out: Annotated[str | None, typer.Option("--eval", help="Held-out examples: these are measured, then.")] = None
+    corpus: Annotated[
+        str | None, typer.Option(help="Examples to measure on, without a RUN.YAML; as for audit. Repeatable.")
+    ] = None
+    held_out: Annotated[
+        str | None, typer.Option("--eval", help="Held-out examples: these are measured, then. Repeatable.")
+    ] = None
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None
     task: Annotated[str | None, typer.Option(help="Task name of rows without a task column. Default: all.")] = None
     grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME", help=GRADER_HELP)] = None
@@ -256,6 +260,8 @@ def with_placing(command: Callable[..., None]) -> Callable[..., None]:
 def _with_options(command: Callable[..., None], record: type[Any], keyword: str) -> Callable[..., None]:
     own_parameters = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != keyword]
     hints, own_names = get_type_hints(record, include_extras=True), {p.name for p in own_parameters}
+    for name in hints.keys() & REPEATABLE_SOURCES:
+        hints[name] = Annotated[list[str] | None, *hints[name].__metadata__]
     fields = dataclasses.fields(record)
     further_parameters = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
@@ -265,6 +271,7 @@ def _with_options(command: Callable[..., None], record: type[Any], keyword: str)
 
     @functools.wraps(command)
     def called(**arguments: Any) -> None:
+        arguments |= {name: join_sources(arguments[name]) for name in REPEATABLE_SOURCES if name in arguments}
         options = record(**{field.name: arguments[field.name] for field in fields})
         own_arguments = {name: value for name, value in arguments.items() if name in own_names}
         command(**own_arguments, **{keyword: options})
@@ -273,6 +280,11 @@ def _with_options(command: Callable[..., None], record: type[Any], keyword: str)
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - what typer reads
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
+
+
+def join_sources(sources: Sequence[str] | None) -> str | None:
+    """Several sources as one, a line each."""
+    return "\n".join(sources) if sources else None
 
 
 def parse_columns(column: Sequence[str] | None) -> dict[str, str]:

@@ -62,6 +62,12 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+def say_notes(notes: Iterable[str]) -> None:
+    """Say what was done with the columns of a corpus."""
+    for note in notes:
+        say(one_line(f"corpus: {note}"))
+
+
 def out_json(data: Any) -> None:
     """Records as JSON, to stdout, and nothing else there."""
     out(json.dumps(to_data(data), indent=1, allow_nan=False))

@@ -206,6 +206,7 @@ def plan_folder(
     with open_run_folder(
         config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")
     ) as checked_run:
+        output.say_notes(checked_run.corpus.notes)
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config.trial) as workers:
                 workers.storage = checked_run.storage

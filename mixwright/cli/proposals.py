@@ -186,6 +186,9 @@ def _choose_objective(
     pairless_text = f"{missing_counts['chosen']:,} of {len(train):,} rows are no pairs of chosen and rejected"
     judgeless_text = f"no completion of {join_some([repr(task) for task in ungraded])} can be graded"
     completionless_text = f"{missing_counts['target']:,} of {len(train):,} rows have no completion"
+    if 0 < missing_counts["target"] < len(train):
+        places = train.filter(pc.is_null(train["target"]))["source"].to_pylist()
+        completionless_text += f" ({join_some(places)}): leave them out, or end chats with the assistant's turn"
     lack_by_objective = {
         "dpo": pairless_text if missing_counts["chosen"] else "",
         "grpo": judgeless_text if ungraded else "",

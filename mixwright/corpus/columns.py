@@ -6,7 +6,9 @@ the prompt beside them or their common beginning. The last assistant turn of `me
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import math
 import re
 from collections import Counter
@@ -15,8 +17,8 @@ from typing import Any
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
-from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation
-from mixwright.corpus.tool_messages import text_with_calls
+from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in
+from mixwright.corpus.tool_messages import has_calls, text_with_calls
 from mixwright.errors import unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
@@ -24,7 +26,7 @@ from mixwright.records.corpus import Message
 
 NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id",),
-    "task": ("task",),
+    "task": ("task", "data_source"),
     "prompt": ("prompt", "question", "instruction", "input", "query", "problem"),
     "target": ("completion", "target", "output", "response"),
     "answer": ("answer", "gold", "ground_truth", "final_answer", "answerKey", "solution"),
@@ -33,11 +35,23 @@ NAMES: dict[str, tuple[str, ...]] = {
     "skills": ("skills",),
     "chosen": ("chosen",),
     "rejected": ("rejected",),
-    "messages": ("messages", "conversations"),
+    "messages": ("messages", "conversations", "conversation"),
     "text": ("text",),
     "split": ("split",),
+    "system": ("system", "system_prompt"),
+    "history": ("history",),
+    "label": ("label", "kto_tag"),
 }
-"""Our name -> the columns it is looked for in, first match first. `target` beside `input` is the answer, too."""
+"""Our name -> the columns it is looked for in, in any case, first match first. `target` beside `input` is an answer, too."""
+INSTRUCTION = "instruction"
+"""Column of a prompt that the column `input` belongs to."""
+KEPT_COLUMNS = ("system", "history", "label")
+"""Ours that stay among the other columns of a row where they are not read."""
+READ_BY_NAME = ("input", "tools", "reward_model", MASK_COLUMN, *OPTION_COLUMNS)
+"""Columns without a name of ours that are read, too."""
+MEDIA_COLUMNS = ("image", "images", "audio", "audios", "video", "videos")
+"""Columns without which a prompt is another one, and that no model is shown here."""
+TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 NAMES_IN_NOTES = {"target": "completion"}
 """Our names as notes say them, where they say another word."""
 REMEDY_NAME_COLUMN = (
@@ -51,6 +65,8 @@ LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
 MAX_CONVERSIONS_SHOWN = 8
 """Different conversions of columns in one note."""
+MAX_UNREAD_SHOWN = 100
+"""Columns that no one read in one note."""
 
 
 def check_mapping(config: CorpusConfig) -> None:
@@ -61,9 +77,15 @@ def check_mapping(config: CorpusConfig) -> None:
 
 
 def read_example(
-    row: Any, location: RowLocation, config: CorpusConfig, split: str, column_conversions: Counter[str]
-) -> Example:
-    """The example that a raw row holds; its id is empty when the row has none.
+    row: Any,
+    location: RowLocation,
+    config: CorpusConfig,
+    split: str,
+    column_conversions: Counter[str],
+    unread: Counter[str] | None = None,
+) -> Example | None:
+    """The example that a raw row holds; its id is empty when the row has none. None where the row says that its completion
+    is not to be learned: a false `label` (KTO), or 0 as `weight`, `loss_weight` or `train`.
 
     Args:
         row: what the file gave.
@@ -71,9 +93,10 @@ def read_example(
         config: `columns`, `task` and `graders` are read.
         split: the split it belongs to; empty takes the row's own `split` column, if any.
         column_conversions: counts what is done with its columns, for a note.
+        unread: counts the columns that neither prompt nor completion nor answer is made of.
 
     Raises:
-        InputError: a column missing, or a value of the wrong type.
+        InputError: a column missing, a value of the wrong type, or images, audio or video.
     """
     if not isinstance(row, dict):
         raise location.error(
@@ -87,26 +110,59 @@ def read_example(
     if split:
         column_by_name = {ours: theirs for ours, theirs in column_by_name.items() if ours != "split"}
     values = {ours: row[theirs] for ours, theirs in column_by_name.items() if row[theirs] is not None}
-    extra = {name: value for name, value in row.items() if name not in column_by_name.values() and value is not None}
+    taken_columns = {theirs for ours, theirs in column_by_name.items() if ours not in KEPT_COLUMNS}
+    extra = {_known(name, row): value for name, value in row.items() if name not in taken_columns and value is not None}
+    if media := next((name for name in MEDIA_COLUMNS if extra.get(name)), None):
+        remedy = "Leave those rows out, or rename the column so that nothing reads it."
+        raise location.error("rows of text alone", f"something in the column {media!r}", remedy)
+    verifier = extra.get("reward_model")
+    truth = verifier.get("ground_truth") if isinstance(verifier, dict) else None  # as verl has it
+    if "answer" not in values and isinstance(truth, str | int | float) and truth != "":
+        values["answer"] = truth
+        column_conversions["answer from reward_model.ground_truth"] += 1
     task = _checked_name(values.get("task", config.task), "task", location)
     if task == "*":
         raise location.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
     empty = [
         theirs for ours, theirs in column_by_name.items() if ours in ("prompt", "messages", "text") and row[theirs] is None
     ]
-    texts = _texts(values, extra, row, empty, location, column_conversions)
+    takes_input = column_by_name.get("prompt", "").casefold() == INSTRUCTION
+    texts = _texts(values, extra, row, empty, location, column_conversions, takes_input=takes_input)
     texts["prompt"] = _without_flags(texts["prompt"], extra)
-    answer = _given_answer(values, extra, texts, location, column_conversions)
+    if not texts["prompt"]:
+        values.pop("label", None)
+    elif texts["target"] is not None and _is_undesired(values, extra, location):
+        column_conversions["labelled false or with weight 0, and left out"] += 1
+        return None
+    answer = _given_answer(values, texts, extra, location, column_conversions)
+    texts["prompt"] = _with_earlier_turns(texts["prompt"], values, location, column_conversions)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
     _check_mask(extra, texts["target"], location)
+    for ours in KEPT_COLUMNS:
+        if ours in values:
+            del extra[column_by_name[ours]]
+    if unread is not None:
+        read_by_name = {"tools", UNTRAINED_TURNS, *(OPTION_COLUMNS if answer is not None else ())}
+        read_by_name |= {MASK_COLUMN} if texts["target"] is not None else set()
+        read_by_name |= {"reward_model"} if values.get("answer") == truth is not None else set()
+        unread.update(name for name in extra if name not in read_by_name)
+        unread.update(
+            theirs
+            for ours, theirs in column_by_name.items()
+            if ours in ("messages", "text") and ours not in values and row[theirs] is not None
+        )
     column_conversions.update(
         f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
         for ours, theirs in column_by_name.items()
-        if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
+        if ours in values
+        and theirs not in (ours, NAMES_IN_NOTES.get(ours))
+        and (ours, theirs.casefold()) != ("prompt", INSTRUCTION)
     )
+    if texts["target"] is not None and has_calls(texts["prompt"]):
+        column_conversions["tool calls in earlier turns, which are not learned from"] += 1
     return Example(
         id=_checked_name(values["id"], "id", location) if "id" in values else "",
         task=task,
@@ -135,36 +191,45 @@ def find_columns(row: Mapping[str, Any], config: CorpusConfig) -> dict[str, str]
 def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], str]:
     """Our name -> file's column, and the mapped column that is not there (empty when all are)."""
     mapped = dict(mapping)
+    folded = {name.strip().casefold(): name for name in reversed(present)}
     column_by_name = {}
     for ours, names in NAMES.items():
         theirs = mapped.get(ours)
         if theirs and theirs not in present:
             return {}, theirs
-        free = (name for name in names if name in present and name not in mapped.values())
+        found = [name if name in present else folded.get(name.casefold(), "") for name in names]
+        free = (name for name in found if name and name not in mapped.values())
         name = next(free, None) if theirs is None else theirs
         if name in present:
             column_by_name[ours] = name
-    if (column_by_name.get("prompt"), column_by_name.get("target")) == ("input", "target") and "answer" not in {
-        *column_by_name,
-        *mapped,
-    }:
-        column_by_name["answer"] = "target"
+    taken = [column_by_name.get(name, "").casefold() for name in ("prompt", "target")]
+    if taken == ["input", "target"] and "answer" not in {*column_by_name, *mapped}:
+        column_by_name["answer"] = column_by_name["target"]
     return column_by_name, ""
+
+
+def _known(name: str, row: Mapping[str, Any]) -> str:
+    """The name of a column as it is read here, whatever its case."""
+    folded = name.strip().casefold()
+    return folded if folded in READ_BY_NAME and folded not in row else name
 
 
 def _given_answer(
     values: dict[str, Any],
-    extra: dict[str, Any],
     texts: dict[str, Any],
+    extra: Mapping[str, Any],
     location: RowLocation,
     column_conversions: Counter[str],
 ) -> str | None:
     """The answer that the columns hold; options that the prompt does not list are put into it."""
     value = values.get("answer")
-    label_may_answer = value is None and texts["target"] is None and texts["chosen"] is None
-    if label_may_answer and isinstance(extra.get("label"), str | int) and not isinstance(extra["label"], bool):
-        value = extra.pop("label")
-        column_conversions["answer from label"] += 1
+    if texts["target"] is None:
+        label = values.get("label")
+        if value is None and texts["chosen"] is None and isinstance(label, str | int) and not isinstance(label, bool):
+            value = label
+            column_conversions["answer from label"] += 1
+        else:
+            values.pop("label", None)
     answer = None if value is None else _answer(value, location)
     options = _given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
     if answer is None or not options:
@@ -191,40 +256,57 @@ def _texts(
     empty: Sequence[str],
     location: RowLocation,
     column_conversions: Counter[str],
+    *,
+    takes_input: bool,
 ) -> dict[str, Any]:
-    """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null."""
+    """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null;
+    `takes_input`: the prompt is an instruction, to which the column `input` belongs. Chat or text that is not read is taken
+    out of the values.
+    """
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
     if extra.get("tools"):
         column_conversions["tools, which no prompt shows here"] += 1
     for name in texts:
         if name in values:
             texts[name] = _text(values[name], name, location)
-    if "label" in extra and isinstance(extra["label"], bool) and texts["target"] is not None:
-        got = "unpaired preferences (a completion with a true/false label)"
-        raise location.error("pairs of chosen and rejected", got, "Pair them.")
     if (texts["chosen"] is None) != (texts["rejected"] is None):
         raise location.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
+    chat = values.pop("messages", None)
+    text = values.pop("text", None)
+    is_talk = isinstance(texts["prompt"], tuple) and texts["prompt"][-1]["role"] == "assistant"
+    if is_talk and _is_without_answer({**texts, "prompt": None}, values):  # a whole talk was named as the prompt
+        chat, texts["prompt"] = values["prompt"], None
     if texts["chosen"] is not None:
-        if texts["prompt"] is None or (isinstance(texts["prompt"], str) and not isinstance(texts["chosen"], str)):
+        answers_alone = isinstance(texts["chosen"], str) or texts["chosen"][0]["role"] == "assistant"
+        if texts["prompt"] is None and chat is not None and answers_alone:
+            values["messages"] = chat
+            texts["prompt"] = _text(chat, "messages", location)
+            if isinstance(texts["prompt"], str) or texts["prompt"][-1]["role"] == "assistant":
+                got = f"{texts['prompt'][-1]}"[:60]
+                raise location.error("messages that end with the user's, beside chosen and rejected", got, "Correct it.")
+        elif texts["prompt"] is None or (isinstance(texts["prompt"], str) and not answers_alone):
             texts |= _shared_prompt(texts["chosen"], texts["rejected"], location)
             column_conversions["prompt from the common beginning of chosen and rejected"] += 1
-    elif "messages" in values and _is_without_answer(texts, values):
-        turns = _turns(_text(values["messages"], "messages", location), location)
-        if turns[1] is not None and len(turns[0]) + len(turns[1]) < len(values["messages"]):
-            extra.pop(MASK_COLUMN, None)  # of the last message, which is not trained on
-            column_conversions["turns after the last that is trained on, left out"] += 1
-        texts["prompt"], texts["target"] = _with_system(turns[0], extra, column_conversions), turns[1]
-        if texts["target"] is not None and any(message["role"] == "assistant" for message in turns[0]):
-            column_conversions["of several answers in a chat the last as the completion"] += 1
-    elif texts["prompt"] is None and "text" in values:
-        texts["prompt"], texts["target"] = "", _text(values["text"], "text", location)
+    elif chat is not None and _is_without_answer(texts, values):
+        values["messages"] = chat = messages_in(chat)
+        turns = _turns(_text(chat, "messages", location), location)
+        if turns[1] is None and values.get("answer") is None:
+            column_conversions["chats that end without the assistant's turn, so without a completion"] += 1
+        if turns[1] is not None:
+            if len(turns[0]) + len(turns[1]) < len(chat):
+                extra.pop(MASK_COLUMN, None)  # of the last message, which is not trained on
+                column_conversions["turns after the last that is trained on, left out"] += 1
+            if any(message["role"] == "assistant" for message in turns[0]):
+                column_conversions["of several answers in a chat the last as the completion"] += 1
+        texts["prompt"], texts["target"] = turns
+    elif texts["prompt"] is None and text is not None:
+        values["text"] = text
+        texts["prompt"], texts["target"] = "", _text(text, "text", location)
         return texts
-    elif isinstance(texts["prompt"], str) and isinstance(extra.get("input"), str) and "instruction" in row:
-        joined = extra.pop("input")
+    if isinstance(texts["prompt"], str) and takes_input:
+        joined = extra.pop("input") if isinstance(extra.get("input"), str) else ""
         column_conversions["prompt from instruction and input" if joined else "prompt from instruction"] += 1
-        texts["prompt"] = "\n\n".join(text for text in (texts["prompt"], joined) if text)
-    elif isinstance(texts["prompt"], str) and "instruction" in row and "prompt" not in row:
-        column_conversions["prompt from instruction"] += 1
+        texts["prompt"] = "\n\n".join(one for one in (texts["prompt"], joined) if one)
     if texts["prompt"] is None and empty:
         raise location.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
     if texts["prompt"] is None:
@@ -259,6 +341,8 @@ def _text(value: Any, name: str, location: RowLocation) -> Text:
     """A string, or chat messages with role and content (from and value are renamed)."""
     if isinstance(value, str):
         return _unicode(value, name, location)
+    if isinstance(value, dict) and name in ("chosen", "rejected"):  # one message, as LLaMA-Factory has it
+        value = [value]
     if not isinstance(value, list):
         raise location.error(f"text or chat messages in {name}", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
     if not value:
@@ -323,14 +407,58 @@ def _unicode(value: str, name: str, location: RowLocation) -> str:
     return value
 
 
-def _with_system(messages: Chat, extra: dict[str, Any], column_conversions: Counter[str]) -> Chat:
-    """The messages with the text of a column `system` before them, as ShareGPT data have it."""
-    system = extra.get("system")
-    if not isinstance(system, str) or not system or messages[0]["role"] == "system":
-        return messages
-    del extra["system"]
-    column_conversions["system as the first message"] += 1
-    return ({"role": "system", "content": system}, *messages)
+def _with_earlier_turns(
+    prompt: Text, values: dict[str, Any], location: RowLocation, column_conversions: Counter[str]
+) -> Text:
+    """The prompt behind the system message and the earlier turns of the row's columns, which stay in `values` if they are
+    read.
+    """
+    turns: Chat = prompt if isinstance(prompt, tuple) else ({"role": "user", "content": prompt},)
+    first: Chat = turns[:1] if turns[0]["role"] in ("system", "developer") else ()
+    system, history = values.get("system", ""), _read_history(values.get("history") or [], location)
+    if not prompt or not isinstance(system, str) or (system and first):
+        values.pop("system", None)
+        system = ""
+    if not prompt or history is None:
+        values.pop("history", None)
+        history = ()
+    if not system and not history:
+        return prompt
+    if system:
+        column_conversions["system as the first message"] += 1
+    if history:
+        column_conversions["history as earlier turns"] += 1
+    opening: Chat = ({"role": "system", "content": _unicode(system, "system", location)},) if system else first
+    return (*opening, *history, *turns[len(first) :])
+
+
+def _read_history(value: Any, location: RowLocation) -> Chat | None:
+    """The earlier turns that pairs of user and assistant hold, as lists or as JSON; None for another history."""
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+        return None
+    turns = [turn for pair in value for turn in zip(("user", "assistant"), pair, strict=True)]
+    if not all(isinstance(text, str) for _, text in turns):
+        return None
+    return tuple({"role": role, "content": _unicode(text, "history", location)} for role, text in turns)
+
+
+def _is_undesired(values: dict[str, Any], extra: Mapping[str, Any], location: RowLocation) -> bool:
+    """Whether a row says that its completion is not to be learned. A label that says something else is left to the graders.
+
+    Raises:
+        InputError: a number as the label that is neither 0 nor 1, since other rows would be left out for their 0.
+    """
+    label = values.get("label")
+    said = [label, *(extra.get(name) for name in ("train", "weight", "loss_weight"))]
+    truths = [TRUTHS.get(str(value).strip().casefold()) for value in said]
+    if truths[0] is None and isinstance(label, int | float):
+        expected = "true or false, 1 or 0, as the label of a completion"
+        raise location.error(expected, f"{label}"[:40], _remedy_ignore("label"))
+    if truths[0] is None:
+        values.pop("label", None)
+    return False in truths
 
 
 def _turns(messages: Text, location: RowLocation) -> tuple[Chat, Chat | None]:
@@ -483,3 +611,14 @@ def format_conversions(counts: Counter[str], source: str, rows: int) -> list[str
     ]
     more_count = len(common) - len(conversion_texts)
     return [f"{source}: {', '.join(conversion_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]
+
+
+def format_unread(unread_by_file: Mapping[str, Counter[str]]) -> list[str]:
+    """A note for each file with columns that no one read: their names, and how many rows have something there."""
+    return [
+        f"{file}: in neither prompt nor completion: "
+        + ", ".join(f"{name[:60]} ({count:,})" for name, count in columns.most_common(MAX_UNREAD_SHOWN))
+        + (f" and {len(columns) - MAX_UNREAD_SHOWN:,} more" if len(columns) > MAX_UNREAD_SHOWN else "")
+        for file, columns in unread_by_file.items()
+        if columns
+    ]

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mixwright.config import CorpusConfig
+from mixwright.config import CorpusConfig, sources_of
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
-from mixwright.corpus.columns import check_mapping, format_conversions, read_example
+from mixwright.corpus.columns import check_mapping, format_conversions, format_unread, read_example
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
@@ -290,6 +290,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
     if config.rehearse is not None:  # rows that name no task are one of their own
         sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
     table = build_table(_of_all_sources(sources, relative_to, notes), config.eval_share)
+    table = _with_one_form(table, notes)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()
@@ -306,18 +307,25 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
 def _of_all_sources(
     sources: Sequence[tuple[str, str, CorpusConfig]], relative_to: Path, notes: list[str]
 ) -> Iterator[Example]:
-    """The examples of (source, split, settings) after each other; plain rows to rehearse become messages beside chats."""
-    trains_on_chats: bool | None = None
-    converted = 0
+    """The examples of (source, split, settings) after each other."""
     for source, split, config in sources:
-        for row in _examples(source, split, config, relative_to, notes):
-            if trains_on_chats is None and split != REHEARSE_SPLIT and row.split != "eval":
-                trains_on_chats = not isinstance(row.prompt, str)
-            is_plain = split == REHEARSE_SPLIT and isinstance(row.prompt, str) and bool(row.prompt)
-            converted += bool(trains_on_chats) and is_plain
-            yield _as_messages(row) if trains_on_chats and is_plain else row
-    if converted:
-        notes.append(f"{converted:,} rows to rehearse were written as chat messages, as the training rows are")
+        yield from _examples(source, split, config, relative_to, notes)
+
+
+def _with_one_form(table: pa.Table, notes: list[str]) -> pa.Table:
+    """The table, its plain rows to train on or to rehearse as messages where training rows are chats."""
+    trained = pc.not_equal(table["split"], "eval")
+    has_chats = pc.any(pc.and_(pc.equal(table["split"], "train"), table["chat"])).as_py()
+    is_plain = pc.and_(pc.and_(trained, pc.invert(table["chat"])), pc.not_equal(table["prompt"], ""))
+    if not has_chats or not pc.any(is_plain).as_py():
+        return table
+    notes.append(
+        f"{pc.sum(is_plain).as_py():,} rows of plain text were written as chat messages, as other training rows are"
+    )
+    rows = (decode(row) for batch in table.to_batches(BATCH_ROWS) for row in batch.to_pylist())
+    return build_table(
+        _as_messages(row) if row.split != "eval" and isinstance(row.prompt, str) and row.prompt else row for row in rows
+    )
 
 
 def _as_messages(row: Example) -> Example:
@@ -359,13 +367,22 @@ def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, 
 
         yield from generate(source, split, config.eval_share, notes)
     else:
-        column_conversions, count, before = Counter[str](), 0, len(notes)
+        column_conversions, count, kept, before = Counter[str](), 0, 0, len(notes)
+        unread: dict[str, Counter[str]] = {}
         of_task = functools.cache(lambda task: replace(config, task=task) if task else config)
         try:
             for count, (row, location) in enumerate(read_rows(source, split, relative_to=relative_to, notes=notes), 1):  # noqa: B007
-                yield read_example(row, location, of_task(location.task), split, column_conversions)
+                of_file = unread.setdefault(location.file, Counter())
+                example = read_example(row, location, of_task(location.task), split, column_conversions, of_file)
+                if example is not None:
+                    kept += 1
+                    yield example
         finally:
-            notes[before:before] = format_conversions(column_conversions, source, count)
+            name = ", ".join(sources_of(source))
+            notes[before:before] = [*format_conversions(column_conversions, name, count), *format_unread(unread)]
+        if not kept:
+            got = f"{count:,} rows that say that they are not"
+            raise InputError("rows to learn from", got, "Correct label or weight.", file=source)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from array import array
 from collections.abc import Iterable, Iterator
 
@@ -29,7 +30,7 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
         eval_share: share of the prompts (or texts) without a split that go to eval; at least one where there are two.
 
     Raises:
-        InputError: two rows with one id.
+        InputError: two rows of a file with one id.
     """
     content_hashes, prompt_hashes = array("Q"), array("Q")
 
@@ -49,8 +50,7 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
         table = with_column(
             table, "split", _splits(table["split"], table["task"], np.frombuffer(prompt_hashes, np.uint64), eval_share)
         )
-    _refuse_duplicates(table)
-    return table
+    return _with_own_ids(table)
 
 
 def _hash(text: str) -> int:
@@ -96,14 +96,20 @@ def _splits(given_splits: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndar
     return pc.if_else(pa.array(without_split), chosen, given_splits)
 
 
-def _refuse_duplicates(table: pa.Table) -> None:
+def _with_own_ids(table: pa.Table) -> pa.Table:
+    """The table, an id that several files have replaced by the row's place. Raises InputError for an id twice in a file."""
     if pc.count_distinct(table["id"]).as_py() == len(table):
-        return
-    counts = pc.value_counts(table["id"]).to_pylist()
-    twice = next(count["values"] for count in counts if count["counts"] > 1)
-    sources = table.filter(pc.equal(table["id"], twice))["source"].to_pylist()
-    file, _, line = sources[1].rpartition(":")
-    got = f"{twice!r} twice: {sources[0] or 'an example'} and {sources[1] or 'another'}"
-    remedy = 'Make them unique, or rename that column and they are made; run.yaml can ignore it: corpus.columns: {id: ""}.'
-    at = int(line) if line.isdigit() else None
-    raise InputError("ids that are unique in the whole corpus", got, remedy, file=file or None, line=at)
+        return table
+    ids, first_place = table["id"].to_pylist(), dict[str, dict[str, str]]()
+    for row, (name, source) in enumerate(zip(list(ids), table["source"].to_pylist(), strict=True)):
+        file, line, places = re.sub(r"[:#]\d+$", "", source), source.rpartition(":")[2], first_place.setdefault(name, {})
+        if file in places:
+            got = f"{name!r} twice: {places[file] or 'an example'} and {source or 'another'}"
+            remedy = "Make them unique, or rename that column and they are made; "
+            remedy += 'run.yaml can ignore it: corpus.columns: {id: ""}.'
+            at = int(line) if line.isdigit() else None
+            raise InputError("ids that are unique in a file", got, remedy, file=file or None, line=at)
+        if places:
+            ids[row] = source
+        places[file] = source
+    return with_column(table, "id", pa.chunked_array([pa.array(ids, pa.string())]))

@@ -6,8 +6,10 @@ Left out on purpose: what the columns mean (`columns.py`) and generated items (`
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import io
+import itertools
 import json
 import os
 import re
@@ -17,9 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from mixwright.config import is_address
+from mixwright.config import is_address, sources_of
 from mixwright.corpus.remote import fetch_file
-from mixwright.errors import InputError, missing_extra
+from mixwright.errors import InputError, join_some, missing_extra
 from mixwright.run.folder import check_regular
 
 
@@ -37,7 +39,10 @@ DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
 PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 LINES_OR_LIST = (".jsonl", ".ndjson", ".json")
-SUFFIXES = (*LINES_OR_LIST, ".parquet", *(end + packed for packed in (".gz", ".zst") for end in LINES_OR_LIST))
+CELLS = (".csv", ".tsv")
+"""Endings of tables of text."""
+PACKABLE = (*LINES_OR_LIST, *CELLS)
+SUFFIXES = (*PACKABLE, ".parquet", *(end + packed for packed in (".gz", ".zst") for end in PACKABLE))
 SPACE = re.compile(r"[ \t\n\r]*")
 """What may stand between two values of JSON."""
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -83,7 +88,8 @@ Rows = Iterator[tuple[Any, RowLocation]]
 
 def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: list[str] | None = None) -> Rows:
     """The rows of one file, several files (`folder`, `folder/*.json`: a task each), a file behind an address (`s3://...`), a
-    `datasets` folder or a hub name (`owner/name`, `owner/name:config`, `owner/name:config:split`).
+    `datasets` folder or a hub name (`owner/name`, `owner/name:config`, `owner/name:config:split`); or of several of these, a
+    line each.
 
     Args:
         source: as the user wrote it; paths are relative to `relative_to`.
@@ -98,12 +104,17 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
         remedy = "Name one, or leave the setting out."
         raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
     path, notes = relative_to / source, [] if notes is None else notes
-    if is_address(source):
-        yield from _read_address(source, notes)
+    if len(sources_of(source)) > 1:
+        for one in sources_of(source):
+            task = _task_of(Path(one), split)
+            for row, location in read_rows(one, split, relative_to=relative_to, notes=notes):
+                yield row, location._replace(task=location.task or task)
         return
     check_regular(path)
-    if files := files_of(source, relative_to):
-        rows = _read_several(files, source, notes)
+    if is_address(source):
+        rows = _read_address(source, notes)
+    elif files := files_of(source, relative_to):
+        rows = _read_several(files, path, source, notes)
     elif path.is_dir():
         rows = _read_datasets_folder(path, split)
     elif path.is_file():
@@ -131,6 +142,8 @@ def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
     Raises:
         InputError: files that are splits, not tasks (`train.jsonl` beside `test.jsonl`).
     """
+    if len(sources := sources_of(source)) > 1:
+        return [file for one in sources for file in files_of(one, relative_to) or [relative_to / one] if file.is_file()]
     path = relative_to / source
     if path.is_dir():
         paths = [] if any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES) else path.iterdir()
@@ -150,7 +163,7 @@ def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
 
 def folder_of(source: str, relative_to: Path = Path()) -> Path | None:
     """The folder that a source's rows stand in; None for a name on the hub."""
-    path = relative_to / source
+    path = relative_to / sources_of(source)[0]
     if is_address(source):
         return None
     if path.exists():
@@ -160,24 +173,31 @@ def folder_of(source: str, relative_to: Path = Path()) -> Path | None:
 
 
 def _read_address(source: str, notes: list[str]) -> Rows:
-    copy, count = fetch_file(source), 0
+    copy = fetch_file(source)
     notes.append(f"{source}: read from a copy on this machine, {copy}")
     try:
         for row, location in _read_file(copy, notes):
-            count += 1
             yield row, location._replace(file=source)
     except InputError as error:  # of the copy
         raise InputError(error.expected, error.got, error.remedy, file=source, line=error.line) from None
-    if not count:
-        raise InputError("at least one row", "none", "Put rows in or name another source.", file=source)
 
 
-def _read_several(files: list[Path], source: str, notes: list[str]) -> Rows:
+def _read_several(files: list[Path], folder: Path, source: str, notes: list[str]) -> Rows:
     notes.append(f"{source}: {len(files)} files, each a task of its name where its rows name none")
+    others = sorted(path.name for path in folder.iterdir() if path not in files) if folder.is_dir() else []
+    if others:
+        notes.append(f"{source}: not read, because their endings are not those of rows: {join_some(others)}")
     for path in files:
-        task = path.name[: -len(suffix_of(path))]
         for row, location in _read_file(path, notes):
-            yield row, location._replace(task=task)
+            yield row, location._replace(task=_task_of(path))
+
+
+def _task_of(path: Path, split: str = "eval") -> str:
+    """The task that a file stands for: its name. Raises InputError for held-out rows where `split` is another one."""
+    task = path.name.removesuffix(suffix_of(path)) or path.name
+    if split != "eval" and SPLIT_BY_NAME.get(task.lower()) == "eval":
+        raise InputError("training rows", f"{path.name}, which is a split", "Name held-out rows by --eval.", file=path)
+    return task
 
 
 def _read_file(path: Path, notes: list[str]) -> Rows:
@@ -186,6 +206,8 @@ def _read_file(path: Path, notes: list[str]) -> Rows:
         raise InputError(f"a file ending in {', '.join(SUFFIXES)}", repr(path.name), "Convert or rename it.", file=path)
     if suffix == ".parquet":
         return read_parquet(path)
+    if suffix.startswith(CELLS):
+        return read_cells(path)
     is_list = suffix.startswith(".json") and not suffix.startswith(".jsonl")
     return read_json_list(path, notes) if is_list else read_lines(path)
 
@@ -233,31 +255,73 @@ def _unpack(path: Path, *, lines: bool) -> Iterator[bytes]:
             raise InputError("a whole packed file", str(error)[:120], "Fetch or pack it again.", file=path) from None
 
 
+def _read_texts(path: Path) -> Iterator[tuple[str, RowLocation]]:
+    """The lines of a text file. Raises InputError for other text than UTF-8, a line too long, or blank lines without end."""
+    blank = 0
+    for line, raw in enumerate(_unpack(path, lines=True), 1):
+        location = RowLocation(str(path), line)
+        if len(raw) == MAX_LINE_BYTES:
+            raise location.error("a row", f"a line of {MAX_LINE_BYTES:,} bytes or more", "Write a row per line.")
+        blank = 0 if raw.strip() else blank + 1
+        if blank > MAX_BLANK_LINES:
+            raise location.error("a row", f"{blank:,} blank lines one after another", "Take the blank lines out.")
+        try:
+            yield raw.decode("utf-8-sig" if line == 1 else "utf-8"), location
+        except UnicodeDecodeError as error:
+            raise location.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
+
+
 def read_lines(path: Path) -> Rows:
     """The values of a file with one JSON value per line, whatever it is called; packed by gzip or zstd.
 
     Raises:
         InputError: with file and line what is damaged, a line of `MAX_LINE_BYTES`, or blank lines without end.
     """
-    blank = 0
-    for line, raw in enumerate(_unpack(path, lines=True), 1):
-        location = RowLocation(str(path), line)
-        if len(raw) == MAX_LINE_BYTES:
-            raise location.error("a JSON object", f"a line of {MAX_LINE_BYTES:,} bytes or more", "Write a row per line.")
-        blank = 0 if raw.strip() else blank + 1
-        if blank > MAX_BLANK_LINES:
-            got = f"{blank:,} blank lines one after another"
-            raise location.error("a JSON object", got, "Take the blank lines out.")
-        if blank:
-            continue
+    for text, location in _read_texts(path):
         try:
-            text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
             if text.strip():
                 yield DECODER.decode(text), location
-        except UnicodeDecodeError as error:
-            raise location.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
         except (ValueError, RecursionError) as error:
             raise location.error("a JSON object", _json_problem(error), "Correct that line or remove it.") from None
+
+
+def read_cells(path: Path) -> Rows:
+    """The rows of a CSV or TSV file under its header: cells as text, those that are empty as None, messages from their JSON.
+
+    Raises:
+        InputError: with file and line a cell too many or too few, a column twice, or quotes that do not close.
+    """
+    csv.field_size_limit(MAX_LINE_BYTES)
+    lines = (text for text, _ in _read_texts(path))
+    head = next(lines, "")
+    mark = "\t" if ".tsv" in suffix_of(path) else max(",;\t", key=head.count)
+    reader, header, line = csv.reader(itertools.chain([head], lines), delimiter=mark, strict=True), list[str](), 1
+    try:
+        for cells in reader:
+            location, line = RowLocation(str(path), line), reader.line_num + 1
+            if not cells:
+                continue
+            if not header:
+                header = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
+                if twice := [name for name in header if header.count(name) > 1]:
+                    raise location.error("each column once", f"{twice[0]!r:.60} twice", "Rename one of them.")
+            elif len(cells) != len(header):
+                remedy = f"Put quotes around cells in which {mark!r}, a quote or a new line is."
+                raise location.error(f"{len(header)} cells, as the header has", f"{len(cells)}", remedy)
+            else:
+                yield {name: messages_in(cell) or None for name, cell in zip(header, cells, strict=True)}, location
+    except csv.Error as error:
+        raise RowLocation(str(path), line).error("a row of cells", str(error), "Correct the quotes from there on.") from None
+
+
+def messages_in(value: Any) -> Any:
+    """The messages that a text holds as JSON; any other value as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] == "[":
+        with contextlib.suppress(ValueError, RecursionError):
+            messages = json.loads(value)
+            if messages and all(isinstance(one, dict) and {"role", "from"} & one.keys() for one in messages):
+                return messages
+    return value
 
 
 def _json_problem(error: Exception) -> str:

@@ -5,12 +5,17 @@ Left out on purpose: training on them. A chat template writes calls in a form of
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from mixwright.records import Example, Text
+
+RESULT_ROLES = ("tool", "function", "ipython")
+"""Roles of what a tool gave back."""
 _is_on = ContextVar("calls_as_text", default=False)
 
 
@@ -46,3 +51,15 @@ def text_with_calls(content: Any, calls: Any) -> str | None:
         shown = json.dumps({"name": inner["name"], "arguments": arguments}, ensure_ascii=False)
         parts.append(f"<tool_call>\n{shown}\n</tool_call>")
     return "\n".join(parts)
+
+
+def has_calls(prompt: Text) -> bool:
+    """Whether the assistant called a tool before the completion, which a tool's result shows."""
+    turns = () if isinstance(prompt, str) else prompt
+    return any(a["role"] == "assistant" and b["role"] in RESULT_ROLES for a, b in itertools.pairwise(turns))
+
+
+def tools_of(example: Example) -> dict[str, str]:
+    """The column of tools, as the JSON that trainers take from rows of any form; empty for a row that has none."""
+    tools = example.extra.get("tools")
+    return {"tools": tools if isinstance(tools, str) else json.dumps(tools, ensure_ascii=False)} if tools else {}

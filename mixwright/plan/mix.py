@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, is_masked, mask_of
+from mixwright.corpus.tool_messages import has_calls, tools_of
 from mixwright.errors import InputError, one_line
 from mixwright.records import Example, Objective, Text, cell_key
 from mixwright.run.folder import write_table, write_text, yaml_text
@@ -106,6 +107,16 @@ class Mix:
             "or train with mixwright.SteeredSFTTrainer."
         ]
 
+    def lost_tools(self, trainer: str) -> list[str]:
+        """A note for a trainer whose rows have no column of tools; none where no row has one."""
+        count = sum(bool(tools_of(self.corpus[int(row)])) for row in self._used_rows)
+        return [f"The tools of {count:,} rows are left out: {trainer} takes none from such a file."] if count else []
+
+    def unlearned_calls(self) -> list[str]:
+        """A note where the assistant calls tools before the completion, which alone is trained on; none elsewhere."""
+        count = sum(has_calls(self.corpus[int(row)].prompt) for row in self._used_rows) if self.objective == "sft" else 0
+        return [f"{count:,} rows have tool calls in earlier turns, which are not learned from."] if count else []
+
     @property
     def _used_rows(self) -> NDArray[np.int64]:
         return np.unique(np.concatenate([self.order, *(mix_part.rows for mix_part in self.parts)]))
@@ -120,7 +131,7 @@ def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Rows with the columns that TRL's trainer of the objective takes, beside id, task and level.
 
     GRPO: prompt and answer. SFT: prompt and completion, or text where no row has a prompt, and the mask of a row that has
-    one. DPO: chosen and rejected, and the prompt where there is one. Texts are strings or lists of messages.
+    one. DPO: chosen and rejected, and the prompt where there is one. Texts are strings or lists of messages. Tools are JSON.
 
     Raises:
         InputError: a row lacks what the objective is trained on.
@@ -128,7 +139,7 @@ def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
     for row in rows:
         example = mix.corpus[int(row)]
         row_fields = {"id": example.id, "task": example.task, "level": example.level}
-        yield row_fields | _trl_texts(example, mix.objective, prompted=mix.prompted)
+        yield row_fields | _trl_texts(example, mix.objective, prompted=mix.prompted) | tools_of(example)
 
 
 def _trl_texts(example: Example, objective: Objective, *, prompted: bool) -> dict[str, Any]:

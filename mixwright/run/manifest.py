@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from mixwright.config import CorpusConfig, RunConfig, TrainConfig
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig, sources_of
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.graders import code_digest
@@ -110,7 +110,7 @@ def file_digests(data: CorpusConfig, relative_to: Path) -> dict[str, str]:
     for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
         if source is None or source.startswith(GENERATED_PREFIX):
             continue
-        if (relative_to / source).is_file():
+        if len(sources_of(source)) == 1 and (relative_to / source).is_file():
             digests[name] = file_digest(relative_to / source)
         elif files := files_of(source, relative_to):
             names_and_digests = "".join(f"{path.name} {file_digest(path)}\n" for path in files)

@@ -81,6 +81,8 @@ def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str],
         InputError: what the probes refuse.
     """
     folder, rows = run.folder, run.folder.corpus / "rows.parquet"
+    for note in run.corpus.notes:
+        say(f"corpus: {note}")
     if is_stale(folder.audit, rows):
         say("audit: looking at the data")
         for line in complaints(audit_run_folder(run.corpus, folder)):

@@ -34,11 +34,12 @@ class Frequency(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
         codes: dict[str, int] = {}
-        parts, tokens = list[np.ndarray](), Counter[str]()
-        for _, (shard_tasks, shard_codes, shard_tokens) in map_shards(corpus, _count_in_shard, None, "frequency"):
+        parts, tokens, lacking = list[np.ndarray](), Counter[str](), Counter[str]()
+        for _, (shard_tasks, shard_codes, *shard_counts) in map_shards(corpus, _count_in_shard, None, "frequency"):
             code_of = np.array([codes.setdefault(task, len(codes)) for task in shard_tasks], np.int32)
             parts.append(code_of[shard_codes] if len(shard_codes) else shard_codes)
-            tokens.update(shard_tokens)
+            tokens.update(shard_counts[0])
+            lacking.update(shard_counts[1])
         task_codes = np.concatenate(parts)
         total = len(task_codes)
         observations: list[Observation] = []
@@ -47,26 +48,34 @@ class Frequency(Check):
         for name, code in sorted(codes.items()):
             row_numbers = places_by_code[code]
             token_share = tokens[name] / all_tokens
-            observations += _observe_shares(name, len(row_numbers), total, len(codes), tokens[name], token_share)
+            token_text = f"about {tokens[name]} target tokens ({token_share:.1%})"
+            if lacking[name]:
+                token_text += f"; {lacking[name]:,} rows have no completion"
+            observations += _observe_shares(name, len(row_numbers), total, len(codes), token_text, token_share)
             longest_when_shuffled = longest_gap_quantile(len(row_numbers), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(row_numbers, total), "shuffled": longest_when_shuffled})
         return observations + _observe_file_order(gaps, total)
 
 
-def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str]]:
-    """Tasks of the training rows as they appear, the place of each row's task among them, and tokens by task."""
+def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str], Counter[str]]:
+    """Tasks of the training rows as they appear, the place of each row's task among them, and by task tokens that a model
+    is trained to write, and rows without any.
+    """
     places: dict[str, int] = {}
-    task_places, tokens = list[int](), Counter[str]()
-    for row in rows(batches):
-        if row.split != "eval":
-            tokens[row.task] += count_tokens(row.written or row.prompt)
-            task_places.append(places.setdefault(row.task, len(places)))
-    return list(places), np.array(task_places, np.int32), tokens
+    task_places, tokens, lacking = list[int](), Counter[str](), Counter[str]()
+    for batch in batches:
+        for row, prompt in zip(rows([batch]), batch.column("prompt").to_pylist(), strict=True):
+            if row.split != "eval":
+                written = row.written if prompt else row.prompt  # without a prompt the row is a text
+                tokens[row.task] += count_tokens(written)
+                lacking[row.task] += not written
+                task_places.append(places.setdefault(row.task, len(places)))
+    return list(places), np.array(task_places, np.int32), tokens, lacking
 
 
-def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
+def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, token_share: float) -> list[Observation]:
     share = count / total
-    text = f"{count} rows ({share:.1%}), about {tokens} target tokens ({token_share:.1%})."
+    text = f"{count} rows ({share:.1%}), {tokens}."
     if share < 1:
         gap_95 = gap_quantile(share, 0.95)
         text += f" In shuffled order one row in {1 / share:.3g} is of this task; 95 % of the gaps are at most {gap_95} rows."
@@ -76,7 +85,7 @@ def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: int, 
         text = f"It is rare: {share:.2%} of rows, where a uniform share is {1 / tasks:.1%}."
         remedy = "Raise its weight (planner temperature or equal_shares), or watch it with a canary."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
-    if not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
+    if token_share and not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
         text = f"It has {share:.1%} of rows but {token_share:.1%} of target tokens, which is what SFT's loss weighs."
         remedy = "Weigh by tokens, or average the loss per example. GRPO is not concerned: it draws rows."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Export
-from mixwright.corpus.masks import is_trained, mask_of, trained_spans
+from mixwright.corpus.masks import MASK_COLUMN, is_trained, mask_of, trained_spans
+from mixwright.corpus.tool_messages import tools_of
 from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, write_jsonl, write_settings
 
 ROWS_FILE = "rows.jsonl"
@@ -48,7 +49,8 @@ class Axolotl(Export):
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.jsonl and axolotl.yaml."""
         has_messages = mix.chat and mix.objective != "grpo"
-        write_jsonl(folder / ROWS_FILE, _message_rows(mix) if has_messages else trl_rows(mix, mix.order))
+        rows = _message_rows(mix) if has_messages else trl_rows(mix, mix.order)
+        write_jsonl(folder / ROWS_FILE, (row | {"id": f"{n}-{row['id']}"} for n, row in enumerate(rows, 1)))  # each its own
         entry = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train", **_choose_entry_type(mix)}
         order_note = "Do not shuffle them, and do not remove the repeated ones."
         if mix.objective != "sft":
@@ -60,7 +62,7 @@ class Axolotl(Export):
             f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.num_generations else 'rows'}: "
             "divide gradient_accumulation_steps by the number of devices.",
         ]
-        notes += [] if has_messages else mix.lost_masks("Axolotl, on plain text,")
+        notes += mix.unlearned_calls() if has_messages else mix.lost_masks("Axolotl, on plain text,")
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.objective == "grpo":
             notes.append("GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer.")
@@ -98,7 +100,8 @@ def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
     """Rows as messages, in SFT each with whether it is trained on: of the assistant's the completion alone, as in a run."""
     for row in mix.order:
         example = mix.corpus[int(row)]
-        row_fields = {name: getattr(example, name) for name in ("id", "task", "level")} | chat_row(example, mix.objective)
+        row_fields = {name: getattr(example, name) for name in ("id", "task", "level")}
+        row_fields |= chat_row(example, mix.objective) | tools_of(example)
         if mix.objective == "sft":
             target = as_chat(target_of(example), "assistant")
             flags = [*(False for _ in example.prompt), *map(is_trained, target)]
@@ -106,6 +109,7 @@ def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
                 message | {"train": flag} for message, flag in zip(row_fields["messages"], flags, strict=True)
             ]
             if spans := mask_of(example):
+                row_fields[MASK_COLUMN] = [list(span) for span in spans]  # for Mixwright, which reads no parts of messages
                 parts = trained_spans(spans, len(target[-1]["content"]))
                 row_fields["messages"][-1][DETAIL] = [
                     {"begin_offset": start, "end_offset": end - 1, "train": True} for start, end in parts

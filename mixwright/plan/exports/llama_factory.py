@@ -14,10 +14,12 @@ Blind spot: tasks are taken by chance, not evenly spread as in a steered run; ta
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from mixwright.contracts import Export
+from mixwright.corpus.tool_messages import tools_of
 from mixwright.plan.mix import Mix, chat_row, sides_of, target_of, write_jsonl, write_settings
 from mixwright.records import Example, plain
 from mixwright.run.folder import write_json
@@ -41,9 +43,10 @@ class LlamaFactory(Export):
         info: dict[str, Any] = {}
         for part in mix.parts:
             examples = [mix.corpus[int(row)] for row in part.rows]
-            rows = [chat_row(e, mix.objective) if mix.chat else _plain_row(e, mix) for e in examples]
+            rows = [(chat_row(e, mix.objective) if mix.chat else _plain_row(e, mix)) | tools_of(e) for e in examples]
             write_jsonl(folder / f"{part.name}.jsonl", rows)
-            info[part.name] = {"file_name": f"{part.name}.jsonl", **_describe_data_set(rows[0], chat=mix.chat)}
+            columns = {name for row in rows for name in row}
+            info[part.name] = {"file_name": f"{part.name}.jsonl", **_describe_data_set(columns, chat=mix.chat)}
         write_json(folder / "dataset_info.json", info)
         mixed_rows = max(len(part.rows) / part.share for part in mix.parts)
         notes = [
@@ -51,7 +54,7 @@ class LlamaFactory(Export):
             f"draws {mix.steps * mix.batch:,} in {mix.steps} steps.",
             f"A step of {mix.batch} rows is that of one device: divide gradient_accumulation_steps by their number.",
         ]
-        notes += mix.lost_masks("LLaMA-Factory")
+        notes += [*mix.lost_masks("LLaMA-Factory"), *mix.unlearned_calls()]
         settings: dict[str, Any] = {} if mix.objective == "grpo" else {"stage": mix.objective}
         if not settings:
             notes.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
@@ -82,11 +85,11 @@ def _plain_row(example: Example, mix: Mix) -> dict[str, Any]:
     return {"instruction": start_mark + plain(example.prompt), **texts}
 
 
-def _describe_data_set(row: dict[str, Any], *, chat: bool) -> dict[str, Any]:
-    """The description of a data set with such rows."""
-    ranking = {"ranking": True} if "chosen" in row else {}
-    answers = {name: name for name in ("chosen", "rejected") if name in row}
+def _describe_data_set(present: Collection[str], *, chat: bool) -> dict[str, Any]:
+    """The description of a data set with these columns."""
+    ranking = {"ranking": True} if "chosen" in present else {}
+    own = {name: name for name in ("chosen", "rejected", "tools") if name in present}
     if chat:
-        return {"formatting": "sharegpt", **ranking, "columns": {"messages": "messages", **answers}, "tags": SHAREGPT_TAGS}
-    columns = {"prompt": "instruction", **(answers or {"response": "output"})}
+        return {"formatting": "sharegpt", **ranking, "columns": {"messages": "messages", **own}, "tags": SHAREGPT_TAGS}
+    columns = {"prompt": "instruction", **({} if ranking else {"response": "output"}), **own}
     return {"formatting": "alpaca", **ranking, "columns": columns}

@@ -62,7 +62,7 @@ class Trl(Export):
         repeats += "interleave.py repeats the"
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
         note = f"{repeats} rows of small pools and makes about {largest_mixture:,.0f} rows. {draws}"
-        notes = [note]
+        notes = [note, *mix.unlearned_calls()]
         if mix.masked:
             notes.append(
                 f"{mix.masked:,} rows say what of them is not trained on. mixwright.SteeredSFTTrainer reads that, also with "

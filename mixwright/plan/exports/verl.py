@@ -51,7 +51,7 @@ class Verl(Export):
             f"verl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out as "
             "the weights have it. Do not shuffle them."
         ]
-        notes += mix.lost_masks("verl")
+        notes += [*mix.lost_masks("verl"), *mix.lost_tools("verl")]
         data: dict[str, Any] = {"train_files": [str(folder / ROWS_FILE)], "train_batch_size": mix.batch}
         settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
         model_settings = {} if mix.chat else {"model": {"custom_chat_template": _plain_template(mix)}}
