@@ -34,6 +34,8 @@ ORDER_MARGIN = 2.0
 """By how much prompts without slots may agree more often than the order of their words says. In grammars that were tried
 true repeats were up to 1.3 times those expected without it.
 """
+NEGLIGIBLE = 1e-6
+"""Rows expected by chance below which one held-out row is not looked at further."""
 ROWS_OF_A_FIXED_PROMPT = 10
 """Rows of each prompt without slots from which on a task is taken to have only these."""
 
@@ -88,10 +90,20 @@ class Template:
         """Probability that two prompts of this shape are the same prompt."""
         return math.prod(self.agreement_by_slot_class.get(slot[1:-1], 1.0) for slot in shape if _is_slot(slot))
 
-    def chance_of_words(self, words: Sequence[str]) -> float:
-        """Probability that a place of this shape holds just these words; a word that comes twice is evidence once."""
-        agreements = (self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
-        return math.prod(agreements)
+    def expected_holding(self, inner: Sequence[Sequence[str]], outer: Sequence[str], outer_rows: int) -> float:
+        """Return how many of `inner` (each as its words) stand by chance inside `outer_rows` prompts; `outer` is a sample.
+
+        A place of the same shape holds just these words with the probability that its slots agree; a word that comes twice
+        is evidence once. 1 is added to the places seen, as for a shape that the sample happens to lack.
+        """
+        outer_shapes = "\n".join(_join_shape(self.with_slot_classes(prompt)) for prompt in outer)
+        rows_per_sample, expected = outer_rows / max(len(outer), 1), 0.0
+        for words in inner:
+            chance = math.prod(self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
+            if chance * len(outer_shapes) * rows_per_sample > NEGLIGIBLE:  # else counting, which is slow, changes nothing
+                shape = _join_shape(self.with_slot_classes(" ".join(words)))
+                expected -= math.expm1(-chance * (outer_shapes.count(shape) + 1) * rows_per_sample)
+        return expected
 
     def expected_shared(self, train: Sequence[str], held_out: Sequence[str], train_rows: int, held_out_rows: int) -> float:
         """Eval rows (of `held_out_rows`) expected to stand among `train_rows` by chance; the texts are samples of both."""
@@ -151,6 +163,11 @@ class _Rivals:
 def _places(shape: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
     """For each word of a prompt without slots what the next one depends on: words in all, words before, and the last one."""
     return ((len(shape), count, word) for count, word in enumerate(("", *shape[:-1])))
+
+
+def _join_shape(shape: Sequence[str]) -> str:
+    """Join a shape to a text in which `in` and `count` find whole words, those of neighbouring places too."""
+    return "".join(f" {token} " for token in shape)
 
 
 def _is_slot(token: str) -> bool:
