@@ -96,14 +96,18 @@ class Template:
         A place of the same shape holds just these words with the probability that its slots agree; a word that comes twice
         is evidence once. 1 is added to the places seen, as for a shape that the sample happens to lack.
         """
-        outer_shapes = "\n".join(_join_shape(self.with_slot_classes(prompt)) for prompt in outer)
+        outer_shapes = "\n".join(self._join_shape(tokens(prompt)) for prompt in outer)
         rows_per_sample, expected = outer_rows / max(len(outer), 1), 0.0
         for words in inner:
             chance = math.prod(self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
             if chance * len(outer_shapes) * rows_per_sample > NEGLIGIBLE:  # else counting, which is slow, changes nothing
-                shape = _join_shape(self.with_slot_classes(" ".join(words)))
-                expected -= math.expm1(-chance * (outer_shapes.count(shape) + 1) * rows_per_sample)
+                places = outer_shapes.count(self._join_shape(words)) + 1
+                expected -= math.expm1(-chance * places * rows_per_sample)
         return expected
+
+    def _join_shape(self, words: Sequence[str]) -> str:
+        """Return a shape as a text in which `count` finds whole words, in neighbouring places too."""
+        return "".join(f" {word} " if word in self.words else f" <{slot_class(word)}> " for word in words)
 
     def expected_shared(self, train: Sequence[str], held_out: Sequence[str], train_rows: int, held_out_rows: int) -> float:
         """Eval rows (of `held_out_rows`) expected to stand among `train_rows` by chance; the texts are samples of both."""
@@ -163,11 +167,6 @@ class _Rivals:
 def _places(shape: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
     """For each word of a prompt without slots what the next one depends on: words in all, words before, and the last one."""
     return ((len(shape), count, word) for count, word in enumerate(("", *shape[:-1])))
-
-
-def _join_shape(shape: Sequence[str]) -> str:
-    """Join a shape to a text in which `in` and `count` find whole words, those of neighbouring places too."""
-    return "".join(f" {token} " for token in shape)
 
 
 def _is_slot(token: str) -> bool:

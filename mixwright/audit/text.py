@@ -29,8 +29,6 @@ _LOOK_ALIKE_KINDS = {
 _UNSEEN = {0x034F, 0x0640, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
 _SIMPLER_CHARACTER = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
 _SIMPLER_CHARACTER |= {0x060C: ",", 0x061B: ";", 0x061F: "?", 0x06D4: ".", 0x0964: ".", 0x0965: "."}
-_VOWEL_SIGN_CLASSES = range(10, 36)
-"""Unicode's combining classes of the points of Hebrew and the vowel signs of Arabic, which most texts leave out."""
 _COMBINING = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
 """Characters inside words that `\\w` lacks: vowels of Hindi and Thai, accents that no letter composes with."""
 _WORD = rf"[^\W\d_]+(?:[{_COMBINING}]+[^\W\d_]*)*"
@@ -103,7 +101,7 @@ class _Table(dict[int, str]):
 def _fold_character(code: int) -> str:
     character = chr(code)
     category = unicodedata.category(character)
-    is_vowel_sign = unicodedata.combining(character) in _VOWEL_SIGN_CLASSES
+    is_vowel_sign = 10 <= unicodedata.combining(character) <= 35  # of Hebrew and Arabic; most texts leave them out
     if code in _SIMPLER_CHARACTER or code in _UNSEEN or category == "Cf" or is_vowel_sign:
         return _SIMPLER_CHARACTER.get(code, "")
     if category == "Nd":
