@@ -48,7 +48,7 @@ _FORMULA_AT_END = re.compile(r"(?:\$([^$]{1,200})\$|\\\(((?:[^\\]|\\(?!\))){1,20
 _CALCULATOR_NOTE = re.compile(r"<<[^<>\n]{0,100}>>")
 """Of GSM8K's solutions: `48/2 = <<48/2=24>>24`."""
 _LEADING_MARKUP = re.compile(r"(?:\s|\*|_|:|\\\[|\\\(|\$\$){0,40}")
-_SENTENCE_END = re.compile(r"(?<=[^\s.])[.!?](?=[\"')*_$]{0,3}(?:\s|$))")
+_SENTENCE_END = re.compile(r"(?<=[^\s.])[.!?](?=[\"')*_$]{0,3}(?:\s|$))|[\u3002\uff01\uff1f\u0964]")
 
 
 class Stated(NamedTuple):
@@ -93,7 +93,7 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
         return [statement for statement in statements if statement.text]
     if len(text) <= WHOLE_ANSWER_CHARACTERS and "\n" not in text:
         return [Stated("whole", text, text)]
-    if text in prompt or text.endswith(_UNFINISHED_ENDINGS):
+    if text in prompt or text.removesuffix("**").endswith(_UNFINISHED_ENDINGS):  # `**72**` is whole
         return []
     line = _FORMULA_END.sub("", text).rpartition("\n")[2].strip()
     sentences = [sentence for sentence in _SENTENCE_END.split(line) if sentence.strip(" *_\"')$")]

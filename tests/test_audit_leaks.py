@@ -78,6 +78,87 @@ HIDDEN: dict[str, Callable[[str], Text]] = {
 }
 
 
+SCRIPTS = {
+    "Arabic": (
+        "باع {0} {1} {2} يوم {3} ثم وجد {4} {5} فكم صار العدد عند {6} في النهاية؟",
+        "ليلى أحمد يوسف مريم خالد", "تفاحة كتابا قلما كرسيا", "السبت الأحد الاثنين", "اقرأ السؤال ثم أجب برقم فقط: {} شكرا"),
+    "Arabic with vowel signs": (
+        "بَاعَ {0} {1} {2} يَوْمَ {3} ثُمَّ وَجَدَ {4} {5} فَكَمْ صَارَ العَدَدُ عِنْدَ {6} فِي النِّهَايَةِ؟",
+        "لَيْلَى أَحْمَدُ يُوسُفُ مَرْيَمُ", "تُفَّاحَةً كِتَابًا قَلَمًا", "السَّبْتِ الأَحَدِ", "اِقْرَأْ السُّؤَالَ: {} شُكْرًا"),
+    "Hebrew": (
+        "{0} קנה {1} {2} ביום {3} ואז מכר {4} {5} כמה יש עכשיו אצל {6} בסוף?",
+        "דנה יוסי משה רחל", "תפוחים ספרים עטים", "ראשון שני", "קרא וענה במספר בלבד: {} תודה"),  # noqa: RUF001
+    "Hindi": (
+        "{0} ने {3} को {1} {2} खरीदे फिर {4} {5} बेचे। अंत में {6} के पास कुल कितने हुए?",
+        "सीता राम मोहन गीता", "सेब किताबें कलम", "सोमवार रविवार", "निम्नलिखित प्रश्न पढ़ें। {} धन्यवाद"),
+    "Thai": (
+        "{0}ซื้อ{2} {1} ชิ้นในวัน{3}แล้วขาย{5} {4} ชิ้นสุดท้าย{6}มีทั้งหมดกี่ชิ้น",
+        "สมชาย ปรีชา มาลี", "ส้ม ปากกา หนังสือ", "จันทร์ เสาร์", "อ่านคำถามแล้วตอบเป็นตัวเลข: {} ขอบคุณ"),
+    "Russian": (
+        "{0} купила {1} {2} в {3} а затем продала {4} {5} сколько всего теперь в конце у {6}?",  # noqa: RUF001
+        "Лена Анна Мария", "яблок книг ручек", "вторник субботу", "Прочитай и ответь числом: {} Спасибо"),
+    "Vietnamese": (
+        "{0} mua {1} quả {2} vào thứ {3} rồi bán {4} cái {5} hỏi cuối cùng {6} có bao nhiêu?",
+        "Lan Nam Hùng Mai", "táo sách bút", "hai ba", "Hãy đọc kỹ và trả lời bằng một số: {} Cảm ơn"),
+    "English": (
+        "{0} bought {1} {2} on {3} and then sold {4} {5} so how many are now with {6} in the end?",
+        "Layla Ahmed Sara Omar", "apples books pens", "Monday Friday", "Read this and answer with a number: {} Thank you"),
+}  # fmt: skip
+"""Script -> template, names, things and days, and an instruction around a question. Few words, each in many rows."""
+
+
+def questions(script: str, seed: int, count: int) -> list[tuple[str, str]]:
+    template, names, things, days, _ = SCRIPTS[script]
+    rng = random.Random(seed)
+    found = {}
+    while len(found) < count:
+        numbers = rng.randint(10, 99), rng.randint(10, 99)
+        who, what, when = (part.split() for part in (names, things, days))
+        slots = (
+            rng.choice(who),
+            numbers[0],
+            rng.choice(what),
+            rng.choice(when),
+            numbers[1],
+            rng.choice(what),
+            rng.choice(who),
+        )
+        found[template.format(*slots)] = str(sum(numbers))
+    return list(found.items())
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("seed", range(2))
+def test_wrapped_copies_are_an_error_in_every_script_and_disjoint_rows_are_none(script: str, seed: int) -> None:
+    rows, wrap = questions(script, seed, 360), SCRIPTS[script][4].format
+    held_out, train = rows[:60], rows[60:]
+    copies = [(wrap(prompt), answer) for prompt, answer in held_out[10:20]]
+    assert graver([*train, *copies], held_out) == [("error", 10)]
+    assert graver(train, held_out) == []
+    assert graver([(wrap(prompt), answer) for prompt, answer in train], held_out) == []
+
+
+def test_prompts_of_a_small_space_stand_inside_others_by_chance_as_often_as_is_expected() -> None:
+    """Of 12 x 12 sums with three names most held-out ones come up inside wrapped training rows, and are no leak."""
+    for seed in range(4):
+        rng = random.Random(seed)
+        rows = [
+            f"{rng.choice(['Ann', 'Bob', 'Cem'])} adds {rng.randint(1, 12)} to {rng.randint(1, 12)} here" for _ in range(500)
+        ]
+        train = [(f"Answer with a number: {prompt}. Thank you", "1") for prompt in rows[:400]]
+        held_out = [(prompt, "1") for prompt in rows[400:]]
+        assert graver(train, held_out) == []
+        inside = sum(any(prompt in text for text, _ in train) for prompt, _ in held_out)
+        assert inside > 30
+
+
+def test_vowel_signs_and_marks_of_other_scripts_are_folded_and_words_stay_whole() -> None:
+    assert normal_words("كَتَبَ؟ نعم، 5") == normal_words("كتب? نعم, 5") == ["كتب", "نعم", "5"]
+    assert normal_words("שָׁלוֹם") == ["שלום"]
+    assert normal_words("किताबें हैं। 5") == ["किताबें", "हैं", "5"]
+    assert normal_words("कि") != normal_words("की"), "vowels of Hindi make another word"
+
+
 @pytest.mark.parametrize("how", HIDDEN)
 @pytest.mark.parametrize("side", ["train", "eval"])
 def test_a_wrapped_copy_is_an_error_on_either_side(how: str, side: str) -> None:

@@ -86,6 +86,52 @@ def test_a_collapse_is_dated_in_each_task(tmp_path: Path) -> None:
     assert all("the fall began after step 20" in one.message for one in seen)
 
 
+def dead(groups: int, silent: int, task: str = "sums") -> Iterator[dict[str, Any]]:
+    """Groups of eight, of which the first ones earn nothing."""
+    for group in range(groups):
+        for sample in range(8):
+            reward = float(group >= silent and sample % 2)
+            yield {"step": group, "task": task, "prompt": f"{task} {group}", "completion": f"{sample}", "reward": reward}
+
+
+@pytest.mark.parametrize(
+    ("groups", "silent", "severity"), [(10, 8, "info"), (19, 19, "info"), (10, 0, "info"), (20, 16, "warning")]
+)
+def test_few_groups_are_counted_and_not_judged(groups: int, silent: int, severity: str, tmp_path: Path) -> None:
+    seen = diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", dead(groups, silent)))))
+    found = [one for one in seen if one.check == "groups"]
+    assert [(one.severity, one.task, one.count, one.total) for one in found] == [(severity, "sums", silent, groups)]
+    if severity == "info":
+        assert f"{silent} of {groups} groups" in found[0].message
+
+
+def test_tasks_with_few_groups_are_counted_together(tmp_path: Path) -> None:
+    made = [*dead(5, 4), *dead(6, 6, "letters"), *dead(20, 0, "words")]
+    (seen,) = diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", made))))
+    assert (seen.check, seen.severity, seen.task, seen.count, seen.total) == ("groups", "info", None, 10, 11)
+
+
+def test_skipped_steps_of_a_steered_run_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A real run with a reward that never differs, apart from its second and third step."""
+    from trainers_tiny import make
+
+    from mixwright import SteeredGRPOTrainer
+
+    calls = iter(range(100))
+
+    def pays_twice(completions: list[Any], **columns: Any) -> list[float]:
+        step = next(calls)
+        return [float(step in (1, 2) and place % 2) for place in range(len(completions))]
+
+    config = {"max_steps": 8, "log_completions": True, "num_completions_to_print": 0}
+    trainer = make(SteeredGRPOTrainer, tmp_path, config, reward_funcs=pays_twice, steering=True)
+    trainer.train()
+    assert "6 of 8 steps" in caplog.text
+    for source in (tmp_path, tmp_path / "completions"):
+        (seen,) = [one for one in diagnose(read_rollouts(str(source))) if one.check == "skipped"]
+        assert (seen.severity, seen.count, seen.total) == ("warning", 6, 8)
+
+
 def test_harder_tasks_later_are_no_collapse(tmp_path: Path) -> None:
     """First an easy task, then a hard one, both rising: the mean over both falls."""
     changed = {

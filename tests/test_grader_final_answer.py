@@ -83,6 +83,13 @@ RIGHT = [
     ("57 miles", "19 miles times 3 is 57 miles."),
     ("57", r"\boxed{57}. That is the answer to the question of how many are left of 75."),
     ("57", f"{LONG}So \\boxed{{57}}. I have checked it twice, with 18 and with 75."),
+    ("57", f"{LONG}**57**"),
+    ("3/2", r"\boxed{1 \frac{1}{2}}"),
+    (r"1\frac{1}{2}", "1.5"),
+    ("7200", r"\boxed{7.2 \times 10^3}"),
+    ("7200", "7.2 \u00d7 10\u00b3"),
+    ("0.0072", r"7.2 \cdot 10^{-3} \text{ m}"),
+    ("300000000", "The speed of light is 3 x 10^8 m/s."),
 ]
 
 
@@ -182,12 +189,110 @@ WRONG = [
     ("18", "You take 18 from 75 and have 57 left."),
     ("75", "You take 18 from 75."),
     ("57 hours", "19 miles times 3 is 57 miles."),
+    ("3", r"7.2 \times 10^3"),
+    ("7.2", r"7.2 \times 10^3"),
+    ("7.2", r"7.2 \cdot 10"),
+    ("1/2", r"1 \frac{1}{2}"),
+    ("11/2", r"1\frac{1}{2}"),
+    ("12", "12xy^2"),
+    ("12", "12 xy^2"),
+    ("12", "12 x/y"),
+    ("12", r"12 \frac{x}{y}"),
+    ("12", "12ab/cd"),
+    ("3m^2", "3"),
+    ("12", "12 m/s or 13 m/s"),
+    ("12", "10-12 m/s"),
+    ("12", "12 m/s + 3 m/s"),
 ]
 
 
 @pytest.mark.parametrize(("gold", "completion"), WRONG)
 def test_no_answer_several_answers_and_a_cut_answer_earn_nothing(gold: str, completion: str) -> None:
     assert grade(gold, completion) == 0.0
+
+
+SAME_UNITS = [
+    ["km/h", r"\text{ km/h}", r"\ \frac{\text{km}}{\text{h}}", "kilometers per hour", "km/hour"],
+    ["m/s", r"\text{ m/s}", r"\,\mathrm{m/s}", "meters per second", "m s^{-1}"],
+    ["m/s^2", "m/s\u00b2", "m/s/s", r"\text{ m}/\text{s}^2"],
+    ["cm^2", "cm\u00b2", r"\,\text{cm}^2", "square centimeters"],
+    ["m^2", "m\u00b2", r"\text{ m}^{2}", "square meters"],
+    ["m^3", "m\u00b3", "cubic meters"],
+    ["kg\u00b7m/s^2", "kg*m/s^2", r"\text{ kg} \cdot \text{m}/\text{s}^2"],
+    ["J/(kg*K)", "J/(kg\u00b7K)"],
+    ["km", r"\text{ km}", "kilometers"],
+    ["mph"],
+    ["dollars/day", "dollars per day"],
+]
+"""Each list has one unit in several spellings."""
+UNITS = [(spelling, group) for group, spellings in enumerate(SAME_UNITS) for spelling in spellings]
+
+
+@given(
+    st.sampled_from(UNITS), st.sampled_from(UNITS), st.sampled_from(["5", "1,200", "2.5", "1/2", "-3"]), st.integers(0, 5)
+)
+def test_compound_units_are_units(unit: tuple[str, int], other: tuple[str, int], number: str, way: int) -> None:
+    amount, other_amount = f"{number} {unit[0]}", f"{number} {other[0]}"
+    said = ("{}", "The answer is {}.", r"\boxed{{{}}}", "It goes at {}.", "x = {}", LONG + "So it comes to {}.")[way]
+    assert grade(number, said.format(amount)) == 1.0
+    assert grade(amount, said.format(number)) == 1.0
+    assert grade(amount, said.format(amount)) == 1.0
+    assert grade(amount, said.format(other_amount)) == float(unit[1] == other[1])
+    assert grade(f"{number}7", said.format(amount)) == 0.0
+
+
+SENTENCES = [
+    "\u7b54\u6848\u662f{}\u3002",
+    "\u6240\u4ee5\u4e00\u5171\u6709{}\u4e2a\u3002",
+    "\u5171{}\u4eba",
+    "\u7b54\u3048\u306f{}\u3067\u3059\u3002",
+    "\u5408\u8a08\u3067{}\u5186\u306b\u306a\u308a\u307e\u3059\u3002",
+    "\ub2f5\uc740 {}\uc785\ub2c8\ub2e4.",
+    "\ucd1d{}\uac1c\uc785\ub2c8\ub2e4.",
+    "\u0e04\u0e33\u0e15\u0e2d\u0e1a\u0e04\u0e37\u0e2d{}\u0e1a\u0e32\u0e17",
+    "\u0627\u0644\u062c\u0648\u0627\u0628 \u0647\u0648{}",
+    "\u092e\u0942\u0932\u094d\u092f {} \u0939\u0948",
+    "\u0412\u0441\u0435\u0433\u043e {}\u043a\u043c.",
+]
+"""Sentences of scripts without spaces, or with letters right beside a number, that state it."""
+DIGITS = [
+    "0123456789",
+    "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
+    "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669",
+]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**4), st.sampled_from(SENTENCES), st.sampled_from(DIGITS), st.booleans())
+def test_a_number_that_touches_letters_of_other_scripts_is_one(
+    number: int, more: int, sentence: str, digits: str, is_long: bool
+) -> None:
+    said = (LONG * is_long) + sentence.format(str(number).translate(str.maketrans("0123456789", digits)))
+    assert grade(str(number), said) == 1.0
+    assert grade(str(number + more), said) == 0.0
+    assert grade(str(number), sentence.format(f"{number}\u6216{number + more}")) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "completion", "earned"),
+    [
+        (
+            "72",
+            "\u6240\u4ee5\uff0c\u4ed6\u56db\u6708\u5356\u4e8648\u4e2a\uff0c\u4e94\u6708\u5356\u4e8624\u4e2a\u3002\u4e00\u5171\u662f72\u4e2a\u3002",
+            1.0,
+        ),
+        ("1200", "\u4e00\u5171\u662f1,200\u5143\u3002", 1.0),
+        ("-5", "\u7b54\u6848\u662f-5\u3002", 1.0),
+        ("5", "\u7b54\u6848\u662f-5\u3002", 0.0),
+        ("72\u4e2a", "\u7b54\u6848\u662f72\u3002", 1.0),
+        ("72\u4e2a", "\u4e00\u5171\u670972\u5143\u3002", 0.0),
+        ("72", "\u7b54\u6848\u4e0d\u662f72\u3002", 0.0),
+        ("72", "\u4e00\u517172\u4e07\u3002", 0.0),
+        ("72", "\u4e00\u517172\u5343\u514b\u3002", 1.0),
+        ("3", "3\u67085\u65e5", 0.0),
+    ],
+)
+def test_chinese_denials_multiples_and_units(gold: str, completion: str, earned: float) -> None:
+    assert grade(gold, completion) == earned
 
 
 @pytest.mark.parametrize(
@@ -321,6 +426,11 @@ def test_hostile_text_is_read_in_bounded_steps() -> None:
         "\\frac{1",
         " A:",
         "<answer>",
+        "5 m*",
+        "5 km/h^2*(",
+        "7.2 x 10^",
+        "\\frac{m}{",
+        "\u662f5",
     ):
         assert grade("12", piece * 100_000) == 0.0
         assert grade(piece * 2000, "12") == 0.0

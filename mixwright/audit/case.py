@@ -140,23 +140,17 @@ class Case:
         return sum(map(is_alike, self._held_out_prompts)), len(self._held_out_prompts), len(self._train_prompts)
 
     def expected_wrapped(self) -> float:
-        """Rows expected to stand inside train rows, or to hold one, by chance.
-
-        A train row has as many places for a prompt as the prompt fits in; each holds just its words with the probability
-        that slots of their classes agree.
-        """
-        mean_words = sum(len(tokens(prompt)) for prompt in self._train_prompts) / max(len(self._train_prompts), 1)
-        expected = 0.0
-        for position in self.indexed_positions:
-            words = self.leaks.wrapped_index.sought_words(position)
-            fitting_places = self.train_rows * max(1.0, mean_words / len(words))
-            expected -= math.expm1(-self._template.chance_of_words(words) * fitting_places)
+        """Rows expected to stand inside train rows, or to hold one, by chance."""
+        positions, held_out_prompts = _thin_out(self.indexed_positions), _thin_out(self._held_out_prompts)
+        train_prompts = _thin_out(self._train_prompts)
+        sought = [self.leaks.wrapped_index.sought_words(position) for position in positions]
+        rate = self._template.expected_holding(sought, train_prompts, self.train_rows) / max(len(positions), 1)
         if not all(inside for _, inside, _ in self.wrapped.values()):
-            mean_chance = sum(self._template.chance_of_words(tokens(prompt)) for prompt in self._train_prompts) / max(
-                len(self._train_prompts), 1
-            )
-            expected -= len(self.indexed_positions) * math.expm1(-mean_chance * self.train_rows)
-        return max(expected, self.siblings.expected_same(len(self.indexed_positions), self.train_rows))
+            train_words = list(map(tokens, train_prompts))
+            held = self._template.expected_holding(train_words, held_out_prompts, 1)
+            rate += held * self.train_rows / max(len(train_words), 1)
+        total = len(self.indexed_positions)
+        return max(total * min(rate, 1.0), self.siblings.expected_same(total, self.train_rows))
 
     def expected_near(self) -> float:
         """Rows expected to have a near-duplicate in train by chance."""
@@ -193,3 +187,8 @@ class Case:
     def as_evidence(self, pairs: list[tuple[int, int]], *, near: bool = False) -> tuple[dict[str, Any], ...]:
         """Pairs of row numbers (held-out, train) as evidence."""
         return self.reader.pair_evidence(pairs, "eval_", "train_", near=near)
+
+
+def _thin_out(rows: list[Any]) -> list[Any]:
+    """Return at most `ROWS_COMPARED_PER_TASK` rows, evenly from all."""
+    return rows[:: math.ceil(len(rows) / ROWS_COMPARED_PER_TASK) or 1]

@@ -34,6 +34,8 @@ ORDER_MARGIN = 2.0
 """By how much prompts without slots may agree more often than the order of their words says. In grammars that were tried
 true repeats were up to 1.3 times those expected without it.
 """
+NEGLIGIBLE = 1e-6
+"""Rows expected by chance below which one held-out row is not looked at further."""
 ROWS_OF_A_FIXED_PROMPT = 10
 """Rows of each prompt without slots from which on a task is taken to have only these."""
 
@@ -88,10 +90,24 @@ class Template:
         """Probability that two prompts of this shape are the same prompt."""
         return math.prod(self.agreement_by_slot_class.get(slot[1:-1], 1.0) for slot in shape if _is_slot(slot))
 
-    def chance_of_words(self, words: Sequence[str]) -> float:
-        """Probability that a place of this shape holds just these words; a word that comes twice is evidence once."""
-        agreements = (self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
-        return math.prod(agreements)
+    def expected_holding(self, inner: Sequence[Sequence[str]], outer: Sequence[str], outer_rows: int) -> float:
+        """Return how many of `inner` (each as its words) stand by chance inside `outer_rows` prompts; `outer` is a sample.
+
+        A place of the same shape holds just these words with the probability that its slots agree; a word that comes twice
+        is evidence once. 1 is added to the places seen, as for a shape that the sample happens to lack.
+        """
+        outer_shapes = "\n".join(self._join_shape(tokens(prompt)) for prompt in outer)
+        rows_per_sample, expected = outer_rows / max(len(outer), 1), 0.0
+        for words in inner:
+            chance = math.prod(self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
+            if chance * len(outer_shapes) * rows_per_sample > NEGLIGIBLE:  # else counting, which is slow, changes nothing
+                places = outer_shapes.count(self._join_shape(words)) + 1
+                expected -= math.expm1(-chance * places * rows_per_sample)
+        return expected
+
+    def _join_shape(self, words: Sequence[str]) -> str:
+        """Return a shape as a text in which `count` finds whole words, in neighbouring places too."""
+        return "".join(f" {word} " if word in self.words else f" <{slot_class(word)}> " for word in words)
 
     def expected_shared(self, train: Sequence[str], held_out: Sequence[str], train_rows: int, held_out_rows: int) -> float:
         """Eval rows (of `held_out_rows`) expected to stand among `train_rows` by chance; the texts are samples of both."""

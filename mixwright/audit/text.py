@@ -1,8 +1,9 @@
 """Text normalised for comparison: changes that alter no question are folded away, all others stay.
 
-Folded: invisible characters, full-width and other compatibility forms, digits of other scripts, case of prose, runs of
-space, quotes, marks that end a clause. Kept: case and quotes in code, single letters (variables), primes and factorials,
-superscripts and fractions, signs and separators of numbers, space in drawings and indented code.
+Folded: invisible characters, full-width and other compatibility forms, digits and marks of other scripts, vowel signs of
+Arabic and Hebrew, case of prose, runs of space, quotes, marks that end a clause. Kept: case and quotes in code, single
+letters (variables), primes and factorials, superscripts and fractions, signs and separators of numbers, space in drawings
+and indented code.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ _LOOK_ALIKE_KINDS = {
     "<vertical>",
 }
 """Kinds of compatibility characters that only look different; superscripts, fractions and circled numbers do more."""
-_UNSEEN = {0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
+_UNSEEN = {0x034F, 0x0640, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
 _SIMPLER_CHARACTER = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
+_SIMPLER_CHARACTER |= {0x060C: ",", 0x061B: ";", 0x061F: "?", 0x06D4: ".", 0x0964: ".", 0x0965: "."}
+_COMBINING = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
+"""Characters inside words that `\\w` lacks: vowels of Hindi and Thai, accents that no letter composes with."""
+_WORD = rf"[^\W\d_]+(?:[{_COMBINING}]+[^\W\d_]*)*"
 _ESTIMATED_TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
@@ -37,7 +42,7 @@ _QUOTATION_MARKS = re.compile(
     rf"(?<![\w{_QUOTE_SIGNS}])[{_QUOTE_SIGNS}]+|(?:(?<=[^\W\d_]{{2}})|(?<=[^\w\s{_QUOTE_SIGNS}]))[{_QUOTE_SIGNS}]+(?![\w(])"
 )
 _MARK = re.compile(
-    r"[.,;:?!](?:(?<=[\w)\]}%'\"][.,;:?])[.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{2}!)!*(?=\s|$)"
+    rf"[.,;:?!](?:(?<=[\w{_COMBINING})\]}}%'\"][.,;:?])[.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{{2}}!)!*(?=\s|$)"
     r"|(?<=[^\W\d_]{2} [.?])\s*\Z)"  # the last one of a text in which every mark stands apart
 )
 """It begins with a character, not with what stands before it, so that a search skips to the next mark."""
@@ -71,8 +76,8 @@ _LETTER = re.compile(r"\W[^\W\d_aAiI](?!\w)")
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+|\n+")
 _LONG_WORD = re.compile(r"[^\W\d_]{3}")
 _INDENTED = re.compile(r"   |^(?:  |\t)\s*\S")
-_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s]|_")
-_TOKEN_OR_BREAK = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\n|[^\w\s]|_")
+_TOKEN = re.compile(rf"\d+(?:\.\d+)?|{_WORD}|[^\w\s]|_")
+_TOKEN_OR_BREAK = re.compile(rf"\d+(?:\.\d+)?|{_WORD}|\n|[^\w\s]|_")
 _FIGURE = re.compile(
     r"(?:(?<![\w.)\]])[-+]\s?)?(?:[$\u20ac\u00a3\u00a5]\s?)?(?:\d[\d.,]*\d|\d|\.\d+)(?:[eE][-+]?\d+)?\s?[%!'\"\u00b0]?"
     r"|[\u00b2\u00b3\u00b9\u2070-\u2089\u00bc-\u00be\u2150-\u215f\u2460-\u249b]|[+*/^\u00d7\u00f7=<>\u221a]|(?<=\d)\s?-(?=\s?\d)"
@@ -96,7 +101,8 @@ class _Table(dict[int, str]):
 def _fold_character(code: int) -> str:
     character = chr(code)
     category = unicodedata.category(character)
-    if code in _SIMPLER_CHARACTER or code in _UNSEEN or category == "Cf":
+    is_vowel_sign = 10 <= unicodedata.combining(character) <= 35  # of Hebrew and Arabic; most texts leave them out
+    if code in _SIMPLER_CHARACTER or code in _UNSEEN or category == "Cf" or is_vowel_sign:
         return _SIMPLER_CHARACTER.get(code, "")
     if category == "Nd":
         return str(unicodedata.digit(character))

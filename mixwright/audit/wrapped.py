@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -196,10 +197,10 @@ class _Text:
         return -1
 
     def _begins_at_boundary(self, outer: _Text, start: int, position: int) -> bool:
-        if position == 0 or position in outer.breaks or self.words[start].isalpha():
+        if position == 0 or position in outer.breaks or _is_word(self.words[start]):
             return True
         word_before = outer.words[position - 1]
-        return word_before.isalpha() or (start > 0 and word_before == self.words[start - 1])
+        return _is_word(word_before) or (start > 0 and word_before == self.words[start - 1])
 
     def _ends_at_boundary(self, outer: _Text, stop: int, end: int) -> bool:
         if end == len(outer.words) or end in outer.breaks:
@@ -207,9 +208,14 @@ class _Text:
         word_after, next_word = outer.words[end], self.words[stop] if stop < len(self.words) else None
         if word_after == next_word:
             return True
-        if word_after.isalpha():
+        if _is_word(word_after):
             return stop < len(self.words) or stop not in self.breaks
-        return self.words[stop - 1].isalpha() or not (word_after in _SIGNS or word_after[0].isdigit())
+        return _is_word(self.words[stop - 1]) or not (word_after in _SIGNS or word_after[0].isdigit())
+
+
+def _is_word(token: str) -> bool:
+    """Return whether a token has letters and vowel signs only: not `x²`."""
+    return token.isalpha() or all(unicodedata.category(character)[0] in "LM" for character in token)
 
 
 @functools.lru_cache(maxsize=512)
@@ -252,7 +258,7 @@ def _make_entry(prompt_words: list[str], runs: np.ndarray, template_runs: np.nda
     for word_index in np.flatnonzero(np.isin(runs, template_runs)).tolist():
         is_template[word_index : word_index + RUN_WORDS] = True
     word_index = 0
-    for are_letters, group in itertools.groupby(prompt_words, str.isalpha):  # no number is template, nor are its signs
+    for are_letters, group in itertools.groupby(prompt_words, _is_word):  # no number is template, nor are its signs
         group_words = list(group)
         if not are_letters and any(any(map(str.isdigit, word)) for word in group_words):
             is_template[word_index : word_index + len(group_words)] = False

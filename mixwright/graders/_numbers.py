@@ -10,7 +10,8 @@ from mixwright.graders._claims import Question, Sentence, sentence_ends, stem, t
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
 
 _CLAIM_BEFORE = re.compile(
-    r"(?:=|:|\u2248|\b(?:is|are|was|were|be|equals?|makes?|gives?|gets?|have|has|had|left|answer|becomes|totals?|costs?"
+    r"(?:=|:|\u2248|[是为為有共得剩于於はで은는]"
+    r"|\b(?:is|are|was|were|be|equals?|makes?|gives?|gets?|have|has|had|left|answer|becomes|totals?|costs?"
     r"|total of|(?:is|are|be) (?:equal to|exactly|about|approximately)|(?:equal|up|comes?|amounts?) to))"
     r"[\s$*_`\"'(\u20ac\u00a3]*\Z",
     re.IGNORECASE,

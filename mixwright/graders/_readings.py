@@ -7,6 +7,8 @@ A reading is None where the text has nothing of the kind, and `AMBIGUOUS` where 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +20,15 @@ AMBIGUOUS = "unclear"
 _PLAIN_SIGNS = str.maketrans(
     {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "}
     | {"\u00bd": " 1/2", "\u00bc": " 1/4", "\u00be": " 3/4", "\u2153": " 1/3", "\u2154": " 2/3"}
+    | {"\u00b7": "*", "\u22c5": "*", "\u066b": ".", "\u066c": ",", "\u3000": " "}
+    | {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full-width forms
+)
+_SUPERSCRIPT = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207b]{1,4}")
+_SUPERSCRIPT_DIGITS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b", "0123456789-")
+_UNSPACED_LETTERS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff"
+"""Letters of scripts that are no variables beside a number: Hebrew to Thai, Chinese, Japanese, Korean."""
+_NUMBER_BORDER = re.compile(
+    rf"(?<=[{_UNSPACED_LETTERS}])(?=[-+$\u20ac\u00a3\u00a5]{{0,2}}\.?\d)|(?<=[\d%])(?=[{_UNSPACED_LETTERS}])"
 )
 _LATEX_REWRITES = (
     (re.compile(r"\\[dtc]frac(?![a-zA-Z])"), r"\\frac"),
@@ -33,12 +44,25 @@ _LATEX_REWRITES = (
     (re.compile(r"\\frac ?(\d) ?\{"), r"\\frac{\1}{"),
     (re.compile(r"\\frac ?\{([^{}]{1,60})\} ?(\d)"), r"\\frac{\1}{\2}"),
     (re.compile(r"\\sqrt ?(\w)"), r"\\sqrt{\1}"),
-    (re.compile(r"([\^_])\{(\w)\}"), r"\1\2"),
+    (re.compile(r"([\^_])\{(-?\w)\}"), r"\1\2"),
     (re.compile(r"\\(?:le|ge)q(?![a-zA-Z])"), lambda match: match.group()[:-1]),
 )
 _LATEX_SIGN = re.compile(r"[\\$^{\u00b0]")
+_UNIT_REWRITES = (
+    (re.compile(r"(\d) ?(?:\*|\\times|\\cdot|[xX]) ?10 ?\^ ?\{? ?([-+]?\d{1,3})(?!\d)(?: ?\})?"), r"\1e\2"),
+    (re.compile(r"(?<=\d) ?\\frac ?\{ ?([^\W\d_]{1,14}) ?\} ?\{ ?([^\W\d_]{1,14}) ?\}"), r" \1/\2"),
+    (re.compile(r"(?<=[^\W\d_]) ?\\cdot ?(?=[^\W\d_])"), "*"),
+    (re.compile(r"(?<=\d) ?([^\W\d_]{1,14}) per (?=[^\W\d_])"), r" \1/"),
+    (re.compile(r"(?<=\d) ?(?:square|sq\.?) ([^\W\d_]{2,14})"), r" \1^2"),
+    (re.compile(r"(?<=\d) ?cubic ([^\W\d_]{2,14})"), r" \1^3"),
+)
+_UNIT_FACTOR = r"[^\W\d_]{1,14}(?: ?\^ ?-?\d)?"
+_FURTHER_FACTOR = rf" ?[*/] ?\(?{_UNIT_FACTOR}\)?| [^\W\d_]{{1,14}} ?\^ ?-\d"
+_COMPOUND_UNIT = re.compile(rf"(?<=\d)( ?)({_UNIT_FACTOR})((?:{_FURTHER_FACTOR}){{0,4}})(?![\w^])")
 _PER_UNIT = re.compile(r"(?<=[\da-z])/[a-z]{2,12}\b")
-"""`/year` behind a number or its unit."""
+"""`/year` behind a number or a word that is no unit of it."""
+_FACTOR_PARTS = re.compile(r"([*/]?) ?\(?([^\W\d_]+)(?: ?\^ ?(-?\d))?")
+"""Operator before a factor of a unit, its name and its power."""
 _VARIABLE_BEFORE_VALUE = re.compile(r"^[a-zA-Z] ?(?:=|\\in(?![a-zA-Z])) ?(?=[^=]{1,300}$)")
 """The variable before its value, `x = 4`."""
 _OUTER_MARKS = " \t\r\n*_`\"'.,;:!?"
@@ -51,15 +75,17 @@ _NUMBER = re.compile(
 _FORMULA_SPACE = re.compile(r"(?<!\d) | (?!\d)| (?=\d{3}(?!\d))")
 """Spaces of a formula: not in `1 8`, which is not 18, nor in `3 1/2`."""
 _WORD = re.compile(r"[^\W\d_]+")
+_VARIABLES = re.compile(r"[a-zA-Z\u0370-\u03ff]+")
 _QUALIFIER_BEFORE = re.compile(
     r"(?:\b(?:not|cannot|never|hardly|nor|neither|either|or|except|anything but|minus|negative|than|least|most|up to|below"
-    r"|above|under|over|between|times|plus|twice|half of|roots? of|log)|n't)(?: be| equal)?[\s$]*$",
+    r"|above|under|over|between|times|plus|twice|half of|roots? of|log)|n't|不[是到等]于?|[大小少多]于|至[少多]|超过)"
+    r"(?: be| equal)?[\s$]*$",
     re.IGNORECASE,
 )
 """Right before a number it makes it another one, or leaves it open."""
 _QUALIFIER_AFTER = re.compile(
     r"\s*(?:(?:or|plus|minus|hundred|thousand|million|billion|trillion|dozen|squared|cubed|i|e|pi)\b"
-    r"|and an? (?:half|third|quarter)|-)",
+    r"|and an? (?:half|third|quarter)|-|[万萬亿億억만]|[千천](?![米克瓦]))",
     re.IGNORECASE,
 )
 """The same right after it."""
@@ -72,6 +98,12 @@ _UNITS = frozenset(
     ["cm", "mm", "m", "km", "kg", "kgs", "g", "mg", "lb", "lbs", "oz", "ml", "l", "h", "hr", "hrs", "s", "sec", "secs"]
 )
 _UNITS |= {"min", "mins", "ft", "in", "mi", "mph", "kmh", "am", "pm", "th", "st", "nd", "rd"}
+_SHORT_UNIT_NAMES = {"kilometer": "km", "meter": "m", "centimeter": "cm", "mile": "mi", "feet": "ft", "foot": "ft"}
+_SHORT_UNIT_NAMES |= {"hour": "h", "hr": "h", "minute": "min", "second": "s", "sec": "s", "kilogram": "kg", "gram": "g"}
+_COMPOUND_PARTS = _UNITS.union(
+    ["d", "n", "j", "w", "v", "k", "c", "t", "mol", "pa", "dm", "nm", "yd", "\u043c", "\u0447", "\u0441"]
+)
+"""Units of one letter, or with a power, that are no variables in a compound unit; the last three are Russian."""
 _ATTACHABLE_UNITS = _UNITS - {"am", "pm"}
 """Units that may follow a number without a space."""
 _MATH_SIGN = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e\u00b1\u2260\u2264\u2265\u00b2\u00b3]")
@@ -91,12 +123,45 @@ _DENIAL_AFTER = re.compile(r"\W{0,3}(?:is|was)(?:n't| not| wrong| incorrect)\b",
 def plain_math(text: str) -> str:
     r"""Without LaTeX that changes nothing: `\dfrac`, `\left`, spaces, dollar signs, `\text{...}`, degrees, bold."""
     text = text[:CHARACTERS_READ].translate(_PLAIN_SIGNS)
+    if not text.isascii():
+        text = "".join(str(unicodedata.decimal(character, character)) for character in text)
+        text = _SUPERSCRIPT.sub(lambda match: "^" + match.group().translate(_SUPERSCRIPT_DIGITS), text)
     if _LATEX_SIGN.search(text):
         for pattern, replacement in _LATEX_REWRITES:
             text = pattern.sub(replacement, text)
     text = text.replace("**", "").replace("__", "")
-    text = _PER_UNIT.sub("", text) if re.search(r"\d", text) else text  # `yes/no` has no unit
-    return _VARIABLE_BEFORE_VALUE.sub("", " ".join(text.split()))
+    return _VARIABLE_BEFORE_VALUE.sub("", " ".join(_NUMBER_BORDER.sub(" ", text).split()))
+
+
+def plain_amounts(text: str) -> str:
+    """Return `plain_math` of a text, with fractions as `1/2`, powers of ten as `7.2e3`, and compound units as one word."""
+    text = " ".join(_FRACTION.sub(_format_fraction, plain_math(text)).split())
+    for pattern, replacement in _UNIT_REWRITES:
+        text = pattern.sub(replacement, text)
+    return " ".join(_PER_UNIT.sub("", _COMPOUND_UNIT.sub(_join_unit, text)).split())
+
+
+def _join_unit(match: re.Match[str]) -> str:
+    """Return a compound unit as one word, the same for `m/s^2` and `m/s/s`; as it is where it may be a formula."""
+    space, first, others = match.groups()
+    name, power_sign, _ = first.partition("^")
+    is_unit = _unit_name(name.strip()) in _ATTACHABLE_UNITS and (len(name) > 1 or "/" in others)
+    if not (space or is_unit) or not (others or power_sign):
+        return match.group()
+    powers, sign = Counter[str](), 1
+    for operator, name, power in _FACTOR_PARTS.findall(first + others):
+        unit = _unit_name(name)
+        if unit not in _COMPOUND_PARTS and len(name) < 4 and (len(name) < 2 or power or operator == "*"):
+            return match.group()
+        sign = -1 if operator == "/" else sign
+        powers[unit] += sign * int(power or 1)
+    return " " + "".join(f"{unit}{'x' * (power + 50)}" for unit, power in sorted(powers.items()))
+
+
+def _unit_name(word: str) -> str:
+    """Return a unit's usual short name: `km` of `kilometers`; another word without the s of its plural."""
+    name = word.casefold().removesuffix("s") or "s"
+    return _SHORT_UNIT_NAMES.get(name, name)
 
 
 def normalise_words(text: str) -> str:
@@ -107,9 +172,7 @@ def normalise_words(text: str) -> str:
 
 def number_of(text: str) -> Fraction | str | None:
     """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
-    text = REJECTED.sub(
-        "", _EQUALS_SIGN.split(_FRACTION.sub(_format_fraction, plain_math(text)))[-1].strip(_OUTER_MARKS.replace(".", ""))
-    )
+    text = REJECTED.sub("", _EQUALS_SIGN.split(plain_amounts(text))[-1].strip(_OUTER_MARKS.replace(".", "")))
     text = re.sub(r"^(?:minus|negative) (?=[$.]?\d)", "-", text, flags=re.IGNORECASE)
     matches = list(_NUMBER.finditer(text))
     if not matches:
@@ -120,7 +183,7 @@ def number_of(text: str) -> Fraction | str | None:
 
 def read_last_number(sentence: str) -> Fraction | str | None:
     """The number right after the last `=` of a sentence, else its last number; `AMBIGUOUS` if that is one of a list."""
-    *texts_before_equals, text = _EQUALS_SIGN.split(_FRACTION.sub(_format_fraction, plain_math(sentence)))
+    *texts_before_equals, text = _EQUALS_SIGN.split(plain_amounts(sentence))
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
@@ -156,7 +219,7 @@ class Number:
 
 def numbers_in(sentence: str) -> list[Number]:
     """The numbers of a sentence, in order; without those that an answer is told apart from (`18, not 20`)."""
-    text = REJECTED.sub("", _FRACTION.sub(_format_fraction, plain_math(sentence)))
+    text = REJECTED.sub("", plain_amounts(sentence))
     matches = list(_NUMBER.finditer(text))
     edges = [0, *(match.end() for match in matches)], [*(match.start() for match in matches), len(text)]
     numbers = []
@@ -173,22 +236,24 @@ def numbers_in(sentence: str) -> list[Number]:
 
 def is_number(text: str) -> bool:
     """Whether a text is a number, apart from signs of currency and percent, and nothing else."""
-    text = _FRACTION.sub(_format_fraction, plain_math(text)).strip(" .%")
+    text = plain_amounts(text).strip(" .%")
     match = _NUMBER.fullmatch(text)
     return match is not None and _parse_number(match) is not None
 
 
 def amount_of(text: str) -> Fraction | None:
     """The number of a gold answer that is one, with a unit behind it or not; None for any other."""
-    stated = number_of(text) if is_number(text) or _NUMBER_AND_UNIT.match(plain_math(text)) else None
+    stated = number_of(text) if is_number(text) or _NUMBER_AND_UNIT.match(plain_amounts(text)) else None
     return stated if isinstance(stated, Fraction) else None
 
 
 def unit_differs(amount: str, other_amount: str) -> bool:
     """Whether two amounts both have units, and no word of them in common."""
-    plain_amounts = [plain_math(text).casefold().replace("%", " percent ") for text in (amount, other_amount)]
-    units = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in plain_amounts]
-    return bool(units[0] and units[1] and not units[0] & units[1])
+    amounts = [plain_amounts(text).replace("%", " percent ") for text in (amount, other_amount)]
+    units = [set(map(_unit_name, _WORD.findall(text))) for text in amounts]
+    number = _NUMBER.search(amounts[1])
+    states_unit = _WORD.search(amounts[1], number.end() if number else 0)  # words before a number are none
+    return bool(units[0] and states_unit and not units[0] & units[1])
 
 
 def _format_fraction(match: re.Match[str]) -> str:
@@ -211,10 +276,11 @@ def _is_qualified(text: str, match: re.Match[str]) -> bool:
         return True
     if _QUALIFIER_BEFORE.search(before) or _QUALIFIER_AFTER.match(after) or re.search(r"\b(?:can)?not\b|n't\b", before):
         return True
-    attached_letters, words = re.match(r"[^\W\d_]+", after), _WORD.findall(after.casefold())
+    attached_letters, words = _VARIABLES.match(after), _WORD.findall(after.casefold())
     if attached_letters and attached_letters.group().casefold() not in _ATTACHABLE_UNITS:
         return True
-    return bool(words) and len(words[0]) == 1 and words[0] not in _UNITS | {"a"}
+    is_variable = bool(words) and len(words[0]) == 1 and bool(_VARIABLES.match(words[0]))
+    return is_variable and words[0] not in _UNITS | {"a"} and after[:2] not in (" C", " J", " N", " V", " W")
 
 
 def stated_letter(text: str) -> str | None:

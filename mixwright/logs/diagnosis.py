@@ -64,6 +64,7 @@ def diagnose(log: RolloutLog) -> list[Observation]:
         *_ungrouped(log),
         *_unscored(log),
         *_groups_without_signal(log, judged),
+        *_skipped_steps(log),
         *_starved_tasks(judged),
         *_parts(judged),
     ]
@@ -99,7 +100,8 @@ def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]
     by_task: dict[str, list[Sequence[Rollout]]] = defaultdict(list)
     for group in groups.values():
         by_task[group[0].task].append(group)
-    found = []
+    few = [group for own in by_task.values() if len(own) < MIN_GROUPS for group in own]
+    found = [_too_few_groups(by_task, few)] if few else []
     for task, own in by_task.items():
         silent = [group for group in own if _is_silent(group)]
         if len(own) < MIN_GROUPS or len(silent) < SILENT_WARNING * len(own):
@@ -122,6 +124,22 @@ def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]
         severity: Severity = "error" if share.value >= SILENT_ERROR else "warning"
         found.append(Observation("groups", task, severity, len(silent), len(own), message, remedy))
     return found
+
+
+def _too_few_groups(by_task: Mapping[str, object], few: Sequence[Sequence[Rollout]]) -> Observation:
+    """Return how many groups of tasks with fewer than `MIN_GROUPS` have equal rewards, which is no finding yet."""
+    silent = sum(map(_is_silent, few))
+    message = f"{silent} of {len(few)} groups have equal rewards: too few groups to judge, below {MIN_GROUPS} of a task"
+    remedy = f"Log at least {MIN_GROUPS} groups of each task (TRL: a smaller logging_steps)."
+    task = next(iter(by_task)) if len(by_task) == 1 else None
+    return Observation("groups", task, "info", silent, len(few), message, remedy)
+
+
+def _skipped_steps(log: RolloutLog) -> list[Observation]:
+    skipped, total = sum(log.skips), len(log.skips)
+    message = f"steering skipped {skipped} of {total} steps: no group of theirs had rewards that differ"
+    severity: Severity = "warning" if skipped >= SILENT_WARNING * total else "info"
+    return [Observation("skipped", None, severity, skipped, total, message, HARD_REMEDY)] if skipped else []
 
 
 def _starved_tasks(groups: Groups) -> list[Observation]:

@@ -23,9 +23,11 @@ from mixwright.corpus.reading import RowLocation, suffix_of
 from mixwright.errors import InputError
 from mixwright.logs.files import find_top_keys, list_files, read_head, read_log_rows
 from mixwright.logs.values import join_messages, read_object
-from mixwright.run.folder import check_regular
+from mixwright.run.folder import check_regular, read_json_lines
 
 FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|json|parquet)(?:\.gz|\.zst)?$", re.IGNORECASE)
+STEERING_LINES = Path("steering", "steps.jsonl")
+"""Lines of a steered run, in its output folder."""
 STEP_IN_NAME = re.compile(
     r"(?!.*(?:max|num|total)[_-]?step)(?:(?:.*[^a-z])?step|(?:global_)?steps)[_-]?(\d+)", re.IGNORECASE
 )
@@ -85,6 +87,8 @@ class RolloutLog:
     form: str
     """TRL, verl, verifiers, NeMo Gym, or plain."""
     rollouts: tuple[Rollout, ...]
+    skips: tuple[bool, ...] = ()
+    """For each generation batch of a steered run whether it led to no optimiser step; empty for other runs."""
 
 
 def read_rollouts(source: str) -> RolloutLog:
@@ -118,12 +122,20 @@ def read_rollouts(source: str) -> RolloutLog:
             raise InputError("at least one row", "none", "Fetch it again, or move it away.", file=file)
     if not found:
         raise InputError("rollouts", "files without rows", "Name the folder that the trainer wrote.", file=source)
-    return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)))
+    return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)), _read_skips(path))
+
+
+def _read_skips(path: Path) -> tuple[bool, ...]:
+    for folder in (path, *path.resolve().parents[:2]):
+        if lines := list(read_json_lines(folder / STEERING_LINES)):
+            return tuple(bool(line.get("skip_step")) for line in lines)
+    return ()
 
 
 def _find_files(folder: Path) -> list[Path]:
     """Files of rollouts in a folder; a .json file is one where its first object has a reward and a completion."""
     files = list_files(folder, lambda name: bool(FILE_NAME.search(name)))
+    files = [path for path in files if path.parent.name != STEERING_LINES.parent.name]
     return [path for path in files if suffix_of(path) not in (".json", ".json.gz") or _has_rollouts(path)]
 
 

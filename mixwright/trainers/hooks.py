@@ -180,6 +180,10 @@ class SteeringHooks(TrainerCallback):
             self.sigterm_callback.on_train_end(args, state, control)
         self.run.finish()
         self.run.write()
+        skipped_steps = self.run.proof()["skipped_steps"]
+        if state.is_world_process_zero and 2 * skipped_steps >= max(state.global_step, 1):
+            why = "no group of theirs had rewards that differ"
+            logging.getLogger("mixwright").warning("%d of %d steps skipped: %s", skipped_steps, state.global_step, why)
 
     def _read_layout(self) -> list[int]:
         """Layout of the live sampler, which decides where each draw goes; empty without one."""
