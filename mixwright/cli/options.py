@@ -106,7 +106,7 @@ STORAGE_HELP = (
     "cluster need no shared folder then. Default: none."
 )
 CORPUS_OPTION = "--corpus FILE"
-REPEATABLE_SOURCES = ("corpus", "held_out")
+REPEATABLE_SOURCES = {"corpus", "held_out"}
 """Options that name files, and may be repeated."""
 
 
@@ -260,7 +260,8 @@ def with_placing(command: Callable[..., None]) -> Callable[..., None]:
 def _with_options(command: Callable[..., None], record: type[Any], keyword: str) -> Callable[..., None]:
     own_parameters = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != keyword]
     hints, own_names = get_type_hints(record, include_extras=True), {p.name for p in own_parameters}
-    for name in hints.keys() & REPEATABLE_SOURCES:
+    repeatable = hints.keys() & REPEATABLE_SOURCES - own_names
+    for name in repeatable:
         hints[name] = Annotated[list[str] | None, *hints[name].__metadata__]
     fields = dataclasses.fields(record)
     further_parameters = [
@@ -271,7 +272,7 @@ def _with_options(command: Callable[..., None], record: type[Any], keyword: str)
 
     @functools.wraps(command)
     def called(**arguments: Any) -> None:
-        arguments |= {name: join_sources(arguments[name]) for name in REPEATABLE_SOURCES if name in arguments}
+        arguments |= {name: join_sources(arguments[name]) for name in repeatable}
         options = record(**{field.name: arguments[field.name] for field in fields})
         own_arguments = {name: value for name, value in arguments.items() if name in own_names}
         command(**own_arguments, **{keyword: options})
