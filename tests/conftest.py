@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if importlib.util.find_spec("reasoning_gym") is None:
         for item in items:
             if item.get_closest_marker("gym"):
-                item.add_marker(pytest.mark.skip(reason="no Reasoning Gym (make test GYM=1)"))
+                item.add_marker(pytest.mark.skip(reason="no Reasoning Gym (make optional)"))
 
 
 @pytest.fixture(scope="module", autouse=True)
