@@ -45,6 +45,21 @@ def few_objects_to_collect() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def other_weights() -> Iterator[None]:
+    """Add `TORCH_SEED` to every seed of torch: what a test says is learnt must be learnt from other weights, too."""
+    shift = int(os.environ.get("TORCH_SEED", "0"))
+    if not shift:
+        yield
+        return
+    import torch
+
+    seed = torch.manual_seed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "manual_seed", lambda number: seed(number + shift))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def trainers_start_fast() -> Iterator[None]:
     """Without what accelerate and datasets do for every trainer, which takes as long as so short a run.
 
