@@ -1,7 +1,8 @@
 # Every target does its own set-up from nothing; a second call starts at once.
-#   make demo     the main job on a pretrained model, to a verdict page     (FULL=1: longer)
+#   make demo     the main job on a pretrained model, to a verdict page     (FULL=1: longer; SHORT=1: few items)
 #   make check    format, lint, types, layout
-#   make test     the tests, the slim install among them     (GYM=1: also those of Reasoning Gym, which takes a C compiler)
+#   make test     the tests, the slim install among them
+#   make optional the tests that `make test` skips without Reasoning Gym, which takes a C compiler, and without Chromium
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
 #   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about half an hour)
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
@@ -14,7 +15,7 @@
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab real gpu oldest ray vllm docs slow readers mutants clean
+.PHONY: demo announce check test optional lab real gpu oldest ray vllm docs slow readers mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -50,7 +51,7 @@ demo: announce $(READY)-core
 	$(BIN)/python -m mixwright_lab.demo audit; audited=$$?; \
 	wait $$installing || { cat $$log >&2; exit 1; }; \
 	exit $$audited
-	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full)
+	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full) $(if $(SHORT),--short)
 
 announce:
 	@echo "the demo takes about eight minutes on two CPU cores$(if $(FULL), (FULL=1: longer)): it installs Mixwright, torch and a model of"
@@ -62,8 +63,11 @@ check: $(READY)-dev
 	@$(BIN)/pyright
 	@$(BIN)/python -m pytest tests/test_layout.py
 
-test: $(READY)-dev $(if $(GYM),$(READY)-gym)
+test: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "not slow"
+
+optional: $(READY)-dev $(READY)-gym
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "(browser or gym) and not slow"
 
 lab: $(READY)-train
 	@$(BIN)/python -m mixwright_lab all --scale smoke

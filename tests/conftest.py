@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if importlib.util.find_spec("reasoning_gym") is None:
         for item in items:
             if item.get_closest_marker("gym"):
-                item.add_marker(pytest.mark.skip(reason="no Reasoning Gym (make test GYM=1)"))
+                item.add_marker(pytest.mark.skip(reason="no Reasoning Gym (make optional)"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,6 +42,21 @@ def few_objects_to_collect() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def other_weights() -> Iterator[None]:
+    """Add `TORCH_SEED` to every seed of torch: what a test says is learnt must be learnt from other weights, too."""
+    shift = int(os.environ.get("TORCH_SEED", "0"))
+    if not shift:
+        yield
+        return
+    import torch
+
+    seed = torch.manual_seed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "manual_seed", lambda number: seed(number + shift))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -220,7 +220,7 @@ def test_svf_in_the_sft_trainer(checkpointing: bool, tmp_path: Path) -> None:
     trainer: Any = SFTTrainer(model, args=config, train_dataset=rows, processing_class=tiny.tokenizer())
     trainer.train()
     losses = tiny.losses(trainer)
-    assert losses[-1] < losses[0] - 0.2
+    assert losses[-1] < losses[0] - 0.1
     changed = {name for name, own in trainer.model.named_parameters() if not torch.equal(own, before[name])}
     assert changed == {name for name in before if name.endswith("log_scale")}
 

@@ -170,6 +170,7 @@ def test_a_function_names_the_skills() -> None:
         Coverage("test_audit_coverage:nothing")
 
 
+@pytest.mark.gym
 def test_the_top_up_list(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line per hole; the rows of a level of Reasoning Gym are made, and none of them is a held-out one."""
     monkeypatch.chdir(tmp_path)

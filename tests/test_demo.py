@@ -125,4 +125,4 @@ def test_the_penalty_pulls_on_the_weights(tmp_path: Path) -> None:
         tensors = load_file(out / "adapter_model.safetensors")
         moved[weight] = sum(float(value.norm()) for name, value in tensors.items() if "lora_B" in name)
     assert moved[1e-9] == pytest.approx(moved[0.0], rel=1e-3)
-    assert moved[100.0] < 0.8 * moved[0.0]
+    assert moved[100.0] < 0.9 * moved[0.0]

@@ -349,6 +349,7 @@ def test_the_interval_by_hand_stands_on_the_page() -> None:
     assert told in html([card(result=made())])
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_reads_well_in_a_browser(tmp_path: Path, scheme: str) -> None:

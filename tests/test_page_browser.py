@@ -36,7 +36,10 @@ FLAGS = [
     "--virtual-time-budget=8000",
 ]
 WIDTHS = {375: 812, 1440: 900}
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)"),
+]
 
 PROBE = """<!doctype html><meta charset="utf-8"><body>FRAMES<pre id="found">nothing</pre><script>
 const channel = c => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };

@@ -121,7 +121,7 @@ def test_grpo_teaches_and_permuted_rewards_do_not(taught):
         gains[permute] = seen[-1]["right"] - seen[0]["right"]
         assert [row["charged"] for row in seen] == [0, 832, 1600]
         assert rule.totals["groups"] == 200
-    assert gains[False] > 0.3
+    assert gains[False] > 0.25
     assert gains[True] < 0.15
 
 

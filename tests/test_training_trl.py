@@ -79,11 +79,10 @@ def test_grpo_ends_where_trl_ends(
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
     examples = [Example(word, "own", word, answer=word) for word in "abc"]
     settings = Settings(prompts=3, group=8, rate=1e-2, beta=beta, longest=4, loss=loss)
-    arena, twin, before, earned = Arena(examples, model, settings, 0, reward=reward), Twin(model), chances(model), []
+    arena, twin, before = Arena(examples, model, settings, 0, reward=reward), Twin(model), chances(model)
 
     def rolled(prompts: list[str], _: Any) -> dict[str, Any]:
         rollouts = arena.roll(["abc".index(prompt) for prompt in prompts[::8]], 8)
-        earned.append(rollouts.rewards.mean())
         arena.learn(rollouts)
         lengths = rollouts.lengths.flatten().tolist()
         texts = [ids[:length] for ids, length in zip(rollouts.tokens.flatten(0, 1).tolist(), lengths, strict=True)]
@@ -101,6 +100,5 @@ def test_grpo_ends_where_trl_ends(
         trainer.beta, trainer.ref_model = beta, GRPOTrainer(Twin(model), scored, args, rows, **given).model
     trainer.train()
     assert arena.steps == 8
-    assert earned[-1] > earned[0] + 0.1
     assert torch.allclose(chances(twin.gpt), chances(arena.model), atol=1e-3)
     assert (chances(arena.model) - before).abs().max() > 0.3

@@ -13,7 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mixwright_lab.demo.by_hand import MIXED
+from mixwright_lab.demo.files import ITEMS_PER_TASK
 from mixwright_lab.demo.steps import PLANNED, Demo
+from mixwright_lab.demo.training import Training
+
+SHORT_STEPS, SHORT_ITEMS = 3, 5
+"""Training steps, and items per task, of the same demo where its figures do not matter."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,10 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("part", nargs="?", choices=("audit", "all", MIXED, PLANNED), default="all", help=told)
     parser.add_argument("--share", type=float, help="planned: share of the draws that keeps what the model can do")
     parser.add_argument("--full", action="store_true", help="also everything that people try by hand")
+    parser.add_argument("--short", action="store_true", help="the same with a few items and steps, to see that it runs")
     parser.add_argument("--seed", type=int, default=0, help="of the test items, the requests and the training")
     parser.add_argument("--folder", type=Path, default=Path("runs") / "demo", help="where everything is written")
     options = parser.parse_args(arguments)
-    demo = Demo(options.folder, options.seed)
+    training = Training(steps=SHORT_STEPS) if options.short else Training()
+    demo = Demo(options.folder, options.seed, training, SHORT_ITEMS if options.short else ITEMS_PER_TASK)
     if options.part == "audit":
         demo.audit()
         return 0

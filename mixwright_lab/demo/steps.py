@@ -47,11 +47,13 @@ class Demo:
         folder: where everything is written.
         seed: of the files and of the training.
         training: how both models are trained.
+        items: measured per task.
     """
 
     folder: Path
     seed: int = 0
     training: Training = field(default_factory=Training)
+    items: int = ITEMS_PER_TASK
     seconds: dict[str, float] = field(default_factory=dict)
     """Step -> seconds."""
     began: float = field(default_factory=time.monotonic)
@@ -133,7 +135,7 @@ class Demo:
     @property
     def measure_options(self) -> tuple[object, ...]:
         """Options of measuring."""
-        held_out = ("--corpus", self.files.held_out, "--items", ITEMS_PER_TASK)
+        held_out = ("--corpus", self.files.held_out, "--items", self.items)
         return (*held_out, "--samples", 0, "--max-new-tokens", COMPLETION_TOKENS, *GRADERS)
 
     @property
@@ -198,7 +200,7 @@ class Demo:
     def begin(self) -> bool:
         """Remove what an earlier call with other files or settings left; returns whether there was one with the same."""
         files = b"".join(path.read_bytes() for path in (self.files.train, self.files.held_out, self.files.prompts))
-        told = [self.seed, asdict(self.training), MODEL, COMPLETION_TOKENS, hashlib.sha256(files).hexdigest()]
+        told = [self.seed, asdict(self.training), self.items, MODEL, COMPLETION_TOKENS, hashlib.sha256(files).hexdigest()]
         path, key = self.folder / "key.json", json.dumps(told)
         if path.is_file() and path.read_text(encoding="utf-8") == key:
             return True
