@@ -73,7 +73,7 @@ REHEARSE_HELP = (
     "answered by the model itself."
 )
 PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
-SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .25."
+SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .1."
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 FRESH_HELP = (
     "With --corpus: rows of the same tasks that nobody has trained on; says whether the model was trained on the held-out "
