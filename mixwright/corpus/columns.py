@@ -99,7 +99,7 @@ def read_example(
     answer = _given_answer(values, extra, texts, location, column_conversions)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
-    if answer is not None and texts["target"] is None:
+    if answer is not None and texts["target"] is None and split != "rehearse":  # there the model answers, and is graded
         texts["target"] = answer
     _check_mask(extra, texts["target"], location)
     column_conversions.update(

@@ -1,23 +1,27 @@
 """Rows to rehearse: those with a completion as they are, prompts without one with the model's own answer.
 
-Answers are greedy and must end by themselves. A task most of whose answers were cut gets twice the room, again and again up
-to a limit: short rooms would keep only the kinds of answers that are short, and those alone would be rehearsed.
+Answers are greedy and must end by themselves; those that are graded wrong are left out where a gold answer is known. A task
+most of whose answers were cut gets twice the room, again and again up to a limit: short rooms would keep only the kinds of
+answers that are short, and those alone would be rehearsed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.audit.leaks import find_leaks
+from mixwright.corpus.chosen_graders import SENTENCE_GRADER
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.identity import build_table, prompt_key
+from mixwright.corpus.proposed_graders import proposed_graders
 from mixwright.corpus.rows import SCHEMA, decode
-from mixwright.errors import InputError
-from mixwright.records import Example
+from mixwright.errors import InputError, join_some
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.records import Example, plain
 from mixwright.run.folder import write_table
 
 if TYPE_CHECKING:
@@ -84,6 +88,7 @@ def rehearsal_rows(corpus: Corpus, load: Callable[[], Learner], *, max_new_token
     prompts, answered = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
     if prompts.without_completion:
         answered = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens)
+        answered = _without_wrong_answers(answered, prompts.without_completion, corpus)
     rows, notes = (*prompts.with_completion, *answered.rows), (*prompts.notes, *answered.notes)
     return replace(answered, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
 
@@ -136,11 +141,54 @@ def usable_prompts(corpus: Corpus) -> Prompts:
         f"{count} of {len(rehearse_numbers)} rows to rehearse are left out: {why}."
         for why, count in sorted(left_out_counts.items())
     )
+    if any(row.target is None and row.answer is not None for row in usable):
+        proposals = proposed_graders(corpus.select(split=REHEARSE_SPLIT))
+        unnamed = {
+            task for task, grader in corpus.graders.items() if grader == "exact"
+        }  # as it stands where nobody names one
+        ungraded = {task for task, proposal in proposals.items() if proposal.grader is None and task in unnamed}
+        usable = [_with_answer_as_completion(row) if row.task in ungraded else row for row in usable]
     pairs = trains_on_pairs(corpus)
     ready_ids = {row.id for row in usable if row.target is not None or (pairs and row.rejected is not None)}
     origins = {row.id: {"parents": [row.id], "provenance": "As it was given to rehearse."} for row in usable}
     ready = tuple(replace(row, extra={**row.extra, **origins[row.id]}) for row in usable if row.id in ready_ids)
     return Prompts(ready, tuple(row for row in usable if row.id not in ready_ids), notes)
+
+
+def _with_answer_as_completion(row: Example) -> Example:
+    """A row whose answer cannot be graded, such as a text of several sentences, trained on as it is."""
+    if row.target is not None or row.answer is None:
+        return row
+    return replace(
+        row, target=row.answer if isinstance(row.prompt, str) else ({"role": "assistant", "content": row.answer},)
+    )
+
+
+def _without_wrong_answers(answered: RehearsalRows, prompts: Sequence[Example], corpus: Corpus) -> RehearsalRows:
+    """Leave out own answers that are graded wrong, and count them; a prompt without a gold answer is not graded.
+
+    An answer that states the gold answer in a sentence is right, too, whatever grader the task has.
+    """
+    prompt_by_id = {row.id: row for row in prompts if row.answer is not None}
+    judges = [corpus, corpus.with_graders(dict.fromkeys({row.task for row in prompts}, SENTENCE_GRADER))]
+    right_by_task: dict[str, list[bool]] = defaultdict(list)
+    kept: list[Example] = []
+    for row in answered.rows:
+        prompt = prompt_by_id.get(row.extra["parents"][0])
+        if prompt is None:
+            kept.append(row)
+            continue
+        is_right = any(judge.grade(prompt, plain(row.target)) >= RIGHT_FROM_SCORE for judge in judges)
+        right_by_task[row.task].append(is_right)
+        if is_right:
+            kept.append(row)
+    if len(kept) == len(answered.rows):
+        return answered
+    tasks = [
+        f"{task} {right.count(False)} of {len(right)}" for task, right in sorted(right_by_task.items()) if not all(right)
+    ]
+    note = f"{len(answered.rows) - len(kept)} own answers are left out because they are graded wrong: {join_some(tasks)}."
+    return replace(answered, rows=tuple(kept), notes=(*answered.notes, note))
 
 
 def trains_on_pairs(corpus: Corpus) -> bool:

@@ -15,7 +15,7 @@ Unit: share of draws.
 Cost: none beyond the measuring before; without it the plan keeps the user's shares.
 Blind spot: knows the model at the start only; a kind that nobody measures is not protected, although one
     kind stayed without it (three seeds), and rows of unrelated chats kept one such kind better than the quarter did. What
-    the model answers wrongly is rehearsed as it is.
+    the model answers wrongly is rehearsed as it is where its prompt has no gold answer.
 """
 
 from __future__ import annotations
