@@ -22,10 +22,12 @@ calls are right as often as with the quarter, but for 2 points in the mean; and 
 against the quarter lies above -5 points. The last was missed (-6.6), by a rule that could hardly be passed on ten seeds: its
 half-width was 4.5. Over all 20 seeds of three studies the new task gained 2.4 points, and no loss of the others was shown.
 
-`default` is the plan as the planner makes it when nobody names a share, which is a tenth since then, and which leaves out
-rows to rehearse of tasks that are not above chance. Goals, fixed before its first run on the ten seeds: the gate leaves with
-0 on at least eight and with 3 on at most one; success on tool calls is at least 0.9 in the mean and never under 0.8. New
-task, protected kinds and plurals are compared with the quarter and with `tenth`; no goal is set for that.
+`default` is the plan as the planner makes it when nobody names a share, which is a tenth since then. The plan now leaves out
+rows to rehearse of measured tasks that are not shown to be above chance, as sums are not by 30 items (.28 right, and .14 by
+always the same answer). So the demo names the protected tasks to keep, and all four are rehearsed as before. Goals, fixed
+before its first run on the ten seeds: the gate leaves with 0 on at least eight and with 3 on at most one; success on tool
+calls is at least 0.9 in the mean and never under 0.8. New task, protected kinds and plurals are compared with the quarter
+and with `tenth`; no goal is set for that.
 
 A row holds every greedy answer with its score and whether it was cut, so that each figure can be worked out again.
 Finished rows are kept in `demo_seeds.rows.jsonl`: a run that was stopped goes on. Two demos run at once with one
