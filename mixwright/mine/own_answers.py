@@ -7,7 +7,7 @@ answers that are short, and those alone would be rehearsed.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -141,13 +141,10 @@ def usable_prompts(corpus: Corpus) -> Prompts:
         f"{count} of {len(rehearse_numbers)} rows to rehearse are left out: {why}."
         for why, count in sorted(left_out_counts.items())
     )
-    if any(row.target is None and row.answer is not None for row in usable):
-        proposals = proposed_graders(corpus.select(split=REHEARSE_SPLIT))
-        unnamed = {
-            task for task, grader in corpus.graders.items() if grader == "exact"
-        }  # as it stands where nobody names one
-        ungraded = {task for task, proposal in proposals.items() if proposal.grader is None and task in unnamed}
-        usable = [_with_answer_as_completion(row) if row.task in ungraded else row for row in usable]
+    ungraded_tasks = _ungraded_tasks(corpus) if any(row.answer is not None and row.target is None for row in usable) else ()
+    usable = [
+        replace(row, target=row.answer) if row.target is None and row.task in ungraded_tasks else row for row in usable
+    ]
     pairs = trains_on_pairs(corpus)
     ready_ids = {row.id for row in usable if row.target is not None or (pairs and row.rejected is not None)}
     origins = {row.id: {"parents": [row.id], "provenance": "As it was given to rehearse."} for row in usable}
@@ -155,13 +152,10 @@ def usable_prompts(corpus: Corpus) -> Prompts:
     return Prompts(ready, tuple(row for row in usable if row.id not in ready_ids), notes)
 
 
-def _with_answer_as_completion(row: Example) -> Example:
-    """A row whose answer cannot be graded, such as a text of several sentences, trained on as it is."""
-    if row.target is not None or row.answer is None:
-        return row
-    return replace(
-        row, target=row.answer if isinstance(row.prompt, str) else ({"role": "assistant", "content": row.answer},)
-    )
+def _ungraded_tasks(corpus: Corpus) -> set[str]:
+    """Find tasks whose answers cannot be graded, such as texts of several sentences, and that no grader was named for."""
+    proposals = proposed_graders(corpus.select(split=REHEARSE_SPLIT))
+    return {task for task, proposal in proposals.items() if proposal.grader is None and corpus.graders[task] == "exact"}
 
 
 def _without_wrong_answers(answered: RehearsalRows, prompts: Sequence[Example], corpus: Corpus) -> RehearsalRows:
@@ -169,26 +163,20 @@ def _without_wrong_answers(answered: RehearsalRows, prompts: Sequence[Example], 
 
     An answer that states the gold answer in a sentence is right, too, whatever grader the task has.
     """
-    prompt_by_id = {row.id: row for row in prompts if row.answer is not None}
-    judges = [corpus, corpus.with_graders(dict.fromkeys({row.task for row in prompts}, SENTENCE_GRADER))]
-    right_by_task: dict[str, list[bool]] = defaultdict(list)
-    kept: list[Example] = []
-    for row in answered.rows:
-        prompt = prompt_by_id.get(row.extra["parents"][0])
-        if prompt is None:
-            kept.append(row)
-            continue
-        is_right = any(judge.grade(prompt, plain(row.target)) >= RIGHT_FROM_SCORE for judge in judges)
-        right_by_task[row.task].append(is_right)
-        if is_right:
-            kept.append(row)
-    if len(kept) == len(answered.rows):
+    prompt_by_id = {row.id: row for row in prompts}
+    judges = [corpus, corpus.with_graders(dict.fromkeys(corpus.tasks, SENTENCE_GRADER))]
+
+    def is_wrong(row: Example) -> bool:
+        prompt, text = prompt_by_id[row.extra["parents"][0]], plain(row.target)
+        return prompt.answer is not None and all(judge.grade(prompt, text) < RIGHT_FROM_SCORE for judge in judges)
+
+    wrong_rows = list(filter(is_wrong, answered.rows))
+    if not wrong_rows:
         return answered
-    tasks = [
-        f"{task} {right.count(False)} of {len(right)}" for task, right in sorted(right_by_task.items()) if not all(right)
-    ]
-    note = f"{len(answered.rows) - len(kept)} own answers are left out because they are graded wrong: {join_some(tasks)}."
-    return replace(answered, rows=tuple(kept), notes=(*answered.notes, note))
+    tasks = join_some([f"{task} {count}" for task, count in sorted(Counter(row.task for row in wrong_rows).items())])
+    note = f"{len(wrong_rows)} of {len(answered.rows)} own answers are left out because they are graded wrong: {tasks}."
+    rows = tuple(row for row in answered.rows if row not in wrong_rows)
+    return replace(answered, rows=rows, notes=(*answered.notes, note))
 
 
 def trains_on_pairs(corpus: Corpus) -> bool:

@@ -39,15 +39,6 @@ SUCCESS_NAMES = ("greedy", "pass@1")
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence:
-    """How often a task was right before training."""
-
-    text: str
-    above_chance: bool
-    """Whether success is shown to lie above the chance level."""
-
-
-@dataclass(frozen=True, slots=True)
 class _KnownTask:
     """One task that the model can do already."""
 
@@ -97,7 +88,7 @@ class Rehearsal(Planner):
         for cell in cells:
             rehearsal_rows[cell.task] += cell.rehearsal_rows
         evidence_by_task = measured_evidence(competence)
-        reason_by_task = {task: evidence.text for task, evidence in evidence_by_task.items() if evidence.above_chance}
+        reason_by_task = {task: text for task, (text, is_known) in evidence_by_task.items() if is_known}
         given_tasks = [task for task, rows in sorted(rehearsal_rows.items()) if rows and task not in evidence_by_task]
         reason_by_task = dict.fromkeys(given_tasks, "you gave rows to rehearse of it") | reason_by_task
         reason_by_task = dict.fromkeys(self.keep, "you asked to keep it") | reason_by_task
@@ -177,7 +168,7 @@ class Rehearsal(Planner):
 
 
 def _explain_why_unchanged(
-    known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], evidence_by_task: Mapping[str, _Evidence]
+    known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], evidence_by_task: Mapping[str, tuple[str, bool]]
 ) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
     if known_tasks and not any(known_task.rows + known_task.rehearsal_rows for known_task in known_tasks.values()):
@@ -218,9 +209,9 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
     return text
 
 
-def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, _Evidence]) -> str:
+def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, tuple[str, bool]]) -> str:
     """Which rows to rehearse are left out because the model is not shown to be able to do their task."""
-    tasks = join_some([f"{task} ({evidence_by_task[task].text})" for task in rows])
+    tasks = join_some([f"{task} ({evidence_by_task[task][0]})" for task in rows])
     text = (
         f"{sum(rows.values()):,} rows to rehearse are left out, because success in their task is not above chance: {tasks}"
     )
@@ -269,7 +260,7 @@ def _explain_share(
     return f"kept: {known_task.evidence}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
 
 
-def measured_evidence(competence: Sequence[Measurement]) -> dict[str, _Evidence]:
+def measured_evidence(competence: Sequence[Measurement]) -> dict[str, tuple[str, bool]]:
     """Find of every measured task how often it was right before, and whether that is shown to lie above its chance level.
 
     Of each item the chance rule's score is taken off, so that the interval holds both errors.
@@ -294,6 +285,5 @@ def measured_evidence(competence: Sequence[Measurement]) -> dict[str, _Evidence]
             count = task_row.n
         else:
             continue
-        text = f"{value:.0%} right of {count} before, chance level {chance:.0%}"
-        evidence_by_task[task] = _Evidence(text, low_gain > 0)
+        evidence_by_task[task] = (f"{value:.0%} right of {count} before, chance level {chance:.0%}", low_gain > 0)
     return evidence_by_task
