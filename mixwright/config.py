@@ -98,8 +98,8 @@ class CorpusConfig:
     """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
     rehearse: PathText | None = None
     """Rows of what the model can do already, same forms, for SFT and DPO: the plan trains on them beside `train` so that
-    it is kept. Prompts without a completion are answered by the model itself, once, before it is trained. Rows without a
-    task are the task `rehearse`."""
+    it is kept. Prompts without a completion are answered by the model itself, once, before it is trained; where they have a
+    gold answer, wrong answers are left out. Rows without a task are the task `rehearse`."""
     eval_share: Annotated[float, Ge(0), Lt(1)] = 0.2
     """Share of prompts held out when there is no `eval`."""
     columns: Mapping[str, str] = field(default_factory=dict)

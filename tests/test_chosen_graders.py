@@ -159,7 +159,7 @@ def test_a_named_grader_that_reads_no_sentence_is_warned_of_with_the_one_that_do
     assert "--grader capitals=includes" in note.remedy
     assert note.evidence[0]["completion"] == "The capital of France is Paris."
     (plain,) = list_notes({"before": result("It is not {1}.")}, corpus, 16)
-    assert plain.remedy.startswith("Check the grader (exact)")
+    assert (plain.severity, "check the grader (exact)" in plain.remedy) == ("info", True)  # a new task is like that
 
 
 def test_checkpoints_are_judged_by_one_grader_chosen_before_measuring(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,30 @@ def test_the_study_counts_exit_codes_apart_and_the_least_success() -> None:
     assert figures["protected group"]["planned - before"]["value"] == 0
 
 
+def test_the_default_plan_is_compared_with_the_quarter_and_the_tenth_by_goals_of_its_own() -> None:
+    """A default plan that passes on two of three seeds with tool calls .9, 1 and .7 right; the quarter had .8 on each."""
+    from mixwright_lab.studies.demo_seeds import DEFAULT, TENTH, figures_of, goals_of, merged
+
+    found = []
+    for seed, code, learnt in ((1, 0, 9), (2, 3, 10), (3, 0, 7)):
+        demo = seed_row(seed, 3, 0, 8)
+        del demo["codes"]["mixed"]  # a demo of its own trains two models
+        found.append(demo)
+        for part, right in ((TENTH, 8), (DEFAULT, learnt)):
+            answers = [[part, task, "p", "a", "c", float(n < right)] for task in (NEW_TASK, *OLD_TASKS) for n in range(10)]
+            found.append({"seed": seed, "codes": {part: code}, "answers": answers, "wall": 9})
+    rows = merged(found)
+    assert [set(row["codes"]) for row in rows] == [{"narrow", "planned", TENTH, DEFAULT}] * 3
+    reached = {goal.name: (goal.found.value, goal.reached) for goal in goals_of(rows)}
+    assert reached["with the default plan: exit code 0"] == (pytest.approx(2 / 3), False)
+    assert reached["with the default plan: exit code 3"] == (pytest.approx(1 / 3), True)
+    assert reached["tool calls with the default plan: mean success"] == (pytest.approx(26 / 30), False)
+    assert reached["tool calls with the default plan: least success"] == (0.7, False)
+    figures = figures_of(rows)
+    assert figures[NEW_TASK]["default - planned"]["value"] == pytest.approx(2 / 30, abs=1e-4)
+    assert figures["plurals"]["default - tenth"]["value"] == pytest.approx(2 / 30, abs=1e-4)
+
+
 def test_the_penalty_pulls_on_the_weights(tmp_path: Path) -> None:
     """Trained on the same rows, a penalised model stays nearer to its start: the penalty has a gradient."""
     from mixwright.config import ModelConfig

@@ -230,7 +230,7 @@ def test_where_nothing_was_right_the_grader_is_doubted_with_an_example(call: Cal
     (gold,) = [note for note in notes if note.check == "nothing right" and note.task == "gold"]
     assert (gold.count, gold.total, gold.severity) == (6, 6, "warning")
     assert gold.evidence[0]["answer"].startswith("ZZ")
-    assert gold.remedy.startswith("Check the grader (exact)")
+    assert "check the grader (exact)" in gold.remedy
     cut = [note for note in notes if note.check == "cut"]
     assert [note.severity for note in cut] == ["warning", "warning"], "random models do not stop within 4 tokens"
     page = RunFolder("runs/comparison").page.read_text(encoding="utf-8")

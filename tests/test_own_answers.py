@@ -168,6 +168,49 @@ def test_rows_to_rehearse_are_trained_on_where_a_plan_names_their_task(tmp_path:
     assert whole.without_rehearsal().digest() == read.without_rehearsal().digest()
 
 
+class Wheels(Answers):
+    """A model that says `A bicycle has 2 wheels.`, and of everything else that it has 5."""
+
+    def sample(self, prompts: Sequence[Any], *, max_new_tokens: int, **_: Any) -> list[list[Completion]]:
+        self.rooms.append((len(prompts), max_new_tokens))
+        things = [plain(prompt).removeprefix("How many wheels has a ").rstrip("?") for prompt in prompts]
+        texts = [f"A {thing} has {2 if thing == 'bicycle' else 5} wheels." for thing in things]
+        return [[Completion(text, (1,), (0.0,), True)] for text in texts]
+
+
+@pytest.mark.parametrize("form", ["plain", "chat"])
+def test_own_answers_that_are_graded_wrong_are_left_out_and_counted(tmp_path: Path, form: str) -> None:
+    """Of four prompts three have gold answers, and the sentence for one of these is right; without one nothing is graded."""
+    answers: dict[str, dict[str, Any]] = {
+        "bicycle": {"answer": "2"},
+        "car": {"answer": "4"},
+        "cart": {"answer": "4"},
+        "bus": {},
+    }
+    train: dict[str, Any] = {"task": "new", "prompt": "Call Anna now", "completion": "{call}"}
+    if form == "chat":
+        train = {"task": "new", "messages": [{"role": "user", "content": "Go"}, {"role": "assistant", "content": "Gone"}]}
+    asked = [{"task": "wheels", "prompt": f"How many wheels has a {thing}?"} | gold for thing, gold in answers.items()]
+    (tmp_path / "train.jsonl").write_text(f"{json.dumps(train)}\n")
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    read = read_corpus(CorpusConfig(str(tmp_path / "train.jsonl"), rehearse=str(tmp_path / "asked.jsonl"), eval_share=0.0))
+    model = Wheels()
+    made = rehearsal_rows(read, lambda: model)  # type: ignore[arg-type,return-value]
+    assert model.rooms == [(4, 32)]  # all of them are answered by the model, none by its gold answer
+    assert [plain(row.target) for row in made.rows] == ["A bicycle has 2 wheels.", "A bus has 5 wheels."]
+    assert made.notes[-1].startswith("2 of 4 own answers")
+    assert "wheels 2" in made.notes[-1]
+    assert "left out" not in made.notes[0]  # all four ended
+
+
+def test_an_answer_that_cannot_be_graded_is_trained_on_as_it_is(tmp_path: Path) -> None:
+    prose = "Because the air scatters blue light much more than red light."
+    read = corpus(tmp_path, json.dumps({"task": "why", "prompt": "3 why is the sky blue", "answer": prose}) + "\n")
+    model = Answers()
+    (made,) = rehearsal_rows(read, lambda: model).rows  # type: ignore[arg-type,return-value]
+    assert (made.target, model.rooms) == (prose, [])
+
+
 def test_rewards_and_pairs_have_no_use_for_own_answers(tmp_path: Path) -> None:
     read = corpus(tmp_path, '{"task": "old", "prompt": "3 x"}\n')
     check_rehearsal("sft", read)

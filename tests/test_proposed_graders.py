@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mixwright.corpus import Corpus
@@ -35,6 +37,37 @@ def test_the_form_of_the_answers_names_the_grader_and_is_counted(prompt: str, an
     assert found.why == f"final_answer: {why}"
     example = Example("i", "t", prompt, answer=answer)
     assert load_grader(found.grader).grade(example, answer) == 1.0
+
+
+INTENT = '{{"intent": "{}", "team": "{}"}}'
+
+
+@pytest.mark.parametrize("form", ["{}", "```json\n{}\n```", "<tool_call>\n{}\n</tool_call>", "[{}]"])
+@pytest.mark.parametrize("column", ["answer", "target"])
+def test_completions_of_one_json_form_are_measured(form: str, column: str) -> None:
+    texts = [form.format(INTENT.format(intent, team)) for intent in ("refund", "card_lost", "PIN") for team in "AB"]
+    rows = [Example(f"i{n}", "t", f"{n} Where does it go?") for n in range(len(texts))]
+    rows = [
+        replace(row, answer=text) if column == "answer" else replace(row, target=text)
+        for row, text in zip(rows, texts, strict=True)
+    ]
+    found = proposed_graders(Corpus.from_examples(rows))["t"]
+    assert (found.grader, found.why) == ("exact", "exact: 6 of 6 answers are JSON")
+    example = Example("i", "t", "?", answer=texts[0])
+    assert [load_grader("exact").grade(example, text) for text in texts[:2]] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{{"reply": "You can ask for your money back within {} days of paying."}}',  # could be said in other words
+        '{{"note": "' + "x" * 300 + '{}"}}',
+        "{{see note {}",
+    ],
+)
+def test_json_that_holds_prose_is_not_measured(text: str) -> None:
+    rows = [Example(f"i{n}", "t", f"{n} What now?", target=text.format(n)) for n in range(6)]
+    assert proposed_graders(Corpus.from_examples(rows))["t"].grader is None
 
 
 def test_a_letter_without_options_in_the_prompt_is_a_word() -> None:

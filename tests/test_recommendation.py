@@ -61,7 +61,7 @@ TRIALS = [
     (
         trial(right=False, word="helps"),
         "check the grader",
-        "no answer was right before or after; check the grader.",
+        "no answer was right before or after; nothing was learned, or the grader misreads.",
         "plain",
     ),
     (trial(any_right=False), "none right", "by the declared decoding, only samples were.", "plain"),
@@ -198,7 +198,7 @@ PAIRS = [
     (
         pair(right=False, gate="passed"),
         "check the grader",
-        "no answer was right before or after; check the grader.",
+        "no answer was right before or after; nothing was learned, or the grader misreads.",
         "plain",
     ),
     (pair(any_right=False), "none right", "by the declared decoding, only samples were.", "plain"),
@@ -245,9 +245,22 @@ PAIRS = [
         pair(word="improves", gate="passed", tasks_without_right_answer=("lcm",), named=True, margin=0.1),
         "may replace",
         "may be shipped, and success is better by 2 points: a mean loss of 10 points on what was named is excluded. "
-        "Not judged, since no answer was right before or after: lcm.",
+        "Not learned, since no answer was right before or after: lcm.",
         "plain",
     ),
+    (
+        pair(gate="passed", tasks_not_learned=("intents (0 of 24 right after)",), named=True, margin=0.15, asked=True),
+        "not learned",
+        "not shown to have learned intents (0 of 24 right after); a mean loss of 15 points on what was named is excluded.",
+        "plain",
+    ),
+    (
+        pair(word="improves", gate="passed", tasks_not_learned=("intents (0 of 24 right after)",)),
+        "ship",
+        "Ship step-500",
+        "good",
+    ),
+    (pair(gate="damaged", tasks_not_learned=("intents",)), "do not ship", "is damaged", "bad"),
     (pair(word="improves", protected=0, asked=True), "cannot tell", "Cannot tell", "plain"),
     (
         pair(
@@ -359,13 +372,13 @@ def wrong(run: RunFolder, *, right: int = 0) -> RunFolder:
 def test_where_no_answer_was_right_nothing_is_called_unchanged(tmp_path: Path) -> None:
     run = wrong(RunFolder(tmp_path / "none"))
     text = render(run).read_text(encoding="utf-8")
-    assert '<h1 class="tone-plain">Cannot tell: no answer was right before or after; check the grader.</h1>' in text
+    assert '<h1 class="tone-plain">Cannot tell: no answer was right before or after; ' in text
     assert "no change" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
     (claim,) = json.loads(run.claims.read_text(encoding="utf-8"))
     assert claim["kind"] == "cannot tell"
-    assert "check the grader" in claim["evidence"]
+    assert "grader misreads" in claim["evidence"]
     some = wrong(RunFolder(tmp_path / "some"), right=1)
-    assert "check the grader" not in render(some).read_text(encoding="utf-8")
+    assert "grader misreads" not in render(some).read_text(encoding="utf-8")
     assert json.loads(some.claims.read_text(encoding="utf-8"))[0]["kind"] == "unchanged"
 
 

@@ -20,6 +20,7 @@ from mixwright.verdict.rules.claims import (
     claims_between,
     compare_cells,
     find_missing_cells,
+    find_tasks_not_learned,
     format_family,
     judge,
     leading_claims,
@@ -54,6 +55,50 @@ def test_the_parts_add_up() -> None:
     assert claim.difference.value == pytest.approx(claim.swapped.value + claim.dependence.value)
     mean = [np.mean(list(side.scores["greedy.swapped"].values())) for side in (before, after)]
     assert claim.swapped.value == pytest.approx(mean[1] - mean[0])
+
+
+@pytest.mark.parametrize("others", [0, 3, 5, 15])
+def test_a_task_that_lost_all_of_eight_right_answers_is_damaged_whatever_else_is_judged(others: int) -> None:
+    """8 of 14 right, then none: 2 / 2^8 = .0078 by the signs, which tasks without a changed answer do not correct."""
+    kept = {(f"kept{number}", None): [1] * 7 + [0] * 7 for number in range(others)}
+    before, after = scores(kept | {CELL: [1] * 8 + [0] * 6}), scores(kept | {CELL: [0] * 14})
+    found = {claim.task: claim for claim in claims_between(([before], [after]), "greedy")}
+    assert found["t"].kind == "damaged"
+    assert found["t"].adjusted_p == pytest.approx(2 / 2**8)
+    assert found["t"].difference.high == pytest.approx(-0.14, abs=0.005)
+    assert all(claim.kind == "cannot tell" for task, claim in found.items() if task != "t")
+
+
+@pytest.mark.parametrize(
+    ("right", "after", "kind"),
+    [
+        ([1] * 5 + [0] * 9, [0] * 14, "cannot tell"),  # 2 / 2^5 = .0625
+        ([1] * 8 + [0] * 6, [0] * 8 + [1] * 3 + [0] * 3, "cannot tell"),  # 8 lost, 3 gained: .23
+        ([1] * 8 + [0] * 6, [1] * 5 + [0] * 9, "cannot tell"),  # 3 lost
+    ],
+)
+def test_fewer_lost_answers_or_some_that_were_gained_are_not_called_damage(
+    right: list[int], after: list[int], kind: str
+) -> None:
+    assert one(scores({CELL: right}), scores({CELL: after})).kind == kind
+
+
+def test_what_eight_tasks_lost_at_once_is_damage_of_each() -> None:
+    before, after = ({(f"t{n}", None): answers for n in range(8)} for answers in ([1] * 8 + [0] * 6, [0] * 14))
+    assert {claim.kind for claim in claims_between(([scores(before)], [scores(after)]), "greedy")} == {"damaged"}
+
+
+def test_a_task_that_is_not_above_chance_after_is_not_learned_unless_something_was() -> None:
+    """24 items of a new task, 0 or 1 right after; kept stays at 20 of 24, and is above chance after without a change."""
+    kept = {("kept", None): [1] * 20 + [0] * 4}
+    for right in (0, 1):
+        after = kept | {("intents", None): [1] * right + [0] * (24 - right)}
+        sides = ([scores(kept | {("intents", None): [0] * 24})], [scores(after)])
+        assert find_tasks_not_learned(sides, "greedy", ["kept"]) == (f"intents ({right} of 24 right after)",)
+        assert find_tasks_not_learned(sides, "greedy", ["kept", "intents"]) == ()
+    learned = ([scores({("intents", None): [0] * 24, ("b", None): [0] * 24})],
+               [scores({("intents", None): [1] * 24, ("b", None): [0] * 24})])  # fmt: skip
+    assert find_tasks_not_learned(learned, "greedy", []) == ()
 
 
 def test_a_rise_that_any_prompt_would_earn_is_the_commonest_answer() -> None:

@@ -70,10 +70,13 @@ EXPORT_HELP = (
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
 REHEARSE_HELP = (
     "With --corpus, for SFT: rows of what the model can do already, drawn beside yours. Prompts without a completion are "
-    "answered by the model itself."
+    "answered by the model itself; with a gold answer beside them, wrong answers are left out."
 )
-PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
-SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .25."
+PROMPTS_HELP = (
+    "With --corpus and --miner rehearsal: requests like those that the model gets. Where they have gold answers, what the "
+    "model answers wrongly is left out."
+)
+SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .1."
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 FRESH_HELP = (
     "With --corpus: rows of the same tasks that nobody has trained on; says whether the model was trained on the held-out "

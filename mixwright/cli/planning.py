@@ -238,7 +238,8 @@ def _say_reasons(plan: Plan) -> None:
     tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in weights.items()]
     lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MAX_TASKS_SAID]]
     more_line = [f"and {len(tasks) - MAX_TASKS_SAID} more tasks: see why in the plan"] if len(tasks) > MAX_TASKS_SAID else []
-    for line in (plan.why["stages.0.weights"], *lines, *more_line):
+    left_out = plan.why.get("stages.0.rehearse")
+    for line in (plan.why["stages.0.weights"], *([left_out] if left_out else []), *lines, *more_line):
         output.say(one_line(f"plan: {line}"))
 
 

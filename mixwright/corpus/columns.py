@@ -138,7 +138,7 @@ def read_example(
     texts["prompt"] = _with_earlier_turns(texts["prompt"], values, location, column_conversions)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
-    if answer is not None and texts["target"] is None:
+    if answer is not None and texts["target"] is None and split != "rehearse":  # there the model answers, and is graded
         texts["target"] = answer
     _check_mask(extra, texts["target"], location)
     for ours in KEPT_COLUMNS:

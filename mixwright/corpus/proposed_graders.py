@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,9 @@ MAX_WORDS_OF_ENTRY = 3
 MAX_LABELS = 12
 """Different answers up to which words are labels, such as yes and no."""
 FINAL_ANSWER_GRADER = "final_answer"
+_WRAPPED = re.compile(r"(?:```\w*\s|<\w+>)?(.*?)(?:```|</\w+>)?", re.DOTALL)
+"""A text, and the marks of a block of code or of a tool call around it."""
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,9 @@ def _propose(rows: Sequence[Example]) -> ProposedGrader:
     if not texts:
         return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
     answers = [text for _, text in texts]
+    json_count = sum(map(_is_json_object, answers))
+    if json_count >= MIN_FORM_SHARE * len(answers):
+        return ProposedGrader("exact", f"exact: {_share_text(json_count, answers)} answers are JSON")
     for form, words in ANSWER_FORMS:
         count = sum(form(row, text) for row, text in texts)
         if count >= MIN_FORM_SHARE * len(texts):
@@ -125,6 +132,19 @@ def _propose_by_form(form: str, count: int, answers: Sequence[object]) -> Propos
 
 def _is_sentence(text: str) -> bool:
     return text.endswith((".", "!", "?")) and len(text.split()) >= MIN_SENTENCE_WORDS
+
+
+def _is_json_object(text: str) -> bool:
+    """Find whether a short text is JSON with named fields, none of which holds a sentence that could be worded otherwise."""
+    if len(text) > SHORT_ANSWER_CHARACTERS:
+        return False
+    wrapped = _WRAPPED.fullmatch(text)
+    try:
+        data = json.loads(wrapped[1] if wrapped else text)
+    except ValueError:
+        return False
+    has_fields = isinstance(data, dict) or (isinstance(data, list) and any(isinstance(part, dict) for part in data))
+    return has_fields and not any(map(_is_sentence, _STRING.findall(text)))
 
 
 def _words_in_list(text: str) -> int:

@@ -76,7 +76,8 @@ def write_notes(folder: RunFolder, notes: Sequence[Observation]) -> None:
 def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:
     """Tasks of which no completion, greedy or sampled, was right in any of the results, each with an example.
 
-    Where the answers stand in sentences that another grader reads, that one is named.
+    Where the answers stand in sentences that another grader reads, that one is named. Of a single model it is no fault: a
+    task that it has yet to learn is like that.
     """
     names = ("greedy", "pass@1")
     rows = [row for result in results for row in result.measurements if row.probe == "competence" and row.name in names]
@@ -106,14 +107,16 @@ def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list
                 NOTHING_RIGHT_NOTE,
                 next((answer for answer in last_answers if answer.completion.strip()), last_answers[0]),
             )
+            meaning = "as is usual before training" if len(results) == 1 else "so nothing of it is shown to be learned"
             message = (
-                f"no answer of task {task!r} was right{time_text}, so nothing can be told of it; the answers look like "
+                f"no answer of task {task!r} was right{time_text}, {meaning}; the answers look like "
                 f"{_shorten_end(quoted.example.answer or '')}, the completions look like {_shorten_end(quoted.completion)}"
             ) + CUT_MARK * quoted.cut
-            remedy = f"Check the grader ({grader}), the prompts and the room for completions."
+            remedy = f"Where right answers were to be expected, check the grader ({grader}), the prompts and the room."
         completion = quoted.completion + CUT_MARK * quoted.cut
         evidence = ({"example": quoted.example.id, "answer": quoted.example.answer, "completion": completion},)
-        notes.append(Observation(check, task, "warning", items[task], items[task], message, remedy, "", evidence))
+        severity = "info" if check == NOTHING_RIGHT_NOTE and len(results) == 1 else "warning"
+        notes.append(Observation(check, task, severity, items[task], items[task], message, remedy, "", evidence))
     return notes
 
 

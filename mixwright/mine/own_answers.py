@@ -1,7 +1,8 @@
 """Rows to rehearse: those with a completion as they are, prompts without one with the model's own answer.
 
-Answers are greedy and must end by themselves. A task most of whose answers were cut gets twice the room, again and again up
-to a limit: short rooms would keep only the kinds of answers that are short, and those alone would be rehearsed.
+Answers are greedy and must end by themselves; those that are graded wrong are left out where a gold answer is known. A task
+most of whose answers were cut gets twice the room, again and again up to a limit: short rooms would keep only the kinds of
+answers that are short, and those alone would be rehearsed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.audit.leaks import find_leaks
+from mixwright.corpus.chosen_graders import SENTENCE_GRADER
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.identity import build_table, prompt_key
+from mixwright.corpus.proposed_graders import proposed_graders
 from mixwright.corpus.rows import SCHEMA, decode
-from mixwright.errors import InputError
-from mixwright.records import Example
+from mixwright.errors import InputError, join_some
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.records import Example, plain
 from mixwright.run.folder import write_table
 
 if TYPE_CHECKING:
@@ -84,6 +88,7 @@ def rehearsal_rows(corpus: Corpus, load: Callable[[], Learner], *, max_new_token
     prompts, answered = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
     if prompts.without_completion:
         answered = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens)
+        answered = _without_wrong_answers(answered, prompts.without_completion, corpus)
     rows, notes = (*prompts.with_completion, *answered.rows), (*prompts.notes, *answered.notes)
     return replace(answered, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
 
@@ -136,11 +141,42 @@ def usable_prompts(corpus: Corpus) -> Prompts:
         f"{count} of {len(rehearse_numbers)} rows to rehearse are left out: {why}."
         for why, count in sorted(left_out_counts.items())
     )
+    ungraded_tasks = _ungraded_tasks(corpus) if any(row.answer is not None and row.target is None for row in usable) else ()
+    usable = [
+        replace(row, target=row.answer) if row.target is None and row.task in ungraded_tasks else row for row in usable
+    ]
     pairs = trains_on_pairs(corpus)
     ready_ids = {row.id for row in usable if row.target is not None or (pairs and row.rejected is not None)}
     origins = {row.id: {"parents": [row.id], "provenance": "As it was given to rehearse."} for row in usable}
     ready = tuple(replace(row, extra={**row.extra, **origins[row.id]}) for row in usable if row.id in ready_ids)
     return Prompts(ready, tuple(row for row in usable if row.id not in ready_ids), notes)
+
+
+def _ungraded_tasks(corpus: Corpus) -> set[str]:
+    """Find tasks whose answers cannot be graded, such as texts of several sentences, and that no grader was named for."""
+    proposals = proposed_graders(corpus.select(split=REHEARSE_SPLIT))
+    return {task for task, proposal in proposals.items() if proposal.grader is None and corpus.graders[task] == "exact"}
+
+
+def _without_wrong_answers(answered: RehearsalRows, prompts: Sequence[Example], corpus: Corpus) -> RehearsalRows:
+    """Leave out own answers that are graded wrong, and count them; a prompt without a gold answer is not graded.
+
+    An answer that states the gold answer in a sentence is right, too, whatever grader the task has.
+    """
+    prompt_by_id = {row.id: row for row in prompts}
+    judges = [corpus, corpus.with_graders(dict.fromkeys(corpus.tasks, SENTENCE_GRADER))]
+
+    def is_wrong(row: Example) -> bool:
+        prompt, text = prompt_by_id[row.extra["parents"][0]], plain(row.target)
+        return prompt.answer is not None and all(judge.grade(prompt, text) < RIGHT_FROM_SCORE for judge in judges)
+
+    wrong_rows = list(filter(is_wrong, answered.rows))
+    if not wrong_rows:
+        return answered
+    tasks = join_some([f"{task} {count}" for task, count in sorted(Counter(row.task for row in wrong_rows).items())])
+    note = f"{len(wrong_rows)} of {len(answered.rows)} own answers are left out because they are graded wrong: {tasks}."
+    rows = tuple(row for row in answered.rows if row not in wrong_rows)
+    return replace(answered, rows=rows, notes=(*answered.notes, note))
 
 
 def trains_on_pairs(corpus: Corpus) -> bool:

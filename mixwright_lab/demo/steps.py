@@ -113,7 +113,8 @@ class Demo:
         self.step("own answers", lambda: command("mine", MODEL, *data, *asked))
         how = ("--objective", "sft", "--steps", self.training.steps, "--batch", self.training.batch)
         plan = ("--rehearse", rows, "--measured", self.folder / "before", "--output", self.folder / "plan.yaml")
-        chosen = () if share is None else ("--share", share)
+        chosen = [part for task in PROTECTED for part in ("--keep", task)]  # 30 items show too little of some of them
+        chosen += [] if share is None else ["--share", share]
         self.step("plan", lambda: command("plan", MODEL, *data, *how, *chosen, *plan))
         self.train(PLANNED, plan=self.folder / "plan.yaml", rehearsal=rows)
 

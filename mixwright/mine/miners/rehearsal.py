@@ -8,8 +8,8 @@ Source: Self-Distillation Fine-Tuning, Yang et al. 2402.13669, which rewrites al
     the rows and adds own answers. On SmolLM2 these kept the mean of rehearsed tasks; true rows raised some and cost others.
 Unit: rows.
 Cost: one greedy answer per prompt, and again with twice the room for tasks of which most answers were cut.
-Blind spot: what the model answers wrongly before is rehearsed, too; answers that do not end are left out, so tasks of long
-    answers may get few rows.
+Blind spot: what the model answers wrongly before is rehearsed, too, where no gold answer is given; answers that do not end
+    are left out, so tasks of long answers may get few rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Planner for SFT and DPO: the user's own shares, and a share of the draws for what the model can do already.
 
 Known tasks are those whose success before is shown to lie above the chance level, those that `keep` names, and those that
-the user gave rows to rehearse of. Each of K known tasks gets max(its own share, share / (1 - share) / K), and then all are
+nobody measured and the user gave rows to rehearse of. Rows to rehearse of a measured task that is not shown to lie above
+chance are left out and named. Each of K known tasks gets max(its own share, share / (1 - share) / K), and then all are
 scaled to sum to 1. So known tasks without training rows get `share` together, and no task falls under 1 - share times its
 own share. No row to rehearse is drawn more than `most` times; what is then missing goes to other known tasks that have rows
 left, and at last back to the new tasks. Training rows of a task come first, then rows of `corpus.rehearse`. Where nothing is
@@ -14,7 +15,7 @@ Unit: share of draws.
 Cost: none beyond the measuring before; without it the plan keeps the user's shares.
 Blind spot: knows the model at the start only; a kind that nobody measures is not protected, although one
     kind stayed without it (three seeds), and rows of unrelated chats kept one such kind better than the quarter did. What
-    the model answers wrongly is rehearsed as it is.
+    the model answers wrongly is rehearsed as it is where its prompt has no gold answer.
 """
 
 from __future__ import annotations
@@ -28,14 +29,11 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright.contracts import Planner
-from mixwright.errors import InputError
+from mixwright.errors import InputError, join_some
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
 
-ENOUGH_SHARE = 0.1
-"""Of the user's own rows, of known tasks: a quarter ended higher on these beside one new task of two, and 4 points lower on
-that one; nothing under 10.7 % was measured."""
 SUCCESS_NAMES = ("greedy", "pass@1")
 """Names of success, the declared decoding's first."""
 
@@ -63,14 +61,15 @@ class Rehearsal(Planner):
     """Weights that keep what is known.
 
     Args:
-        share: of all draws, for known tasks together where the training rows hold none of them.
+        share: of all draws, for known tasks together where the training rows hold none of them; rows that hold so much of
+            them stay as they are.
         keep: tasks that count as known, whatever was measured.
         most: draws of one row to rehearse.
     """
 
     OBJECTIVES: ClassVar[tuple[Objective, ...]] = ("sft", "dpo")
 
-    share: float = 0.25
+    share: float = 0.1
     keep: Sequence[str] = ()
     most: float = 4.0
 
@@ -88,12 +87,12 @@ class Rehearsal(Planner):
         rehearsal_rows: Counter[str] = Counter()
         for cell in cells:
             rehearsal_rows[cell.task] += cell.rehearsal_rows
-        evidence_by_task = evidence_above_chance(competence)
-        reason_by_task = {task: evidence for task, evidence in evidence_by_task.items() if evidence}
-        reason_by_task = {
-            task: "you gave rows to rehearse of it" for task, rows in rehearsal_rows.items() if rows
-        } | reason_by_task
+        evidence_by_task = measured_evidence(competence)
+        reason_by_task = {task: text for task, (text, is_known) in evidence_by_task.items() if is_known}
+        given_tasks = [task for task, rows in sorted(rehearsal_rows.items()) if rows and task not in evidence_by_task]
+        reason_by_task = dict.fromkeys(given_tasks, "you gave rows to rehearse of it") | reason_by_task
         reason_by_task = dict.fromkeys(self.keep, "you asked to keep it") | reason_by_task
+        left_out = {task: rows for task, rows in sorted(rehearsal_rows.items()) if rows and task not in reason_by_task}
         if unknown := [
             task
             for task in self.keep
@@ -110,7 +109,7 @@ class Rehearsal(Planner):
         draws = training.steps * training.batch
         unchanged_reason = _explain_why_unchanged(known_tasks, own_shares, evidence_by_task)
         if not unchanged_reason and training.objective == "sft" and not self.keep:
-            unchanged_reason = _explain_enough(known_tasks, own_shares)
+            unchanged_reason = _explain_enough(known_tasks, own_shares, self.share)
         weights, shortage_note = (own_shares, "") if unchanged_reason else self._weights(known_tasks, own_shares, draws)
         shares = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
         tasks_to_rehearse: list[str] = []
@@ -130,6 +129,8 @@ class Rehearsal(Planner):
         }
         why = {f"stages.0.weights.{task}": text for task, text in weight_reasons.items()}
         summary = unchanged_reason or f"{_summarise_plan(shares, known_tasks, own_shares, self.share)}{shortage_note}"
+        if left_out:
+            why["stages.0.rehearse"] = _explain_left_out(left_out, evidence_by_task)
         return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "asked for"})
 
     def _weights(
@@ -167,7 +168,7 @@ class Rehearsal(Planner):
 
 
 def _explain_why_unchanged(
-    known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], evidence_by_task: Mapping[str, str]
+    known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], evidence_by_task: Mapping[str, tuple[str, bool]]
 ) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
     if known_tasks and not any(known_task.rows + known_task.rehearsal_rows for known_task in known_tasks.values()):
@@ -188,22 +189,33 @@ def _explain_why_unchanged(
     return f"The shares are those of your rows: {reason}."
 
 
-def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float]) -> str:
+def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], enough_share: float) -> str:
     """Why the user's own shares stay where they hold new tasks and enough rows of each known one; empty where not."""
     tasks = [known_task for known_task in known_tasks.values() if known_task.rows or known_task.rehearsal_rows]
     own_share = sum(known_task.own_share for known_task in tasks)
-    least = ENOUGH_SHARE / (2 * len(tasks))
+    least = enough_share / (2 * len(tasks))
     if (
         set(own_shares) <= set(known_tasks)
-        or own_share < ENOUGH_SHARE
+        or own_share < enough_share
         or any(known_task.rehearsal_rows or known_task.own_share < least for known_task in tasks)
     ):
         return ""
-    text = f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already. A quarter of "
-    text += "the draws in place of a tenth ended higher on old tasks in one of two studies, and 4 points lower on the "
-    text += "new task there. For the quarter name tasks to keep (keep). What your rows do not cover was kept better on "
-    text += "average by the model's own answers to other requests (--rehearse); one of three such tasks was not."
+    text = f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already, and "
+    text += (
+        f"{enough_share:.0%} is enough. For more name tasks to keep (keep), or a larger share (share). What your rows do "
+    )
+    text += "not cover was kept better on average by the model's own answers to other requests (--rehearse); one of three "
+    text += "such tasks was not."
     return text
+
+
+def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, tuple[str, bool]]) -> str:
+    """Which rows to rehearse are left out because the model is not shown to be able to do their task."""
+    tasks = join_some([f"{task} ({evidence_by_task[task][0]})" for task in rows])
+    text = (
+        f"{sum(rows.values()):,} rows to rehearse are left out, because success in their task is not above chance: {tasks}"
+    )
+    return f"{text}. To replay them all the same name the task (keep, --keep)."
 
 
 def _summarise_plan(
@@ -248,8 +260,8 @@ def _explain_share(
     return f"kept: {known_task.evidence}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
 
 
-def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
-    """Task -> what shows that success lies above the chance level, empty where that is not shown; every measured task.
+def measured_evidence(competence: Sequence[Measurement]) -> dict[str, tuple[str, bool]]:
+    """Find of every measured task how often it was right before, and whether that is shown to lie above its chance level.
 
     Of each item the chance rule's score is taken off, so that the interval holds both errors.
     """
@@ -273,5 +285,5 @@ def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
             count = task_row.n
         else:
             continue
-        evidence_by_task[task] = f"{value:.0%} right of {count} before, chance level {chance:.0%}" if low_gain > 0 else ""
+        evidence_by_task[task] = (f"{value:.0%} right of {count} before, chance level {chance:.0%}", low_gain > 0)
     return evidence_by_task

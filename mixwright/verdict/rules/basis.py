@@ -24,6 +24,7 @@ from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeover
 from mixwright.verdict.rules.claims import (
     clip_interval,
     find_far_former_answers,
+    find_tasks_not_learned,
     find_unjudged_tasks,
     format_unlikely,
     read_claims,
@@ -239,6 +240,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         protected_left_out=tuple(task for task in tasks_left_out if task in (tasks or ())),
         left_out_reason=str(settings.get(LEFT_OUT_REASON_SETTING, UNGRADED_REASON)),
         tasks_never_right=tuple(task for task in unjudged_tasks if task in (tasks or ())),
+        tasks_not_learned=find_tasks_not_learned(sides, outcome, {cell.task for cell in gate.cells}) if gate else (),
         answers_became_unlikely=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
         damage_text=(gate.damage_text or format_damage(gate)) if gate else "",
         form_change="; ".join(group.sentence for group in takeovers),
@@ -260,7 +262,8 @@ def _split_damage(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tup
     )
 
 
-GATE_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
+PASSING_ADVICE = ("ship", "may replace", "not learned")
+GATE_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", **dict.fromkeys(PASSING_ADVICE, "passed")}
 """Advice for two checkpoints -> what the gate answers; cannot tell for all other."""
 BLOCKING_ADVICE = ("stop", "do not train", "not this plan")
 """Advice against the arms of a trial, with which no gate passes."""

@@ -42,7 +42,7 @@ FAR_NATS_PER_TOKEN = 1.0
 
 Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at least (`verdict/sections/answer_forms.py`).
 """
-NO_ANSWER = "no answer was right before or after; check the grader"
+NO_ANSWER = "no answer was right before or after; nothing was learned, or the grader misreads"
 KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
     "worsens": "damaged",
@@ -106,6 +106,7 @@ def _compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
     gains_over_chance = [_estimate_gain_over_chance(sides[1], change.items, outcome) for change in judged_changes.values()]
     words = change_words(list(judged_changes.values()), above=gains_over_chance)
     adjusted_p_values = holm([change.estimate.p for change in judged_changes.values()])
+    p_of_falls = _test_falls(sides, judged_changes, outcome)
     judgements = dict(zip(judged_changes, zip(words, adjusted_p_values, gains_over_chance, strict=True), strict=True))
     compared, tasks_with_any_right = [], _find_tasks_with_any_right(sides, outcome)
     for candidate_index, (task, level, is_whole_task, change) in enumerate(candidates):
@@ -114,6 +115,8 @@ def _compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
         swapped, dependence = (
             estimate if math.isfinite(estimate.value) else None for estimate in (change.swapped, change.dependence)
         )
+        if (p_of_fall := p_of_falls.get(candidate_index, 1.0)) < SIGN_ALPHA and adjusted_p is not None:
+            word, adjusted_p = "worsens", min(adjusted_p, p_of_fall)
         word = word if any_right else "cannot tell"
         compared.append(
             CellComparison(
@@ -131,6 +134,44 @@ def _compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
             )
         )
     return compared
+
+
+def _test_falls(sides: Sides, changes: Mapping[int, Change], outcome: Outcome) -> dict[int, float]:
+    """Test falls to half or less by the signs of the answers that changed, of one seed; two-sided p, adjusted by Hochberg.
+
+    The interval of a few items leaves room for answers that were gained, also where all of them were lost. Where too few
+    changed to reach significance, nothing is tested, so that the correction does not count it.
+    """
+    p_by_index, far_fallen = dict[int, float](), set[int]()
+    for index, change in changes.items() if outcome == "greedy" and len(sides[0]) == 1 else ():
+        before, after = (side[0].column(READINGS[outcome].column, change.items) for side in sides)
+        gained, changed = int(np.sum(after > before)), int(np.sum(after != before))
+        if np.isin([before, after], (0, 1)).all() and 0.5 ** (changed - 1) <= SIGN_ALPHA:
+            p_by_index[index] = min(1.0, 2 * sum(math.comb(changed, count) for count in range(gained + 1)) / 2**changed)
+        if np.sum(after) <= np.sum(before) / 2:
+            far_fallen.add(index)
+    smallest = 1.0
+    for rank, index in enumerate(sorted(p_by_index, key=lambda index: -p_by_index[index]), start=1):
+        smallest = min(smallest, rank * p_by_index[index])
+        p_by_index[index] = smallest
+    return {index: p for index, p in p_by_index.items() if index in far_fallen}
+
+
+def find_tasks_not_learned(sides: Sides, outcome: Outcome, protected: Collection[str]) -> tuple[str, ...]:
+    """Tasks that are not protected and are not shown to be above chance after, each with what was right; none where
+    anything improved.
+    """
+    compared = [comparison for comparison in compare_cells(sides, outcome) if comparison.adjusted_p is not None]
+    if outcome not in GRADED_OUTCOMES or any(comparison.word == "improves" for comparison in compared):
+        return ()
+    known, right_by_task = set(protected), dict[str, str]()
+    for comparison in compared:  # the whole task comes last
+        items = comparison.change.items
+        after = float(np.mean([scores.column(READINGS[outcome].column, items) for scores in sides[1]]))
+        if comparison.above_chance or (after > 0 and chance_level(sides[1], items) is None):
+            known.add(comparison.task)
+        right_by_task[comparison.task] = f"{comparison.task} ({after * len(items):.3g} of {len(items)} right after)"
+    return tuple(text for task, text in right_by_task.items() if task not in known)
 
 
 def _find_tasks_with_any_right(sides: Sides, outcome: Outcome) -> set[str]:

@@ -24,10 +24,10 @@ FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "e
 Advice = Literal[
     "check the grader", "none right", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses",
     "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
-    "unjudged", "gate", "cannot tell",
+    "not learned", "unjudged", "gate", "cannot tell",
 ]  # fmt: skip
 """What a page may begin with, of a trial or of two checkpoints."""
-CHECK_GRADER_SENTENCE = "Cannot tell: no answer was right before or after; check the grader."
+CHECK_GRADER_SENTENCE = "Cannot tell: no answer was right before or after; nothing was learned, or the grader misreads."
 UNGRADED_REASON = "nothing can be graded"
 """Why tasks are left out, where nobody says otherwise."""
 NONE_RIGHT_SENTENCE = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
@@ -341,6 +341,9 @@ class PairBasis:
     """Which tasks' answers went over to the form of another task's; empty where none did."""
     answers_became_unlikely: str = ""
     """What is said of protected tasks that nothing graded and whose former answers became far less likely, or nothing."""
+    tasks_not_learned: tuple[str, ...] = ()
+    """Tasks that the gate does not protect and that are not shown to be above chance after, with what was right of each,
+    where nothing else was learned."""
     tasks_never_right: tuple[str, ...] = ()
     """Protected tasks that the user named and of which no answer was right on either side."""
     damage_text: str = ""
@@ -383,6 +386,7 @@ PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
         ),
     ),
     ("unjudged", lambda basis: basis.asked and not basis.graded),
+    ("not learned", lambda basis: bool(basis.tasks_not_learned) and basis.word != "improves" and _would_ship(basis)),
     (
         "ship",
         lambda basis: (
@@ -425,15 +429,16 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
         f". Not named, and damaged: {join_words(_name_cells(basis.damage_elsewhere))}" if basis.damage_elsewhere else ""
     )
     safe_text = f"a mean loss of {format_magnitude(basis.margin, 'share')} points on what was {protected_word} is excluded"
-    safe_text = (safe_text if basis.protected else "nothing was mastered before that could be lost") + others_text
+    kept_text = (safe_text if basis.protected else "nothing was mastered before that could be lost") + others_text
+    safe_text = kept_text
     if basis.named and basis.tasks_without_right_answer:
         safe_text += (
-            f". Not judged, since no answer was right before or after: {join_words(basis.tasks_without_right_answer)}"
+            f". Not learned, since no answer was right before or after: {join_words(basis.tasks_without_right_answer)}"
         )
     if basis.named and basis.tasks_left_out:
         safe_text += f". Not measured, since {basis.left_out_reason}: {join_words(basis.tasks_left_out)}"
     if unjudged_tasks := basis.tasks_never_right or (() if basis.protected_left_out else basis.tasks_without_right_answer):
-        unknown_text = f"{join_words(unjudged_tasks)}, where no answer was right before or after; check the grader"
+        unknown_text = f"{join_words(unjudged_tasks)}, where no answer was right: not learned, or the grader misreads"
     else:
         remedy = "name graders, or what is to be kept (--protect)"
         left_out = basis.protected_left_out or basis.tasks_left_out
@@ -454,6 +459,8 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
         else f"Cannot tell: {change_text}; {undamaged_text}, and no answer was graded{others_text}.",
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
+        "not learned": f"No reason to ship {name}: it is not shown to have learned {join_words(basis.tasks_not_learned)}; "
+        f"{kept_text}.",
         "ship": f"Ship {name}: {change_text}, and {safe_text}.",
         "may replace": f"{name} may be shipped, {gain}: {safe_text}."
         if basis.graded
