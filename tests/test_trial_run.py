@@ -218,7 +218,6 @@ DECIDE_NO_BRANCH = {
         "budget_minutes",
         "margin",
         "cluster",
-        "storage",
         "gpus_per_worker",
     },
 }
