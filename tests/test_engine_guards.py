@@ -221,10 +221,9 @@ def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
     """The same outcomes, once with steps that go on and once with steps from 0: the same draws and actions."""
 
     def run(anew: bool) -> tuple[list[list[int]], list[tuple[int, str]]]:
-        options = {"monitors.formats": {"window": 4, "steps_between_alarms": 3}}
-        levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("formats",)}
+        levers = {"gates": ("too_hard",), "controllers": ("drift",)}
         even = dict.fromkeys(TASKS, 1 / 6)
-        plan = planned(even, False, selector="difficulty", options=options, **levers)
+        plan = planned(even, False, selector="difficulty", **levers)
         here, rng, success, drawn, told = pool(), np.random.default_rng(0), dict(SUCCESS), [], []
         engine = Engine(plan, here, seed=1)
         for step in range(120):

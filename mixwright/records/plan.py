@@ -226,24 +226,6 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
-    """What the plan expects of one task; written before the run, scored after it."""
-
-    task: str
-    """Task name."""
-    name: str
-    """Measurement it is about, e.g. pass@1."""
-    before: float
-    """Measured before."""
-    expected: float
-    """Expected after."""
-    low: float
-    """Lower end of the 80 % range."""
-    high: float
-    """Upper end of the 80 % range."""
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Weights, order, band and levers of a run, with a reason for each number."""
 
@@ -253,7 +235,5 @@ class Plan:
     """In order."""
     cells: tuple[CellAssessment, ...] = ()
     """State of each cell when the plan was made."""
-    forecast: tuple[Forecast, ...] = ()
-    """One per task that the plan makes a statement about."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Path of a number (`stages.0.weights.gcd`) -> the reason for it."""
