@@ -257,7 +257,7 @@ class TrialConfig:
     """References and levers; `frozen`, the starting model as it is, always runs. Without all three references nothing helps.
     Ablations (`without_gates`, ...) need `steered` beside them, which is compared with each. Nulls named here are taken as
     named under `nulls`."""
-    nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
+    nulls: tuple[str, ...] = ("shuffled_levels", "permuted")
     """Run for a lever that beats every reference, and for no other. SFT and DPO have no rewards: `permuted` is
     `permuted_weights` there."""
     data: PathText | None = None

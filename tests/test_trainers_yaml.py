@@ -89,7 +89,6 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "permute_rewards": (True, []),
     "canary_every": (5, ["5"]),
     "columns": ({"task": ""}, ['{"task": ""}']),
-    "replay": (Path("earlier"), ["earlier"]),
     "reward_seconds": (2.5, ["2.5"]),
     "slow_rewards": ("wrong", ["wrong"]),
     "unscored_batches": (0, ["0"]),
