@@ -237,7 +237,7 @@ class RunSteering:
         cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
         line = self._count_batch(step, groups, rows) | group_line(groups, refused)
         line |= {"held": True} if is_held else {}
-        line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
+        line |= {"rollouts": self.rollouts, "cells": cells, "states": states}
         self._finish_batch(step, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
