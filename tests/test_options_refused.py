@@ -121,7 +121,7 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
 
 def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
     check_overrides({}, CELLS, "grpo")
-    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"patience": 5}}
+    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"on_alarm": "log"}}
     check_overrides({"steps": 20, "objective": "grpo", "options": options}, CELLS, "grpo")
 
 

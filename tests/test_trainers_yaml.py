@@ -93,7 +93,7 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "slow_rewards": ("wrong", ["wrong"]),
     "unscored_batches": (0, ["0"]),
     "reward_range": ([-1.0, 1.0], ["-1", "1"]),
-    "options": ({"engine": {"patience": 5}}, ['{"engine": {"patience": 5}}']),
+    "options": ({"engine": {"on_alarm": "log"}}, ['{"engine": {"on_alarm": "log"}}']),
     "steer": (False, ["False"]),
 }
 """Field -> a value that is not its default, as it stands in YAML, and the words of a command line that say it."""

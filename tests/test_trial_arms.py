@@ -27,7 +27,7 @@ PLAN = Plan(
             gates=("too_hard",),
             controllers=("drift",),
             monitors=("canary",),
-            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "patience": 5}},
+            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "on_alarm": "log"}},
         ),
     ),
     cells=(CellAssessment("gcd", 1.0, "mastered", 0.95, 0.3, 256, 30),),
