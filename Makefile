@@ -61,6 +61,7 @@ check: $(READY)-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/pyright
 	@$(BIN)/python -m pytest tests/test_layout.py
+	@$(BIN)/python tests/test_weight.py
 
 test: $(READY)-dev $(if $(GYM),$(READY)-gym)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "not slow"
