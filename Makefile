@@ -7,7 +7,7 @@
 #   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about half an hour)
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
-#   make ray      the tests of workers on a Ray cluster of this machine, and of storages on an S3 server that they start
+#   make ray      the tests of workers on a Ray cluster of this machine
 #   make vllm     the tests of completions by vLLM, by its release for CPUs (4 GB of disk)
 #   make docs     the site of guides, reference and evidence, in build/site, and every command of README and guides on a tiny model
 #   make slow     the tests that take minutes
@@ -62,6 +62,7 @@ check: $(READY)-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/pyright
 	@$(BIN)/python -m pytest tests/test_layout.py
+	@$(BIN)/python tests/test_weight.py
 
 test: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "not slow"
@@ -82,7 +83,7 @@ oldest: $(OLDEST)/.ready
 	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
 
 ray: $(RAY)/.ready
-	@OMP_NUM_THREADS=1 $(RAY)/bin/python -m pytest -m "not slow" tests/test_ray_workers.py tests/test_ray_storage.py tests/test_storage.py
+	@OMP_NUM_THREADS=1 $(RAY)/bin/python -m pytest -m "not slow" tests/test_ray_workers.py
 
 vllm: $(VLLM)/.ready
 	@OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -m "not slow" tests/test_vllm_contract.py tests/test_vllm_engine.py tests/test_vllm_runs.py
@@ -140,16 +141,14 @@ $(OLDEST)/.ready: constraints-oldest.txt $(READY)-dev
 	@$(OLDEST)/bin/python -m pip install --quiet --no-compile -r constraints-oldest.txt
 	@touch $@
 
-# The same with Ray, which nothing but the extra `scale` needs, and with an S3 server, whose library takes an older dateutil.
+# The same with Ray, which nothing but the extra `scale` needs.
 $(RAY)/.ready: $(PACKAGE) $(READY)-dev
 	@rm -rf $(RAY)
 	@$(BIN)/python -m venv --without-pip $(RAY)
 	@main=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	own=$$($(RAY)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	echo "import site; site.addsitedir('$$main')" > "$$own/main.pth"
-	@grep -v dateutil constraints.txt > $(RAY)/constraints.txt
-	@$(RAY)/bin/python -m pip install --quiet --no-compile 'mixwright[scale]' s3fs 'moto[s3]' flask flask-cors \
-	  -c $(RAY)/constraints.txt
+	@$(RAY)/bin/python -m pip install --quiet --no-compile 'mixwright[scale]' -c constraints.txt
 	@touch $@
 
 # vLLM has its own versions of torch and transformers. It declares packages for images and sound that no text needs, and that

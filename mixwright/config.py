@@ -62,15 +62,6 @@ def sources_of(source: str | None) -> list[str]:
     return source.split("\n") if source else []
 
 
-def check_storage(value: str) -> str:
-    """No storage, or an address."""
-    if value and (not is_address(value) or re.match(r"memory:|(file|local)://(?!/)", value)):
-        raise ValueError("an address that lasts, such as s3://bucket/prefix or file:///folder, or nothing")
-    if re.search(r"://[^/]*:[^/]*@|\?", value):
-        raise ValueError("an address without a password or a query; its package finds credentials by itself")
-    return value
-
-
 PathText = Annotated[str, AfterValidator(_check_path)]
 MAX_STEPS = 10_000_000
 StepLimit = _at_most(MAX_STEPS, "more would take about a year or longer at 3 seconds a step")
@@ -271,7 +262,7 @@ class TrialConfig:
     """References and levers; `frozen`, the starting model as it is, always runs. Without all three references nothing helps.
     Ablations (`without_gates`, ...) need `steered` beside them, which is compared with each. Nulls named here are taken as
     named under `nulls`."""
-    nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
+    nulls: tuple[str, ...] = ("shuffled_levels", "permuted")
     """Run for a lever that beats every reference, and for no other. SFT and DPO have no rewards: `permuted` is
     `permuted_weights` there."""
     data: PathText | None = None
@@ -288,10 +279,6 @@ class TrialConfig:
     changes no result."""
     gpus_per_worker: Annotated[float, Ge(0), Le(8)] = 0.0
     """GPUs of a cluster that each of them takes; .5 has two of them share one."""
-    storage: Annotated[str, AfterValidator(check_storage)] = ""
-    """Address that keeps a copy of the run folder, such as `s3://bucket/prefix`: all that is finished, as soon as it is. The
-    same command on another machine goes on from there, and machines of a cluster need no shared folder. It changes no
-    result."""
     save_every: NonNegativeInt = 0
     """Steps between checkpoints of a branch, from the last of which it goes on after a stop; 0 has it begin anew. It changes
     no result, and does nothing with the adapter `svf` or in plans of several stages."""

@@ -276,8 +276,6 @@ class Branch:
     """Adapter that is trained and merged at the end; empty takes that of the settings."""
     permute_order: bool = False
     """Put the plan's stages in another order, by the branch's seed."""
-    replays: bool = False
-    """Serve the draws and refusals of another seed of the lever from the same starting model: nothing adapts to this run."""
 
 
 class Arm(ABC):

@@ -19,7 +19,6 @@ from mixwright.records import (
     CellAssessment,
     Decision,
     Effect,
-    Forecast,
     Interval,
     Judgement,
     Measurement,
@@ -334,12 +333,7 @@ def _plan(names: dict[str, str]) -> Plan:
         )  # type: ignore[arg-type]
         for c in CELLS
     ]  # fmt: skip
-    forecast = []
-    for task in tasks:
-        own = [c for c in CELLS if names.get(c[0], c[0]) == task]
-        before, after = (float(np.mean([c[i] for c in own])) for i in (3, 4))
-        forecast.append(Forecast(task, "pass@1", before, after, max(after - 0.06, 0), min(after + 0.08, 1)))
     stage = Stage(
         "grpo", "grpo", STEPS, {task: 1 / len(tasks) for task in tasks}, selector="difficulty", gates=("too_hard",)
     )
-    return Plan("difficulty", (stage,), tuple(cells), tuple(forecast), {"stages.0.weights": "share of cells in the band"})
+    return Plan("difficulty", (stage,), tuple(cells), {"stages.0.weights": "share of cells in the band"})

@@ -22,9 +22,9 @@ from typing import Any
 import yaml
 
 ARMS = ("uniform", "equal_shares", "steered", "lora", "svf")
-NULLS = ("shuffled_levels", "replayed", "permuted", "permuted_uniform", "permuted_weights")
+NULLS = ("shuffled_levels", "permuted", "permuted_uniform", "permuted_weights")
 LEVELS = {"sum": (1, 2), "last": (None,), "secret": (1, 2)}
-MONITORS = ("canary", "formats")
+MONITORS = ("canary",)
 FORMER = {
     "min_informative_share": ("survivors",),
     "mastered_share": ("anchor",),

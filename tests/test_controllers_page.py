@@ -89,11 +89,6 @@ def test_every_interval_of_a_page_is_that_of_a_result(page: str, has_some: bool)
         assert as_printed(map(float, match.groups()), decimals) in known, match.group(0)
 
 
-def test_the_page_quotes_the_race() -> None:
-    race = levers.figures("formats")["forecast"]["race"]
-    assert f"{race['hits']} of {race['of']} mixes" in PAGE
-
-
 def test_the_picture_is_there():
     assert (ROOT / "docs" / "controllers.png").stat().st_size > 10_000
 

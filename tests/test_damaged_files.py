@@ -72,7 +72,7 @@ CELL = "cells:\n- {task: nan, level: null, state: unknown, success: 0.5, chance:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", ": expected a mapping with cells, forecast, planner, stages, why, got nothing."),
+        ("", ": expected a mapping with cells, planner, stages, why, got nothing."),
         ("planner: p\nstages:\n", ", line 2: expected stages: a list, got nothing."),
         (STAGE.replace("steps: 3, ", ""), ", line 3: expected stages.0.steps: a value, got nothing."),
         (STAGE.replace("steps: 3", "steps: -.inf"), ", line 3: expected stages.0.steps: a finite number, got -inf."),

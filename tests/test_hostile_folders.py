@@ -22,8 +22,6 @@ from mixwright.run.folder import RunFolder, read_json_lines, read_measurements, 
 from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
 from mixwright.steer.beside.files import SteeringFiles
-from mixwright.steer.beside.replay import read_recorded_run
-from mixwright.steer.pool import make_pool
 from mixwright.trial.stage import checked_plan
 
 DAMAGE = {
@@ -81,10 +79,6 @@ def test_pipes_among_the_files_of_a_steered_run_are_not_waited_for(tmp_path: Pat
     for read in (files.read_decisions_after, files.first_differing):
         with pytest.raises(InputError, match="expected a file, got a pipe"):
             read(sizes)
-    (tmp_path / "steps.jsonl").write_text('{"step": 0, "skip_step": null}\n', encoding="utf-8")
-    os.mkfifo(tmp_path / "draws.parquet")
-    with pytest.raises(InputError, match="expected a file, got a pipe"):
-        read_recorded_run(tmp_path, make_pool(["a"], ["t"]))
 
 
 @pytest.mark.parametrize(

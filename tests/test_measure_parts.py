@@ -115,7 +115,6 @@ def test_a_command_with_workers_divides_the_items(whole: RunFolder, tmp_path: Pa
         (TrialConfig(workers=8), ("competence",), 8, 1, 5),  # 320 items, at least 64 each
         (TrialConfig(workers=8), ("competence",), 8, 3, 2),
         (TrialConfig(cluster="ray"), ("competence",), 3, 1, 3),
-        (TrialConfig(cluster="ray", storage="s3://bucket/run"), ("competence",), 3, 1, 1),
         (TrialConfig(), ("competence",), 8, 1, 1),  # nobody named workers: copies of the model may not fit
         (TrialConfig(workers=8), ("loss",), 8, 1, 1),  # nothing is written
         (TrialConfig(workers=8), ("competence",), 8, 20, 1),

@@ -1,4 +1,4 @@
-"""Planners: states of cells, weights, reasons, forecast, and plans that do not fit."""
+"""Planners: states of cells, weights, reasons, and plans that do not fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mixwright.catalog import create
 from mixwright.config import PlanConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.plan.baseline import as_shares
-from mixwright.plan.forecast import attainable_gain, forecast
+from mixwright.plan.cells import attainable_gain
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellAssessment, TrainingSetup
@@ -98,12 +98,11 @@ def test_nothing_within_reach_says_so():
     assert plan.stages[0].weights == {"a": 0.02, "b": 0.98}
 
 
-def test_thin_evidence_is_unknown_and_what_was_not_measured_gets_no_forecast():
+def test_thin_evidence_is_unknown():
     data = [Cell("a", None, 10, 0.0), Cell("b", 1.0, 10, 0.0), Cell("b", 2.0, 10, 0.0)]
     rows = [row("a", None, 0.0, 0.0, 0.3, n=8), row("b", 1.0, 0.5, 0.44, 0.56)]
     plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert [(c.key, c.state) for c in plan.cells] == [("a", "unknown"), ("b@1", "unknown"), ("b@2", "unknown")]
-    assert [said.task for said in plan.forecast] == ["a"]
     rows.append(row("b", 1.0, 0.04, 0.04, 0.04, name="pass@1.permutation"))
     plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert [c.state for c in plan.cells] == ["unknown", "reachable", "unknown"]
@@ -116,8 +115,6 @@ def test_unknown_cells_are_treated_like_reachable_ones():
     plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert [cell.state for cell in plan.cells] == ["unknown", "reachable"]
     assert plan.stages[0].weights == {"a": 0.5, "b": 0.5}
-    one, other = plan.forecast
-    assert (one.expected, one.low, one.high) == (other.expected, other.low, other.high)
     assert attainable_gain(plan.cells[0]) == attainable_gain(plan.cells[1]) == 0.25
 
 
@@ -140,24 +137,6 @@ def test_a_cell_of_few_prompts_is_judged_with_its_task():
     small, large = create("planners", "difficulty").plan(data, rows, TrainingSetup(10)).cells
     assert (small.success, small.n, small.chance, small.swapped) == (0.52, 280, 0.2, 0.3)
     assert (large.success, large.n, large.chance, large.swapped) == (0.5, 256, 0.1, None)
-
-
-def test_forecast_by_hand():
-    known = [
-        CellAssessment("a", 1.0, "reachable", 0.5, 0.0, 256, 10),
-        CellAssessment("a", 2.0, "hopeless", 0.0, 0.0, 256, 10),
-    ]
-    rows = [row("a", 1.0, 0.5, 0.402, 0.598), row("a", 2.0, 0.0, 0.0, 0.0)]
-    (said,) = forecast(known, rows, {"a": 1.0}, steps=40)
-    # gain 0.25 * (1 - 1/e) over two cells; standard error 0.05 of each of two measurements of one cell
-    gain, noise = 0.25 * (1 - np.exp(-1)) / 2, 1.28 * 0.05 * np.sqrt(2) / 2 + 0.02
-    assert (said.before, said.expected) == (0.25, pytest.approx(0.25 + gain, abs=1e-4))
-    assert (said.low, said.high) == (
-        pytest.approx(0.25 - noise, abs=1e-4),
-        pytest.approx(0.25 + 2 * gain + noise, abs=1e-4),
-    )
-    (unspent,) = forecast(known, rows, {"a": 0.0}, steps=40)
-    assert unspent.expected == unspent.before
 
 
 def test_a_task_that_was_not_measured_is_an_input_error():

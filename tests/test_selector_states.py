@@ -1,8 +1,6 @@
-"""States of cells, and the staleness of a picture: by hand and within bounds."""
+"""States of cells: by hand and within bounds."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -10,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_selectors import group, pool, scene
 
-from mixwright.records import CellAssessment, GroupOutcome, Plan, Signals, Stage
-from mixwright.steer.engine import Engine, Staleness
+from mixwright.records import GroupOutcome, Plan, Signals, Stage
+from mixwright.steer.engine import Engine
 from mixwright.steer.ledger import read_rewards
-from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors._states import LONGEST_WAIT_STEPS, MIN_RECENT_ROLLOUTS, RETRIAL_GROUPS, CellStates
 
 
@@ -50,7 +47,7 @@ def learnt(kept, place, index, step, skilled=False):
     gold = ALWAYS[index]
     answers = (gold,) * 6 + ("wrong",) * 2 if skilled else ("0",) * 8
     rewards = tuple(float(answer == gold) for answer in answers)
-    told = GroupOutcome(place.pool.ids[index], "t", 1.0, step, rewards, (), (), answers)
+    told = GroupOutcome(place.pool.ids[index], "t", 1.0, step, rewards, (), answers)
     read = read_rewards([told], (0.0, 1.0))
     place.ledger.learn(read, np.array([index]))
     kept.observe(step, read)
@@ -177,50 +174,3 @@ def test_no_cell_starves_and_re_evaluations_keep_to_their_share(success, seed):
     assert longest.max() <= LONGEST_WAIT_STEPS + 100
     if any(1 < wins < 7 for wins in success):
         assert extra <= (0.05 + 0.02 + 0.02) * 260 * draws + 60
-
-
-def test_staleness_is_noise_free_then_told_once():
-    here = pool(levels=(1.0, 2.0), each=50)
-    known = tuple(CellAssessment("t", level, "reachable", 0.5, 0.0, 256, 50, 0.44, 0.56) for level in (1.0, 2.0))
-    engine = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}),), known), here, seed=0)
-    assert engine.staleness() == {"band_moved": 0.0, "stale_since": None, "in_band_yield": None}
-
-    def show(step, first):
-        for level, wins in ((1.0, first), (2.0, 4)):
-            out = [GroupOutcome(f"t{level}#{i}", "t", level, step, (1.0,) * wins + (0.0,) * (8 - wins)) for i in range(4)]
-            engine.observe(out, Signals(step))
-
-    for step in range(10):
-        show(step, 4)
-    assert engine.staleness() == {"band_moved": 0.0, "stale_since": None, "in_band_yield": 1.0}
-    for step in range(10, 40):
-        show(step, 8)
-    shown = engine.staleness()
-    assert shown["band_moved"] == 0.5
-    assert 10 < shown["stale_since"] < 30
-    told = [decision for decision in engine.take_decisions() if decision.what == "stale"]
-    assert [decision.step for decision in told] == [shown["stale_since"]]
-    fresh = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}),), known), here, seed=0)
-    fresh.load_state_dict(engine.state_dict())
-    assert fresh.staleness() == shown
-
-
-def test_what_has_moved_is_the_share_of_examples_and_the_yield_remembers_about_64_groups():
-    """Cells of 10, 20, 30 and 40 examples; the first leaves the band, the last comes into it, one is never in it."""
-    levels = (1.0, 2.0, 3.0, 4.0)
-    names = [f"t{level}#{i}" for level in levels for i in range(int(10 * level))]
-    here = make_pool(names, ["t"] * 100, [level for level in levels for _ in range(int(10 * level))])
-    place = scene(here)
-    cells = np.arange(4)
-    place.ledger.recent.add(cells, 0, np.array([400.0, 400.0, 0.0, 0.0]), np.full(4, 800.0))
-    kept = Staleness(place)
-    kept.count_groups(np.array([0, 0, 1, 2]), np.array([True, False, True, True]))  # the third cell is not in the band
-    kept.count_groups(np.array([1, 1]), np.array([False, False]))
-    fade = math.exp(-2 / 64)
-    assert kept.figures()["in_band_yield"] == pytest.approx(2 * fade / (3 * fade + 2), rel=1e-9)
-    for _ in range(100):
-        place.ledger.recent.add(np.array([0, 3]), 1, np.array([8.0, 4.0]), np.array([8.0, 8.0]))
-    assert kept.observe(7, np.array([0, 3]))
-    assert kept.moved == pytest.approx(1 - 20 / (10 + 20 + 40))
-    assert kept.figures()["stale_since"] == 7
-    assert not kept.observe(8, np.array([0, 3]))

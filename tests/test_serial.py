@@ -18,7 +18,7 @@ from mixwright.config import (
     WarmupConfig,
 )
 from mixwright.errors import InputError
-from mixwright.records import CellAssessment, Forecast, Plan, Stage, from_data
+from mixwright.records import CellAssessment, Plan, Stage, from_data
 
 CORPUS = {"train": "a.jsonl"}
 SECTIONS: dict[str, tuple[type, type, dict[str, Any], str, str]] = {
@@ -38,7 +38,6 @@ SECTIONS: dict[str, tuple[type, type, dict[str, Any], str, str]] = {
     "trial": (RunConfig, TrialConfig, {"corpus": CORPUS, "trial": {"sedes": 1}}, "trial.sedes", "seeds"),
     "stages.0": (Plan, Stage, {"planner": "p", "stages": [{"selektor": "x"}]}, "stages.0.selektor", "selector"),
     "cells.0": (Plan, CellAssessment, {"planner": "p", "stages": [], "cells": [{"suces": 1}]}, "cells.0.suces", "success"),
-    "forecast.0": (Plan, Forecast, {"planner": "p", "stages": [], "forecast": [{"befor": 1}]}, "forecast.0.befor", "before"),
 }
 """Section -> what is read, the record that the typo stands in, the data, the place told, the name meant."""
 
@@ -61,5 +60,4 @@ def _filled(record: type, whole: dict[str, Any]) -> dict[str, Any]:
     """Values that every required field of a plan's record takes."""
     right = {"task": "a", "name": "a", "state": "unknown", "objective": "grpo", "weights": {"a": 1.0}, "success": None}
     needed = {f.name for f in fields(record) if f.name in right or f.name in ("n", "chance", "examples", "level", "steps")}
-    needed |= {"before", "expected", "low", "high"} if record is Forecast else set()
     return {name: right.get(name, whole[name]) for name in needed}

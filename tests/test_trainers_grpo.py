@@ -211,15 +211,15 @@ def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
     assert sum(reward[-5:]) / 5 > sum(reward[:5]) / 5 + 0.3
 
 
-def forms_and_answers(completions: list[Any], options: list[list[str]] | None = None) -> list[tuple[str, str]]:
+def answers_of(completions: list[Any], options: list[list[str]] | None = None) -> list[str]:
     pool = make_pool([str(place) for place in range(len(completions))], ["t"] * len(completions), options=options)
-    return [(one.form, one.answer) for one in read_completions(pool, range(len(completions)), completions)]
+    return [completion.answer for completion in read_completions(pool, range(len(completions)), completions)]
 
 
 def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path: Path) -> None:
     chat = [{"role": "assistant", "content": "2 + 3 # 5"}]
-    assert forms_and_answers(["2 + 3 # 5", chat, []]) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
-    assert [answer for _, answer in forms_and_answers(["B", "cat"], [["cat", "dog"]] * 2)] == ["option 2", "option 1"]
+    assert answers_of(["2 + 3 # 5", chat, []]) == ["5", "5", ""]
+    assert answers_of(["B", "cat"], [["cat", "dog"]] * 2) == ["option 2", "option 1"]
     texts: list[str] = []
 
     def reward(completions: list[str], **kwargs: Any) -> list[float]:
@@ -229,6 +229,6 @@ def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path:
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, reward_funcs=reward, steering=SteeringConfig(UNIFORM))
     seen = script(trainer, lambda groups: [])
     trainer.train()
-    told = [pair for batch in seen for group in batch for pair in zip(group.formats, group.answers, strict=True)]
-    assert told == forms_and_answers(texts[-len(told) :])
-    assert len(told) == 16
+    answers = [answer for batch in seen for group in batch for answer in group.answers]
+    assert answers == answers_of(texts[-len(answers) :])
+    assert len(answers) == 16

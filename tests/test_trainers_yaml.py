@@ -89,12 +89,11 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "permute_rewards": (True, []),
     "canary_every": (5, ["5"]),
     "columns": ({"task": ""}, ['{"task": ""}']),
-    "replay": (Path("earlier"), ["earlier"]),
     "reward_seconds": (2.5, ["2.5"]),
     "slow_rewards": ("wrong", ["wrong"]),
     "unscored_batches": (0, ["0"]),
     "reward_range": ([-1.0, 1.0], ["-1", "1"]),
-    "options": ({"engine": {"patience": 5}}, ['{"engine": {"patience": 5}}']),
+    "options": ({"engine": {"on_alarm": "log"}}, ['{"engine": {"on_alarm": "log"}}']),
     "steer": (False, ["False"]),
 }
 """Field -> a value that is not its default, as it stands in YAML, and the words of a command line that say it."""

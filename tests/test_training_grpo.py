@@ -47,7 +47,7 @@ def test_rewards_formats_answers_and_lengths_are_read_from_the_tokens():
     assert rolled.answers[0] == [example.answer, "3", ""]
     assert rolled.lengths[0].tolist() == [5, 3, 4]
     outcome = rolled.outcomes(4)[0]
-    assert (outcome.step, outcome.rewards, outcome.formats) == (4, tuple(rolled.rewards[0]), ("full", "direct", "none"))
+    assert (outcome.step, outcome.rewards, outcome.answers) == (4, tuple(rolled.rewards[0]), (example.answer, "3", ""))
 
 
 def test_a_reward_of_ones_own_is_read_everywhere(model):

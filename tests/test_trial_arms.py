@@ -11,7 +11,7 @@ from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellAssessment, Example, Plan, Stage
-from mixwright.trial.arm_roles import assign_roles, builtin_arm, idle_ablations, next_seed_of_base, null_name, why_left_out
+from mixwright.trial.arm_roles import assign_roles, builtin_arm, idle_ablations, null_name, why_left_out
 from mixwright.trial.training import corpus_reward
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
@@ -27,7 +27,7 @@ PLAN = Plan(
             gates=("too_hard",),
             controllers=("drift",),
             monitors=("canary",),
-            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "patience": 5}},
+            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "on_alarm": "log"}},
         ),
     ),
     cells=(CellAssessment("gcd", 1.0, "mastered", 0.95, 0.3, 256, 30),),
@@ -43,7 +43,6 @@ ROLES = {
     "without_selector": "ablation",
     "without_weights": "ablation",
     "shuffled_levels": "null",
-    "replayed": "null",
     "permuted": "null",
     "permuted_uniform": "null",
 }
@@ -108,11 +107,10 @@ def test_references_have_no_lever_and_shares_of_their_own():
 
 
 def test_each_arm_differs_in_one_thing():
-    plain = {"trains": True, "permute_rewards": False, "shuffle_levels": False, "replays": False}
+    plain = {"trains": True, "permute_rewards": False, "shuffle_levels": False}
     different = {
         "frozen": {"trains": False},
         "shuffled_levels": {"shuffle_levels": True},
-        "replayed": {"replays": True},
         "permuted": {"permute_rewards": True},
         "permuted_uniform": {"permute_rewards": True},
     }
@@ -121,8 +119,6 @@ def test_each_arm_differs_in_one_thing():
         assert {field: getattr(found, field) for field in plain} == plain | different.get(name, {}), name
     assert branch("steered").plan == branch("shuffled_levels").plan == branch("permuted").plan == PLAN
     assert branch("permuted_uniform").plan == branch("uniform").plan
-    bare = branch("replayed").plan.stages[0]
-    assert (bare.weights, bare.gates, bare.controllers) == (PLAN.stages[0].weights, (), ())
 
 
 @pytest.mark.parametrize("arm", ["uniform", "equal_shares"])
@@ -134,10 +130,10 @@ def test_no_examples_is_an_error(arm):
 def test_frozen_always_runs_and_nulls_of_old_settings_are_nulls():
     arms = assign_roles(TrialConfig())
     assert arms.always_run == ("frozen", "uniform", "equal_shares", "steered")
-    assert arms.nulls == ("shuffled_levels", "replayed", "permuted")
+    assert arms.nulls == ("shuffled_levels", "permuted")
     old = assign_roles(TrialConfig(("uniform", "steered", "permuted", "permuted_uniform")))
     assert (old.references, old.levers) == (("frozen", "uniform"), ("steered",))
-    assert old.nulls == ("permuted", "permuted_uniform", "shuffled_levels", "replayed")
+    assert old.nulls == ("permuted", "permuted_uniform", "shuffled_levels")
     assert assign_roles(TrialConfig(("steered", "frozen"))).always_run == ("frozen", "steered")
     parts = assign_roles(TrialConfig(("without_gates", "steered", "uniform")))
     assert (parts.levers, parts.ablations) == (("steered",), ("without_gates",))
@@ -146,27 +142,17 @@ def test_frozen_always_runs_and_nulls_of_old_settings_are_nulls():
         assign_roles(TrialConfig(("uniform", "without_gates")))
     with pytest.raises(InputError, match="'uniform', a reference"):
         assign_roles(TrialConfig(nulls=("uniform",)))
-    with pytest.raises(InputError, match="Nearest: replayed"):
-        assign_roles(TrialConfig(nulls=("replaid",)))
-
-
-def test_the_other_seed_has_the_same_base_and_is_another_one():
-    for seeds, bases in ((8, 1), (8, 3), (4, 2)):
-        taken = [next_seed_of_base(seed, seeds, bases) for seed in range(seeds)]
-        assert sorted(taken) == list(range(seeds)), "each seed's draws are used once"
-        assert all(a != b and a % bases == b % bases for a, b in zip(taken, range(seeds), strict=True))
+    with pytest.raises(InputError, match="Nearest: permuted"):
+        assign_roles(TrialConfig(nulls=("permutd",)))
 
 
 def test_names_of_nulls_tell_levers_apart():
-    assert [null_name("replayed", lever) for lever in ("steered", "dial")] == ["replayed", "replayed.dial"]
+    assert [null_name("permuted", lever) for lever in ("steered", "dial")] == ["permuted", "permuted.dial"]
 
 
 @pytest.mark.parametrize(
     ("null", "seeds", "bases", "objective", "levels", "replans", "words"),
     [
-        ("replayed", 8, 4, "grpo", (1.0, 2.0), True, ""),
-        ("replayed", 8, 5, "grpo", (1.0, 2.0), True, "two of each"),
-        ("replayed", 1, 4, "grpo", (1.0, 2.0), True, "two of each"),
         ("permuted", 8, 1, "sft", (1.0, 2.0), True, "no rewards"),
         ("permuted", 8, 1, "grpo", (1.0,), False, ""),
         ("shuffled_levels", 8, 1, "sft", (1.0, 2.0), True, ""),

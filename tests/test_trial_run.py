@@ -218,7 +218,6 @@ DECIDE_NO_BRANCH = {
         "budget_minutes",
         "margin",
         "cluster",
-        "storage",
         "gpus_per_worker",
     },
 }
@@ -355,23 +354,12 @@ def with_nulls(finished):
 
 def test_nulls_run_when_a_lever_helps_and_only_then(with_nulls):
     _, result, jobs = with_nulls
-    assert result.nulls == ("shuffled_levels", "replayed", "permuted")
+    assert result.nulls == ("shuffled_levels", "permuted")
     assert [(job.arm, job.seed) for job in jobs] == [(arm, seed) for seed in (0, 1) for arm in result.nulls]
     pairs = {(effect.arm, effect.against) for effect in result.effects if effect.name == "success"}
     assert pairs >= {("steered", null) for null in result.nulls} | {(null, "frozen") for null in result.nulls}
     assert set(result.rollouts) == {"frozen", "uniform", "steered", *result.nulls}
     assert not any("no null was run" in note for note in result.notes)
-
-
-def test_a_replayed_branch_serves_the_draws_of_the_other_seed(with_nulls):
-    run, _, _ = with_nulls
-    for seed, other in ((0, 1), (1, 0)):
-        mine, theirs = (
-            pq.read_table(run.branch(*key) / "draws.parquet") for key in (("replayed", seed), ("steered", other))
-        )
-        assert mine.drop_columns("success").equals(theirs.drop_columns("success"))
-        assert not mine.equals(pq.read_table(run.branch("steered", seed) / "draws.parquet"))
-        assert read_branch(run.branch("replayed", seed)).proof["canary_rollouts"] == 0
 
 
 def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_true_items(with_nulls):
@@ -392,13 +380,12 @@ def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_t
 def test_nulls_are_made_from_their_own_levers_plan(finished):
     run, base, _ = finished
     trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])
-    permuted, replayed = trial.null_jobs(["permuted", "replayed"], "equal_shares", None)[:2]  # any arm can be the lever
-    assert (permuted.arm, replayed.arm) == ("permuted.equal_shares", "replayed.equal_shares")
+    permuted = trial.null_jobs(["permuted"], "equal_shares", None)[0]  # any arm can be the lever
+    assert permuted.arm == "permuted.equal_shares"
     assert permuted.branch.plan.stages[0].selector == "equal_levels"
-    assert replayed.source == str(run.branch("equal_shares", 1))
-    (own,) = [job for job in trial.null_jobs(["replayed"], "steered", None) if job.seed == 0]
-    assert own.arm == "replayed"
-    assert own.digest != replayed.digest, "another source, another branch"
+    own = trial.null_jobs(["permuted"], "steered", None)[0]
+    assert own.arm == "permuted"
+    assert own.digest != permuted.digest, "another plan, another branch"
 
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets transformers' older name

@@ -228,10 +228,13 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     assert [stage.weights for stage in other.stages] == [dict(stage.weights) for stage in reversed(plan.stages)]
     assert [stage.name for stage in other.stages] == ["a", "b"]
     assert permuted_order(plan, 5) == permuted_order(plan, 5)
-    why = {null: why_left_out(null, plan, corpus, 4, 1, replans=True) for null in ("permuted_order", "replayed", "permuted")}
+    why = {
+        null: why_left_out(null, plan, corpus, 4, 1, replans=True)
+        for null in ("permuted_order", "shuffled_levels", "permuted")
+    }
     assert why == {
         "permuted_order": "",
-        "replayed": "the plan has several stages",
+        "shuffled_levels": "the plan has several stages",
         "permuted": "there are no rewards to permute",
     }
     assert why_left_out("permuted_order", staged("first"), corpus, 4, 1, replans=True) == "the plan has one stage"

@@ -262,15 +262,20 @@ def test_few_seeds_tell_nothing(tmp_path, seeds):
 
 
 def test_nulls_are_compared_with_their_lever_and_are_a_family_of_their_own(tmp_path, helps):
-    nulls = ("replayed", "permuted")
-    after = HELPS | {"replayed": flat(0.5), "permuted": flat(0.3)}
+    nulls = ("shuffled_levels", "permuted")
+    after = HELPS | {"shuffled_levels": flat(0.5), "permuted": flat(0.3)}
     result = result_of(tmp_path, after, nulls)
     assert result.nulls == nulls
     assert result.judgements[0].proof == "beats its nulls"
     pairs = {(e.arm, e.against) for e in result.effects if e.name == "success"}
-    assert pairs >= {("steered", "replayed"), ("steered", "permuted"), ("replayed", "frozen"), ("permuted", "frozen")}
+    assert pairs >= {
+        ("steered", "shuffled_levels"),
+        ("steered", "permuted"),
+        ("shuffled_levels", "frozen"),
+        ("permuted", "frozen"),
+    }
     assert result.effects[: len(helps.effects)] == helps.effects, "what ran before is judged as before"
-    equal = result_of(tmp_path / "equal", after | {"replayed": flat(0.7)}, nulls)
+    equal = result_of(tmp_path / "equal", after | {"shuffled_levels": flat(0.7)}, nulls)
     assert equal.judgements[0].proof == "does not beat its nulls"
     assert equal.judgements[0].word == "helps"
     assert proof_of([]) == "not tried"

@@ -149,7 +149,6 @@ def test_first_screen(page: str) -> None:
     names = (
         "Trial arms",
         "Where the difference lies",
-        "Forecast against outcome",
         "loss_type",
         "scale_rewards",
         "Decisions and alarms",

@@ -133,20 +133,6 @@ def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) ->
         assert headline_arm(run) == expected
 
 
-def test_forecasts_are_scored_by_sampled_success_each_cell_counted_once(tmp_path: Path) -> None:
-    run = build(tmp_path, seeds=2)
-    table = blocks_of(run, "forecast")[2]
-    assert isinstance(table, Table)
-    means = []
-    for seed in range(2):
-        rows = read_measurements(run.branch("steered", seed) / "after.parquet")
-        for level in (1.0, 2.0, 3.0):
-            own = [row.value for row in rows if (row.task, row.level, row.name) == ("gcd", level, "pass@1") and row.example]
-            means.append(np.mean(own))
-    row = next(row for row in table.rows if row[0] == "gcd")
-    assert row[3] == f"{round(100 * np.mean(means))} %"
-
-
 def test_a_ratio_is_told_as_a_ratio(page: str) -> None:
     assert "0.62 [0.45, 0.85]" in page
     assert "rollouts to target, ratio" in page

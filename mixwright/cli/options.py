@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,10 +103,6 @@ AUDIT_WORKERS_HELP = (
     "Processes for the long passes over the rows, which find the same; 0 takes one per CPU core. Pays from 100,000 rows."
 )
 GPUS_HELP = "GPUs of the cluster that each worker takes; .5 has two workers share one. Default: none."
-STORAGE_HELP = (
-    "Keep a copy of what is finished at an address, such as s3://bucket/prefix, and go on from what is there; machines of a "
-    "cluster need no shared folder then. Default: none."
-)
 CORPUS_OPTION = "--corpus FILE"
 REPEATABLE_SOURCES = {"corpus", "held_out"}
 """Options that name files, and may be repeated."""
@@ -215,15 +210,14 @@ class Placing:
     cluster: Annotated[str | None, typer.Option(metavar="ray|ray:HOST:PORT", help=CLUSTER_HELP)] = None
     gpus_per_worker: Annotated[float | None, typer.Option(min=0.0, max=8.0, help=GPUS_HELP)] = None
     engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option(help=ENGINE_HELP)] = None
-    storage: Annotated[str | None, typer.Option(metavar="ADDRESS", help=STORAGE_HELP)] = None
 
     def applied_to(self, config: RunConfig) -> RunConfig:
         """The settings with what was given.
 
         Raises:
-            InputError: another cluster than one of Ray, GPUs of none, or a storage that is no address.
+            InputError: another cluster than one of Ray, or GPUs of none.
         """
-        from mixwright.config import check_cluster, check_storage
+        from mixwright.config import check_cluster
 
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
         measure = dataclasses.replace(config.measure, engine=given.pop("engine", config.measure.engine))
@@ -232,11 +226,6 @@ class Placing:
             check_cluster(trial.cluster)
         except ValueError as error:
             raise InputError(f"--cluster {error}", trial.cluster, "Write for example --cluster ray.") from None
-        try:
-            check_storage(trial.storage)
-        except ValueError as error:
-            remedy = "Write for example --storage s3://bucket/prefix."
-            raise InputError(f"--storage {error}", re.sub(r"//.*@|\?.*", "//...", trial.storage), remedy) from None
         if trial.gpus_per_worker and not trial.cluster:
             remedy = "Add it, or leave --gpus-per-worker out: processes of this machine share its GPUs."
             raise InputError("--cluster beside --gpus-per-worker", "none", remedy)
@@ -244,10 +233,9 @@ class Placing:
 
     def check_not_given(self) -> None:
         """Raises InputError where a checkpoint is worked on in this process."""
-        if any(value is not None for value in (self.cluster, self.gpus_per_worker, self.storage)):
+        if any(value is not None for value in (self.cluster, self.gpus_per_worker)):
             remedy = "Leave it out, or work on a RUN.YAML."
-            options = "--cluster, --gpus-per-worker and --storage"
-            raise InputError(f"RUN.YAML beside {options}, or {CORPUS_OPTION}", "both", remedy)
+            raise InputError(f"RUN.YAML with --cluster and --gpus-per-worker, or {CORPUS_OPTION}", "both", remedy)
 
 
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:

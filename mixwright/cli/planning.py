@@ -209,7 +209,6 @@ def plan_folder(
         output.say_notes(checked_run.corpus.notes)
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config.trial) as workers:
-                workers.storage = checked_run.storage
                 mine_rehearsal(checked_run, workers, say=output.say)
             new_plan = plan_run(replace(checked_run, corpus=with_mined_rehearsal(run, checked_run.corpus)))
             _say_reasons(new_plan)

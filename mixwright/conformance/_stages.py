@@ -150,6 +150,6 @@ def check_arm(cls: type[Arm]) -> None:
         has_same_steps = trained_stage.steps == expected_steps
         require(has_same_steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
     require(cls.ROLE in get_args(Role), f"ROLE is one of {', '.join(get_args(Role))}")
-    is_tampered = branch.permute_rewards or branch.shuffle_levels or branch.replays
-    require(not is_tampered or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
+    is_tampered = branch.permute_rewards or branch.shuffle_levels
+    require(not is_tampered or cls.ROLE == "null", "permuted rewards or shuffled levels make an arm a null")
     require(branch.trains == (cls.ROLE != "untrained"), "the arm that does not train is the untrained one, and no other")

@@ -184,7 +184,6 @@ def groups(step: int) -> list[GroupOutcome]:
             for is_right, wrong_answer in zip(rewards, wrong_answers, strict=True)
         )
         lengths = tuple((rng.integers(2, 5, 8) if is_degenerate else rng.integers(8, 20, 8)).tolist())
-        formats = tuple("9" if length < 5 else "9 + 9 = 9" for length in lengths)
-        outcome_fields = (rewards, lengths, formats, answers, rewards)  # right or wrong: each reward is its success
+        outcome_fields = (rewards, lengths, answers, rewards)  # right or wrong: each reward is its success
         outcomes.append(GroupOutcome(pool().ids[item_index], cell.task, cell.level, step, *outcome_fields))
     return outcomes

@@ -1,7 +1,6 @@
 """Data files behind an address, such as `s3://bucket/train.jsonl`: copied to this machine, and again when they changed.
 
-Left out on purpose: results written to one. `run/storage.py` keeps the copy of a run folder, whose locks and renames no
-object store has.
+Left out on purpose: results written to one. A run folder needs locks and renames, which no object store has.
 """
 
 from __future__ import annotations

@@ -136,12 +136,11 @@ def part_jobs(jobs: Sequence[MeasureJob], parts: int) -> list[Job]:
 def count_parts(config: RunConfig, corpus: Corpus, workers: int, bases: int) -> int:
     """Parts of a starting model's items that are written side by side, each by a process that loads the model.
 
-    More than one only where the settings name workers or a cluster: copies of a model have to fit. One on a cluster with a
-    storage, which keeps no answers of a measuring under way.
+    More than one only where the settings name workers or a cluster: copies of a model have to fit.
     """
     measure, trial = config.measure, config.trial
     writes = outcome_of(measure.probes, measure.decoding) in GRADED_OUTCOMES
-    if not writes or not (trial.cluster or trial.workers) or (trial.cluster and trial.storage):
+    if not writes or not (trial.cluster or trial.workers):
         return 1
     graded = [row for row in corpus.measured() if row.answer is not None and corpus.tasks[row.task].kind == "verifiable"]
     items = sum(min(count, measure.items) for count in Counter((row.task, row.level) for row in graded).values())

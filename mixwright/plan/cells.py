@@ -5,17 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mixwright.errors import InputError
-from mixwright.estimates.cell_states import MIN_ITEMS, classify
+from mixwright.estimates.cell_states import MIN_ITEMS, classify, room_to_learn
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, SWAPPED_SUFFIX
 from mixwright.records import Cell, CellAssessment, Measurement
 
 SUCCESS_MEASUREMENT = "pass@1"
-"""The measurement that states and forecasts are about."""
+"""The measurement that states are about."""
 
 
 def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | None], Measurement]:
     """(task, level) -> its pass@1 row; per-example rows are left out."""
     return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT and row.example is None}
+
+
+def attainable_gain(cell: CellAssessment) -> float:
+    """Return k(1 - k) of a reachable or unknown cell's kappa, 0..0.25, times the share of variance within a prompt.
+
+    Other cells have 0; one that was not measured counts as half right.
+    """
+    if cell.state not in ("reachable", "unknown"):
+        return 0.0
+    if cell.success is None:
+        return 0.125
+    gain = float(room_to_learn(cell.success, cell.swapped or 0.0)) / 4
+    spread = cell.success * (1 - cell.success)
+    return gain if cell.learnability is None or spread <= 0 else gain * min(cell.learnability / spread, 1.0)
+
+
+def cells_by_task(cells: Sequence[CellAssessment]) -> dict[str, list[CellAssessment]]:
+    """Group cells by task, tasks in the order in which they first come."""
+    found: dict[str, list[CellAssessment]] = {}
+    for cell in cells:
+        found.setdefault(cell.task, []).append(cell)
+    return found
 
 
 def assess_cells(

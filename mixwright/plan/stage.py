@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mixwright.catalog import create
-from mixwright.plan.format_forecast import with_format_forecasts
 from mixwright.plan.overrides import apply_overrides
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
 from mixwright.run.folder import read_measurements, write_plan
@@ -30,7 +29,7 @@ def make_plan(settings: PlanConfig, train: TrainConfig, corpus: Corpus, competen
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
     planner = create("planners", settings.planner_for(train.objective), dict(settings.options))
     planned = planner.plan(cells, competence, training)
-    return with_format_forecasts(apply_overrides(planned, settings.stage), competence)
+    return apply_overrides(planned, settings.stage)
 
 
 def plan_run(run: CheckedRun) -> Plan:

@@ -27,7 +27,6 @@ from mixwright.records.plan import TRAINING_ONLY_FIELDS as TRAINING_ONLY_FIELDS
 from mixwright.records.plan import CellAssessment as CellAssessment
 from mixwright.records.plan import CellState as CellState
 from mixwright.records.plan import EngineOptions as EngineOptions
-from mixwright.records.plan import Forecast as Forecast
 from mixwright.records.plan import Measurement as Measurement
 from mixwright.records.plan import Objective as Objective
 from mixwright.records.plan import Plan as Plan

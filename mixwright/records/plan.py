@@ -159,13 +159,10 @@ class EngineOptions:
     min_informative_share: float = 0.25
     """Share of informative groups (admitted, rewards differ) below which the step is scaled, 0..1; 0 turns the rule off. It
     needs a gate."""
-    on_alarm: Literal["tighten", "log"] = "tighten"
-    """What an alarm does. tighten: the KL coefficient doubles where there is one, else the learning rate halves, at most
-    four times; each later inspection without an alarm undoes one. log: it is only written down."""
-    patience: int = 3
-    """Alarmed inspections in a row before `then`."""
-    then: Literal["nothing", "stop", "restore"] = "nothing"
-    """What follows when tightening did not help."""
+    on_alarm: Literal["tighten", "log", "stop", "restore"] = "tighten"
+    """Reaction to an alarm. tighten: the KL coefficient doubles where there is one, else the learning rate halves, at most
+    four times; each later inspection without an alarm undoes one. log: it is only written down. stop: training ends.
+    restore: training ends, and the last checkpoint without an alarm is named."""
 
     def __post_init__(self) -> None:
         low, high = self.reward_range
@@ -173,7 +170,7 @@ class EngineOptions:
             raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
         if not 0 <= self.min_informative_share <= 1:
             raise InputError("min_informative_share between 0 and 1", repr(self.min_informative_share), "Correct it.")
-        check_range("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
+        check_range("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,24 +223,6 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
-    """What the plan expects of one task; written before the run, scored after it."""
-
-    task: str
-    """Task name."""
-    name: str
-    """Measurement it is about, e.g. pass@1."""
-    before: float
-    """Measured before."""
-    expected: float
-    """Expected after."""
-    low: float
-    """Lower end of the 80 % range."""
-    high: float
-    """Upper end of the 80 % range."""
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Weights, order, band and levers of a run, with a reason for each number."""
 
@@ -253,7 +232,5 @@ class Plan:
     """In order."""
     cells: tuple[CellAssessment, ...] = ()
     """State of each cell when the plan was made."""
-    forecast: tuple[Forecast, ...] = ()
-    """One per task that the plan makes a statement about."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Path of a number (`stages.0.weights.gcd`) -> the reason for it."""

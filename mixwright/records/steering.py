@@ -42,8 +42,6 @@ class GroupOutcome(ExampleOutcome):
     """One per completion, true (never permuted), weighted sum of the reward functions."""
     lengths: tuple[int, ...] = ()
     """Completion tokens."""
-    formats: tuple[str, ...] = ()
-    """Answer skeleton of each completion."""
     answers: tuple[str, ...] = ()
     """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when the trainer did not
     say."""

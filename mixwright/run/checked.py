@@ -8,7 +8,6 @@ from pathlib import Path
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.run.folder import RunFolder
-from mixwright.run.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -27,5 +26,3 @@ class CheckedRun:
     """Whether the folder holds these rows already."""
     changed_sections: frozenset[str] = frozenset()
     """Sections of the settings that differ from those that the folder was begun with."""
-    storage: Storage | None = None
-    """What keeps a copy of the folder, where the settings name a storage."""

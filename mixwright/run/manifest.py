@@ -70,8 +70,7 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, relative_to: Pa
     for section, field_names in difference_by_section.items():
         if finished := _find_output_resting_on(folder, section):
             expected, got = "the settings and the data that this run was begun with", f"another {section} ({field_names})"
-            others = "another --folder and another --storage" if config.trial.storage else "another --folder"
-            remedy = f"{finished} rests on what it was: choose {others}, or remove this one."
+            remedy = f"{finished} rests on what it was: choose another --folder, or remove this one."
             raise InputError(expected, got, remedy, file=folder.path)
     return frozenset(difference_by_section)
 

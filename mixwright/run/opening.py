@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from mixwright.run.folder import RunFolder
 from mixwright.run.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
 from mixwright.run.preflight import check_rows, check_settings, check_trial, check_warmup
 from mixwright.run.ray_workers import start_workers
-from mixwright.run.storage import Storage
 from mixwright.run.workers import Job, Workers
 from mixwright.trainers.configs import SettingsJob, resolve_settings
 
@@ -35,8 +33,7 @@ def open_run_folder(
     for_training: bool = False,
     required_file: Path | None = None,
 ) -> Iterator[CheckedRun]:
-    """The checked run with the folder locked. Everything that can be refused is refused before the folder is made, unless it
-    has a storage: then what is there is got first, and at the end what is new here is put there.
+    """The checked run with the folder locked. Everything that can be refused is refused before the folder is made.
 
     A folder that was begun with other settings takes the new ones where nothing that was finished rests on them.
 
@@ -52,23 +49,13 @@ def open_run_folder(
     Raises:
         InputError: wrong settings or data, a folder of another run or in use, or an earlier stage that did not run.
     """
-    with contextlib.ExitStack() as stack:
-        storage = None
-        if config.trial.storage:  # what is there may be what is asked for here
-            storage = Storage(config.trial.storage, folder.path)
-            stack.enter_context(folder.lock())
-            stack.enter_context(storage.opened())
-        if workers is not None:
-            workers.storage = storage
-        if required_file is not None and not required_file.exists():
-            remedy = "Run `mixwright plan` first." if required_file == folder.plan else "Run `mixwright measure` first."
-            raise InputError("a file of an earlier stage", "nothing", remedy, file=required_file)
-        run = validate_run(config, folder, relative_to=relative_to, for_trial=for_trial, for_training=for_training)
-        run = replace(run, storage=storage)
-        is_up_to_date = run.holds_rows and not run.changed_sections
-        resolved = {} if is_up_to_date or workers is None else resolve_training_settings(run, workers)
-        if storage is None:
-            stack.enter_context(folder.lock())
+    if required_file is not None and not required_file.exists():
+        remedy = "Run `mixwright plan` first." if required_file == folder.plan else "Run `mixwright measure` first."
+        raise InputError("a file of an earlier stage", "nothing", remedy, file=required_file)
+    run = validate_run(config, folder, relative_to=relative_to, for_trial=for_trial, for_training=for_training)
+    is_up_to_date = run.holds_rows and not run.changed_sections
+    resolved = {} if is_up_to_date or workers is None else resolve_training_settings(run, workers)
+    with folder.lock():
         if not run.holds_rows:
             run.corpus.save(folder.corpus)
         if not is_up_to_date:

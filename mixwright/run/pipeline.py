@@ -13,8 +13,8 @@ from pathlib import Path
 from mixwright.audit.stage import audit_run_folder, complaints
 from mixwright.config import RunConfig
 from mixwright.measure.bases import measure_bases
+from mixwright.measure.probes.formats import warn_of_unused_forms
 from mixwright.mine.job import mine_rehearsal, with_mined_rehearsal
-from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_measurements
@@ -56,8 +56,9 @@ def run(
         if is_stale(folder.plan, before):
             say("plan: weights, band and levers")
             new_plan = plan_run(checked_run)
-            for line in warnings_of(read_measurements(before), new_plan):
-                say(f"  formats: {line}")
+            if any(stage.objective == "grpo" for stage in new_plan.stages):
+                for line in warn_of_unused_forms(read_measurements(before)):
+                    say(f"  formats: {line}")
             if "stages" in new_plan.why:
                 say(f"  plan: {new_plan.why['stages']}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, relative_to)]

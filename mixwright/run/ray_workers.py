@@ -3,9 +3,7 @@
 Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again after a wait, `MAX_DEATHS`
 times, or as long as `SECONDS_FOR_MEMORY` where memory was short, and this is said. It writes the same files by the same
 seeds, and takes over what it finds of an earlier attempt, so its result is the one that an undisturbed job has. All machines
-have the same packages. They see the files of the command under the same path, or the run folder has a storage
-(`run/storage.py`): then a machine that does not see it has a copy there, gets what is new before each job, and puts what the
-job wrote.
+have the same packages, and see the files of the command under the same path.
 """
 
 from __future__ import annotations
@@ -20,15 +18,13 @@ import time
 import traceback
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mixwright import __version__
 from mixwright.config import TrialConfig
 from mixwright.errors import InputError, one_line
-from mixwright.run.storage import Place, work_beside
 from mixwright.run.workers import ONE_THREAD, Job, JobFailed, Workers, format_log_tail, longest_first, run_job
 
 MAX_DEATHS = 5
@@ -45,7 +41,7 @@ SECONDS_TO_END = 10.0
 """Longest wait for jobs that are stopped."""
 REASON_CHARACTERS = 160
 """Of what Ray says of a death."""
-SHARED = "Every machine has to see the same files under the same path, or give --storage."
+SHARED = "Every machine has to see the same files under the same path."
 MEMORY_REMEDY = "Out of memory? Fewer workers on a machine need less: more gpus_per_worker, or trial.workers."
 
 _log = logging.getLogger("mixwright")
@@ -61,8 +57,6 @@ class Origin:
     """Where modules are looked for."""
     version: str
     """Of Mixwright."""
-    place: Place | None = None
-    """Storage of the run folder, where it has one."""
 
 
 class Board:
@@ -149,8 +143,7 @@ class RayWorkers(Workers):
         errors = self._ray.exceptions
         died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError)
         died += (errors.LocalRayletDiedError, errors.ObjectLostError)
-        place = None if self.storage is None else self.storage.place
-        origin = Origin(str(Path.cwd()), tuple(sys.path), __version__, place)
+        origin = Origin(str(Path.cwd()), tuple(sys.path), __version__)
         waiting, later, deaths = deque(longest_first(jobs)), dict[int, float](), defaultdict[int, list[float]](list)
         while waiting or later or self._running:
             for job_index in [job_index for job_index, moment in later.items() if moment <= time.monotonic()]:
@@ -176,10 +169,7 @@ class RayWorkers(Workers):
                     later[job_index] = time.monotonic() + seconds
                     yield job_index, False, 0.0
                 else:
-                    result = self._read_outcome(jobs[job_index], machine, outcome)
-                    if self.storage is not None:
-                        self.storage.pull()
-                    yield job_index, True, result
+                    yield job_index, True, self._read_outcome(jobs[job_index], machine, outcome)
             running = set(self._running.values())
             yield from ((job_index, False, share) for job_index, share in shares.items() if job_index in running)
 
@@ -220,8 +210,7 @@ class RayWorkers(Workers):
             raise JobFailed(f"{job.name} on {machine}: {value}{format_log_tail(job)}")
         if kind == "input":
             elsewhere = machine != platform.node()
-            shared = f" {SHARED}" if self.storage is None else ""
-            more = {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']}{shared}"} if elsewhere else {}
+            more = {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"} if elsewhere else {}
             raise InputError(**{**value, **more})
         return value
 
@@ -278,8 +267,6 @@ def work_remotely(payload: bytes, job_index: int, origin: Origin, board: Any) ->
     try:
         _become_like(origin)
         job = cloudpickle.loads(payload)
-        if origin.place is not None:
-            job = replace(job, function=partial(work_beside, origin.place, job.function))
     except InputError as error:
         return machine, cloudpickle.dumps(("input", {"expected": error.expected, "got": error.got, "remedy": error.remedy}))
     except Exception:  # the job's function cannot be imported here
@@ -294,8 +281,6 @@ def _become_like(origin: Origin) -> None:
         remedy = "Install the same on every machine."
         raise InputError(f"Mixwright {origin.version}, which gives the jobs", f"Mixwright {__version__}", remedy)
     try:
-        if origin.place is not None:
-            Path(origin.folder).mkdir(parents=True, exist_ok=True)
         os.chdir(origin.folder)
     except OSError as error:
         raise InputError("the folder in which the command was given", str(error), SHARED) from None

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-    from mixwright.run.storage import Storage
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of every worker, set before it imports anything."""
@@ -102,9 +101,6 @@ class Workers:
         workers: processes; 0 takes one per CPU core this process may use.
     """
 
-    storage: Storage | None = None
-    """Of the run folder, where it has one: it gets what a job wrote as soon as that job has ended."""
-
     def __init__(self, workers: int = 0) -> None:
         self.count = workers or count_cores()
         """Jobs that run at a time."""
@@ -149,15 +145,11 @@ class Workers:
         results: dict[int, Any] = {}
         shares: dict[int, float] = {}
         start = time.monotonic()
-        if self.storage is not None:
-            self.storage.push()
         show_progress(0, len(jobs), None)
         for job_index, finished, value in self._work_off(jobs):
             if finished:
                 results[job_index] = value
                 shares.pop(job_index, None)
-                if self.storage is not None:
-                    self.storage.push()
             else:
                 shares[job_index] = value
             finished_cost = sum(jobs[done].cost for done in results) + sum(

@@ -2,16 +2,14 @@
 
 It composes one stage's plug-ins: `TaskOrder` spreads tasks evenly by the stage's weights, a selector picks the item, and
 `policy` asks the gates and moves coefficients by controllers and monitors. `snapshot` says what the ledger knows of the
-cells in the words that plans use, `Staleness` how far they have moved. No torch, no IO, no time of day: given the same seed
+cells in the words that plans use. No torch, no IO, no time of day: given the same seed
 and the same outcomes, the same actions. Whoever trains executes the actions.
 """
 
 from __future__ import annotations
 
 import hashlib
-import heapq
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,8 +19,8 @@ import numpy as np
 from mixwright import catalog
 from mixwright.contracts import Selector, Steerer
 from mixwright.errors import InputError
-from mixwright.estimates.cell_states import MIN_ROLLOUTS, Z_STATE, side_of_band, state_of
-from mixwright.estimates.intervals import effective_rollouts, wilson
+from mixwright.estimates.cell_states import side_of_band, state_of
+from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
 from mixwright.records import (
     TRAINING_ONLY_FIELDS,
@@ -44,147 +42,45 @@ from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.scene import Scene
 
-STATE_VERSION = 9
+STATE_VERSION = 10
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 MAX_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 TIE_TOLERANCE = 1e-9
-"""More than rounding can make of half a draw, so that ties are broken alike however many draws are asked for."""
-STALE_SHARE = 0.3
-"""Moved share from which a filter made at the start is called stale."""
-YIELD_MEMORY_GROUPS = 64.0
-"""Groups that the yield remembers, about."""
-UNKNOWN_SIDE = -1
-"""Stands for the side of the band of a cell that nothing is known of yet."""
+"""Draws: more than rounding can make of what a task is owed."""
 
 
 class TaskOrder(Checkpointable):
-    """The next tasks, given weights that may change between calls: low-discrepancy, so that none waits longer than it must.
+    """The next tasks by fixed shares, as evenly as can be: no task's count is ever a whole draw off its share.
 
-    Draws go down a Huffman tree of the tasks' weights. A node sends each arrival left or right so that its left count stays
-    within 1/2 of its share of arrivals; a task's own count is then off by at most half of 1 + p + pp' + ... with the shares
-    p of its branches on the way up. Over 1,500 random weight vectors of 2 to 19 tasks the worst was 1.35 draws, the longest
-    gap 2.5 / share draws. Drawing tasks at random gives gaps about log(draws) times longer; the rule of Tijdeman (Discrete
-    Mathematics 32, 1980) keeps every count within 1, but one draw after the other: 10 us each; here it is 2 us in batches
-    of 64, 0.1 in batches of thousands (8 tasks).
+    Of the tasks that are owed at least 1 / (2 tasks - 2) of a draw, the one whose next draw is due first is drawn.
+
+    Source: Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980).
 
     Args:
-        tasks: number of tasks.
+        weights: shares of shape (tasks,), non-negative, summing to 1; a task of weight 0 is never drawn.
     """
 
     STATE_FIELDS = ("credit",)
 
-    def __init__(self, tasks: int) -> None:
-        self.credit = np.zeros(tasks)
-        """Draws each task is owed; sums to 0."""
+    def __init__(self, weights: np.ndarray) -> None:
+        self._tasks = np.flatnonzero(weights)
+        self._shares = weights[self._tasks]
+        self.credit = np.zeros(len(self._tasks))
+        """Draws owed to each task of a weight above 0; sums to 0."""
 
-    def next(self, weights: np.ndarray, count: int) -> np.ndarray:
-        """Indices of the next `count` tasks, int64.
-
-        Args:
-            weights: shares of shape (tasks,), non-negative, summing to 1; a task of weight 0 is never drawn.
-            count: how many.
-        """
-        root, nodes = _huffman_tree(weights)
-        owed = {~task: float(self.credit[task]) for task in range(len(weights)) if weights[task] > 0}
-        for node_index, (left, right, _) in enumerate(nodes):
-            owed[node_index] = owed[left] + owed[right]
-        picked, self.credit = np.empty(count, dtype=np.int64), np.zeros(len(weights))
-        waiting = [(root, np.arange(count), 0.0)]
-        while waiting:
-            node, slots, credit = waiting.pop()
-            if node < 0:
-                picked[slots], self.credit[~node] = ~node, credit
-                continue
-            left, right, share = nodes[node]
-            # What was owed under other weights is owed up to half a draw, so that no task makes up leeway in a run.
-            start = min(max(owed[left] - share * owed[node], -0.5), 0.5 - TIE_TOLERANCE)
-            counts_left = np.floor(start + share * np.arange(1, len(slots) + 1) + 0.5 + TIE_TOLERANCE)
-            goes_left = np.diff(counts_left, prepend=0.0) > 0
-            end = start + share * len(slots) - int(np.count_nonzero(goes_left))
-            waiting += [
-                (left, slots[goes_left], end + share * credit),
-                (right, slots[~goes_left], (1 - share) * credit - end),
-            ]
+    def next(self, count: int) -> np.ndarray:
+        """Return the indices of the next `count` tasks, int64."""
+        least = 1 / max(2 * len(self._tasks) - 2, 1)
+        picked = np.empty(count, dtype=np.int64)
+        for draw_index in range(count):
+            self.credit += self._shares
+            draws_until_due = (1 - least - self.credit) / self._shares
+            draws_until_due[self.credit < least - TIE_TOLERANCE] = np.inf
+            chosen = int(np.argmin(draws_until_due))
+            self.credit[chosen] -= 1
+            picked[draw_index] = self._tasks[chosen]
         return picked
-
-
-def _huffman_tree(weights: np.ndarray) -> tuple[int, list[tuple[int, int, float]]]:
-    """Root and nodes (left, right, share of left) of a Huffman tree; leaves are ~task, children come before parents."""
-    heap = [(float(weight), task, ~task) for task, weight in enumerate(weights) if weight > 0]
-    heapq.heapify(heap)
-    nodes: list[tuple[int, int, float]] = []
-    while len(heap) > 1:
-        (light, _, left), (heavy, order, right) = heapq.heappop(heap), heapq.heappop(heap)
-        heapq.heappush(heap, (light + heavy, order, len(nodes)))
-        nodes.append((left, right, light / (light + heavy)))
-    return heap[0][2], nodes
-
-
-class Staleness(Checkpointable):
-    """Compares the band now with the band at the start.
-
-    `moved` is 1 - overlap / union, in examples, of the cells inside the band when they were first known and of those inside
-    it now: 0 while a filter made at the start would still choose the same, 1 when it would choose nothing of what is in band
-    now. A cell changes sides only when its 90 % interval says so, so noise alone leaves it at 0. `in_band_yield` is the
-    share of recent groups with different rewards among those drawn from cells inside the band by what was known before.
-
-    Args:
-        scene: of the run; its ledger knows what was measured before.
-    """
-
-    STATE_FIELDS = ("_began", "_now", "since", "_mixed", "_drawn")
-
-    def __init__(self, scene: Scene) -> None:
-        self._ledger, (self._low, self._high) = scene.ledger, scene.band_edges
-        self._began, self._now = np.full((2, len(self._low)), UNKNOWN_SIDE)
-        self.since: int | None = None
-        """Step at which a filter made at the start was first stale; None while it is not."""
-        self._mixed = self._drawn = 0.0
-        self._update_sides(np.arange(len(self._low)))
-
-    def count_groups(self, cells: np.ndarray, mixed: np.ndarray) -> None:
-        """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
-        success = self._ledger.recent.mean(cells)
-        inside = (self._ledger.recent.tries[cells] > 0) & (self._low[cells] <= success) & (success <= self._high[cells])
-        keep = math.exp(-int(inside.sum()) / YIELD_MEMORY_GROUPS)
-        self._drawn = self._drawn * keep + int(inside.sum())
-        self._mixed = self._mixed * keep + int((inside & mixed).sum())
-
-    def observe(self, step: int, cells: np.ndarray) -> bool:
-        """The ledger knows more of these cells. True once, when the picture of the start has become stale."""
-        self._update_sides(np.unique(cells))
-        if self.since is not None or self.moved < STALE_SHARE:
-            return False
-        self.since = step
-        return True
-
-    @property
-    def moved(self) -> float:
-        """Share of the band that has changed since the start, 0..1; 0 while nothing is known."""
-        sizes = self._ledger.sizes
-        in_either, in_both = (self._began == 1) | (self._now == 1), (self._began == 1) & (self._now == 1)
-        return float(1 - sizes[in_both].sum() / sizes[in_either].sum()) if sizes[in_either].any() else 0.0
-
-    def figures(self) -> dict[str, Any]:
-        """What the log shows: `band_moved`, `stale_since` and `in_band_yield` (None before there was a draw in the band)."""
-        share = self._mixed / self._drawn if self._drawn >= 1 else None
-        return {"band_moved": self.moved, "stale_since": self.since, "in_band_yield": share}
-
-    def _update_sides(self, cells: np.ndarray) -> None:
-        """Set or change the sides of cells by what the ledger knows lately."""
-        recent = self._ledger.recent
-        cells = cells[recent.tries[cells] >= MIN_ROLLOUTS]
-        tries, low, high = recent.tries[cells], self._low[cells], self._high[cells]
-        success = recent.wins[cells] / np.maximum(tries, 1e-12)
-        success_low, success_high = wilson(recent.wins[cells], tries, Z_STATE)
-        inside = (low <= success) & (success <= high)
-        is_new = self._began[cells] == UNKNOWN_SIDE
-        self._began[cells[is_new]] = inside[is_new]
-        is_sure = is_new | np.where(
-            inside, (low <= success_low) & (success_high <= high), (success_high < low) | (success_low > high)
-        )
-        self._now[cells[is_sure]] = inside[is_sure]
 
 
 def check_drawn(selector: str, picked_rows: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
@@ -245,7 +141,6 @@ class Engine:
         self.why_unwatched: str = watching[1]
         """Why there are none; empty when there are some."""
         self._ledger = Ledger(pool, self.canaries)
-        self._order = TaskOrder(len(pool.tasks))
         self._decisions: list[Decision] = []
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._record_measurements(plan)
@@ -253,7 +148,6 @@ class Engine:
         self._selector: Selector
         (self._selector,) = self._create("selectors", [self._stage.selector])
         self._scene = scene = Scene(pool, self._ledger, self._stage)
-        self._staleness = Staleness(scene)
         self._gate_runner = GateRunner(self._create("gates", self._stage.gates), self._keys, states, self._note)
         controllers = self._create("controllers", self._stage.controllers)
         self._monitors = self._create("monitors", self._stage.monitors)
@@ -264,11 +158,12 @@ class Engine:
             self._note(0, f"selector.{word}", None, None, reason)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
         self._weights = weights / weights.sum()
+        self._order = TaskOrder(self._weights)
 
     def draw(self, count: int) -> list[int]:
         """The next `count` pool indices. Tasks by low discrepancy; items by the selector."""
         rng = np.random.default_rng((self._seed, self._stage_index, self._ledger.draws))
-        tasks = self._order.next(self._weights, count)
+        tasks = self._order.next(count)
         picked_rows = self._selector.pick(tasks.copy(), rng)
         check_drawn(self._stage.selector, picked_rows, tasks, self._pool, self.canaries)
         drawn_rows = picked_rows.astype(np.int64)
@@ -298,7 +193,7 @@ class Engine:
         rewarded_groups = [group for group in groups if isinstance(group, GroupOutcome)]
         rewarded_groups = read_rewards(rewarded_groups, self.options.reward_range)
         if rewarded_groups:
-            self._learn(rewarded_groups, row_indices, signals.step)
+            self._ledger.learn(rewarded_groups, row_indices)
         self._ledger.advance_to(signals.step)
         for plugin in self._plugins.values():
             plugin.observe(signals.step, rewarded_groups or groups)
@@ -350,10 +245,6 @@ class Engine:
                 figures_by_cell[key]["drawn_as"] = selector_states[key]
         return figures_by_cell
 
-    def staleness(self) -> dict[str, Any]:
-        """How far the band moved since the start (`band_moved`, `stale_since`), and the `in_band_yield` of recent draws."""
-        return self._staleness.figures()
-
     def take_decisions(self) -> list[Decision]:
         """The decisions since the last call; the log is emptied."""
         taken, self._decisions = self._decisions, []
@@ -369,7 +260,6 @@ class Engine:
             **self._order.state(),
             "policy": self._policy.state(),
             **self._gate_runner.state(),
-            "staleness": self._staleness.state(),
             "decisions": [to_data(decision) for decision in self._decisions],
             "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
         }
@@ -398,7 +288,6 @@ class Engine:
         self._order.restore(state)
         self._policy.restore(state["policy"])
         self._gate_runner.restore(state)
-        self._staleness.restore(state["staleness"])
         self._decisions = [from_data(Decision, fields) for fields in state["decisions"]]
         for name, plugin in self._plugins.items():
             plugin.restore(state["plugins"][name])
@@ -433,18 +322,6 @@ class Engine:
                 for evidence in (self._ledger.recent, self._ledger.lasting):
                     evidence.start(index_by_cell[cell.key], cell.success, cell.n, effective)
                 self._ledger.answers.start(index_by_cell[cell.key], cell.swapped, cell.kappa_high)
-
-    def _learn(self, groups: Sequence[GroupOutcome], row_indices: np.ndarray, step: int) -> None:
-        """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
-        cells = self._pool.cell_of[row_indices]
-        self._staleness.count_groups(cells, np.array([not group.no_signal for group in groups]))
-        self._ledger.learn(groups, row_indices)
-        if self._staleness.observe(step, cells):
-            moved = self._staleness.moved
-            reason = (
-                f"{moved:.0%} of the examples in the band now or at the start are not in both: a filter made at the start"
-            )
-            self._note(step, "stale", STALE_SHARE, moved, f"{reason} is out of date")
 
     def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""

@@ -9,9 +9,8 @@ follows from few informative groups and from alarms:
   is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
 - **Alarm.** Each inspection with an alarm tightens once, at most `MAX_TIGHTENINGS` times: beta doubles where there is one,
-  else the learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user
-  asked for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries,
-  `QUIET_STEPS` steps without an alarm undo one.
+  else the learning-rate factor halves. Each inspection of fresh canaries without an alarm undoes one tightening; where there
+  are no canaries, `QUIET_STEPS` steps without an alarm undo one.
 - **Measured** (the study `overhard`, over-hard data, points of greedy success under not training): uniform draws 50,
   refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); a tighter beta on alarms 15 (6 to 22). Beside the
   selector, where levels are known, each of them changes nothing: docs/controllers.md.
@@ -130,8 +129,8 @@ class Policy:
         """How often the learning rate is halved because of alarms."""
         self.beta_doublings = 0
         """How often beta is doubled because of alarms."""
-        self.alarmed_in_a_row = 0
-        """Alarmed inspections in a row."""
+        self.is_alarmed = False
+        """Whether the last inspection that tells had an alarm."""
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
         self.logged_asked_lr_factor = 1.0
@@ -222,23 +221,24 @@ class Policy:
             if not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS:
                 return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
             return beta, "", None
-        self.alarmed_in_a_row += 1
+        self.is_alarmed = True
         self.last_change_step = signals.step
-        if self._options.on_alarm == "log":
+        reason = alarms[0].message
+        if self._options.on_alarm == "stop":
+            return beta, "", Action("stop", "run", None, reason)
+        if self._options.on_alarm == "restore":
+            return beta, "", Action("restore", "last checkpoint without alarm", None, reason)
+        if self._options.on_alarm == "log" or self.lr_halvings + self.beta_doublings >= MAX_TIGHTENINGS:
             return beta, "", None
-        reason, final_action = alarms[0].message, None
-        if self.alarmed_in_a_row >= self._options.patience and self._options.then != "nothing":
-            why = f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}"
-            stops, restores = Action("stop", "run", None, why), Action("restore", "last checkpoint without alarm", None, why)
-            final_action = stops if self._options.then == "stop" else restores
-        if self.lr_halvings + self.beta_doublings >= MAX_TIGHTENINGS:
-            return beta, "", final_action
-        self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
-        return beta * 2, reason, final_action
+        if beta > 0:
+            self.beta_doublings += 1
+        else:
+            self.lr_halvings += 1
+        return beta * 2, reason, None
 
     def _relax(self, step: int, beta: float, reason: str) -> tuple[float, str, None]:
         """Undo one tightening."""
-        self.alarmed_in_a_row = 0
+        self.is_alarmed = False
         if not self.beta_doublings and not self.lr_halvings:
             return beta, "", None
         self.last_change_step = step

@@ -229,7 +229,7 @@ class Checkpoints:
                     STATE_FILE_STEM,
                     arrays=False,
                 )
-                if not state["engine"]["policy"]["alarmed_in_a_row"]:
+                if not state["engine"]["policy"]["is_alarmed"]:
                     return folder.name
         return ""
 

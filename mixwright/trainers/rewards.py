@@ -26,7 +26,6 @@ from torch import Tensor, nn
 
 from mixwright.errors import InputError, one_line
 from mixwright.records import GroupOutcome
-from mixwright.skeleton import skeleton
 from mixwright.steer.pool import Pool, read_answer
 from mixwright.time_limit import NAMED_AFTER_SECONDS, TooSlow, call_with_timeout, tell_when_slow
 
@@ -90,8 +89,6 @@ class ReadCompletion:
     """Pool index of its example."""
     length: int | None
     """Tokens; None where the trainer did not say."""
-    form: str
-    """Answer skeleton."""
     answer: str
     """Final answer; with options the place of the one that it names."""
 
@@ -111,7 +108,7 @@ def read_completions(
     read = []
     for row, length, text in zip(rows, lengths, map(text_of, completions), strict=True):
         options = None if pool.options is None else pool.options[row]
-        read.append(ReadCompletion(row, length, skeleton(text), read_answer(text, options)))
+        read.append(ReadCompletion(row, length, read_answer(text, options)))
     return read
 
 
@@ -143,7 +140,6 @@ def group_outcomes(
                 step=step,
                 rewards=tuple(total for _, total in scored),
                 lengths=tuple(completion.length for completion, _ in scored if completion.length is not None),
-                formats=tuple(completion.form for completion, _ in scored),
                 answers=tuple(completion.answer for completion, _ in scored),
             )
         )

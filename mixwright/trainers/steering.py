@@ -19,7 +19,6 @@ from mixwright.plan.validate import check_options
 from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
-from mixwright.steer.beside.replay import read_recorded_run
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
 
@@ -48,7 +47,6 @@ SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "permute_rewards": (bool,),
     "canary_every": (int, np.integer),
     "columns": (Mapping,),
-    "replay": (str, Path),
     "reward_seconds": NUMBER_TYPES,
     "slow_rewards": (str,),
     "unscored_batches": (int, np.integer),
@@ -57,7 +55,7 @@ SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "steer": (bool,),
 }
 """What each setting of `SteeringConfig` may be."""
-NULLABLE_SETTINGS = ("plan", "folder", "draw_seed", "canary_every", "replay", "reward_range")
+NULLABLE_SETTINGS = ("plan", "folder", "draw_seed", "canary_every", "reward_range")
 """Settings that may be None."""
 STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
@@ -104,13 +102,6 @@ class SteeringConfig:
         metadata={
             "help": "Our name (id, task, level, answer, options) to the dataset's column, where they differ; an empty name "
             "leaves it out."
-        },
-    )
-    replay: str | Path | None = field(
-        default=None,
-        metadata={
-            "help": "A null for trials: folder of a finished run whose draws, refusals and factors are served again; "
-            "nothing adapts."
         },
     )
     reward_seconds: float = field(
@@ -444,6 +435,4 @@ def make_run(
     files = SteeringFiles(folder, writes=is_main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.max_unscored_batches, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
-    if steering.replay is not None:
-        run.replay_recorded_run(read_recorded_run(Path(steering.replay), pool))
     return run

@@ -190,25 +190,17 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus, seeds: int, bases: int, 
     branch, staged = make_branch(null, plan, corpus), len(plan.stages) > 1
     if branch.permute_order and not staged:
         return "the plan has one stage"
-    if staged and (branch.replays or branch.shuffle_levels):
+    if staged and branch.shuffle_levels:
         return "the plan has several stages"
     if branch.permute_rewards and all(stage.objective != "grpo" for stage in plan.stages):
         return "there are no rewards to permute"
     if branch.permute_weights and all(len(set(stage.weights.values())) < 2 for stage in plan.stages):
         return "all tasks weigh the same"
-    if branch.replays and seeds < 2 * min(bases, seeds):
-        return f"{seeds} seeds on {bases} starting model(s): it needs two of each"
     if branch.shuffle_levels and not _has_levels(corpus):
         return "no task has two levels"
     if branch.shuffle_levels and not replans:
         return "it needs a planner, and the plan was given"
     return ""
-
-
-def next_seed_of_base(seed: int, seeds: int, bases: int) -> int:
-    """The next seed, in a circle, that begins with the same starting model."""
-    seeds_of_base: Sequence[int] = range(seed % bases, seeds, bases)
-    return seeds_of_base[(seeds_of_base.index(seed) + 1) % len(seeds_of_base)]
 
 
 def _has_levels(corpus: Corpus) -> bool:

@@ -14,7 +14,7 @@ LEFT_OUT_VALUES: dict[str, Any] = {"selector": "uniform", "gates": (), "controll
 
 
 def without_levers(plan: Plan, weights: Mapping[str, float] | None = None, *, selector: str = "uniform") -> Plan:
-    """`plan` with its steps, objectives and cells, and without its levers and its forecast, which was made for them.
+    """`plan` with its steps, objectives and cells, and without its levers.
 
     Args:
         plan: under trial.
@@ -59,7 +59,7 @@ def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
 
 
 def without_part(plan: Plan, part: PlanPart, cells: Sequence[Cell]) -> Plan:
-    """`plan` without one part of its stages, and without what was forecast, which was made for the whole.
+    """`plan` without one part of its stages.
 
     Args:
         plan: under trial.
@@ -73,7 +73,7 @@ def without_part(plan: Plan, part: PlanPart, cells: Sequence[Cell]) -> Plan:
         )
     else:
         stages = tuple(_without_levers_of(stage, part) for stage in plan.stages)
-    return replace(plan, planner=f"{plan.planner} without {part}", stages=stages, forecast=(), why={})
+    return replace(plan, planner=f"{plan.planner} without {part}", stages=stages, why={})
 
 
 def _without_levers_of(stage: Stage, part: str) -> Stage:

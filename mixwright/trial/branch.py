@@ -60,8 +60,6 @@ class BranchJob:
     """Settings of the run."""
     digest: str
     """Of everything that decides the outcome."""
-    source: str = ""
-    """Folder of the finished branch that this one replays."""
     data: str = ""
     """Table of mined rows, where the arm trains on other rows than the corpus's."""
 
@@ -74,7 +72,6 @@ def branch_digest(
     digest_of_base: str,
     arm: str,
     seed: int,
-    digest_of_source: str = "",
     digest_of_data: str = "",
 ) -> str:
     """SHA-256 of what decides a branch's outcome: plan, settings, data, base, seed and version.
@@ -86,7 +83,6 @@ def branch_digest(
         digest_of_base: of the starting model.
         arm: name of the arm.
         seed: trial seed.
-        digest_of_source: of the branch that is replayed.
         digest_of_data: of the table whose rows it trains on.
     """
     measure = {name: value for name, value in to_data(config.measure).items() if name != "engine"}
@@ -94,7 +90,6 @@ def branch_digest(
         "branch": to_data(branch),
         "train": to_data(config.train),
         "progress_every": config.trial.progress_every,
-        "source": digest_of_source,
         "data": digest_of_data,
     }
     deciding_values = {
@@ -305,14 +300,14 @@ def _train(
         branch = replace(branch, plan=restrict_plan(branch.plan, rows.cells()))
     if branch.permute_weights:
         branch = replace(branch, plan=permuted_weights(branch.plan, seed))
-    source, adapter_name = Path(job.source) if branch.replays else None, branch.adapter or config.train.adapter
+    adapter_name = branch.adapter or config.train.adapter
     settings, adapter = config.train, None
     if adapter_name:
         settings, adapter = add_adapter(learner, adapter_name, settings, config.model.adapter)
     try:
         save_every = config.trial.save_every if start is None and adapter_name in (None, "lora") else 0
         resumes = bool(save_every) and keeps_checkpoints(folder, job.digest)
-        options: dict[str, Any] = {"seed": seed, "source": source, "drop_short_batches": is_data_arm(job.arm)}
+        options: dict[str, Any] = {"seed": seed, "drop_short_batches": is_data_arm(job.arm)}
         options |= {"save_every": save_every}
         trainer = make_trainer(learner, rows, branch, settings, config.measure, folder=folder, **options)
         if branch.plan.stages[0].objective == "grpo" and start is None:

@@ -189,7 +189,7 @@ def repeat_to_fill(rows: Corpus, batch: int) -> Corpus:
 
 
 def restrict_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
-    """The plan over the tasks that have rows, weights scaled up to 1, without what was forecast for all rows.
+    """The plan over the tasks that have rows, weights scaled up to 1.
 
     Raises:
         InputError: no task with a weight has rows.
@@ -207,7 +207,7 @@ def restrict_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
         bands = {task: band for task, band in stage.bands.items() if task in tasks_with_rows}
         stages.append(replace(stage, weights={task: weight / total for task, weight in weights.items()}, bands=bands))
     kept_cells = tuple(cell for cell in plan.cells if cell.task in tasks_with_rows)
-    return replace(plan, stages=tuple(stages), cells=kept_cells, forecast=())
+    return replace(plan, stages=tuple(stages), cells=kept_cells)
 
 
 def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:

@@ -20,7 +20,6 @@ from mixwright.trial.arm_roles import (
     choose_arms,
     is_data_arm,
     make_branch,
-    next_seed_of_base,
     null_name,
     role_of,
     with_order_arms,
@@ -73,7 +72,7 @@ class Trial:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
         branches = {arm: make_branch(arm, self.plan, self.corpus) for arm in arms}
         uses_prior_measurement = {arm: is_data_arm(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
-        return self._make_jobs([(arm, branch, uses_prior_measurement[arm], "") for arm, branch in branches.items()])
+        return self._make_jobs([(arm, branch, uses_prior_measurement[arm]) for arm, branch in branches.items()])
 
     def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replanner | None) -> list[BranchJob]:
         """The jobs of a lever's nulls, made from its own plan."""
@@ -84,7 +83,7 @@ class Trial:
                 shuffled = shuffle_levels(self.corpus, self.config.seed)
                 shuffled_plan = make_branch(lever, self._plan_anew(shuffled, replan), shuffled).plan
                 branch = make_branch(null, shuffled_plan, shuffled)
-            arm_branches.append((null_name(null, lever), branch, True, lever if branch.replays else ""))
+            arm_branches.append((null_name(null, lever), branch, True))
         return self._make_jobs(arm_branches)
 
     def measure(self, *, shuffled: bool = False) -> None:
@@ -133,28 +132,21 @@ class Trial:
             title,
         )
 
-    def _make_jobs(self, arm_branches: Sequence[tuple[str, Branch, bool, str]]) -> list[BranchJob]:
-        """Jobs of (arm, how it trains, whether it rests on measuring, lever whose draws it replays), on every seed."""
+    def _make_jobs(self, arm_branches: Sequence[tuple[str, Branch, bool]]) -> list[BranchJob]:
+        """Return the jobs of (arm, how it trains, whether it rests on measuring), on every seed."""
         corpus_digest, base_count = self.corpus.digest(), len(self.bases)
         digests = [base_digest(base) for base in self.bases]
         jobs = []
         for seed in range(self.config.trial.seeds):
             base_index = seed % base_count
             inputs = {"corpus": corpus_digest, "digest_of_base": digests[base_index], "seed": seed}
-            for arm, branch, uses_prior_measurement, lever in arm_branches:
-                source, digest = "", ""
-                if lever:
-                    source = str(self.run.branch(lever, next_seed_of_base(seed, self.config.trial.seeds, base_count)))
-                    lever_branch = make_branch(lever, self.plan, self.corpus)
-                    digest = branch_digest(lever_branch, self.config, arm=lever, **inputs)
+            for arm, branch, uses_prior_measurement in arm_branches:
                 table = None if branch.rows == "all" else self.data
                 data_digest = "" if table is None else table.digest_of_rows(branch.rows)
-                digest = branch_digest(
-                    branch, self.config, arm=arm, digest_of_source=digest, digest_of_data=data_digest, **inputs
-                )
+                digest = branch_digest(branch, self.config, arm=arm, digest_of_data=data_digest, **inputs)
                 base, path = self.bases[base_index], "" if table is None else str(table.path)
                 identity = (str(self.run.path), arm, branch, uses_prior_measurement, seed, base, base_name(base))
-                jobs.append(BranchJob(*identity, self.config, digest, source, path))
+                jobs.append(BranchJob(*identity, self.config, digest, path))
         return jobs
 
     def _plan_anew(self, shuffled: Corpus, replan: Replanner) -> Plan:

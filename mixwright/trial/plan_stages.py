@@ -66,7 +66,7 @@ def train_stages(
         measured = read_measurements(finished_folders[-1] / "measured.parquet") if finished_folders else ()
         stage = with_rehearsal(stages[:number], stage, measured, success_name)
         keeps_optimizer = number + 1 < len(stages) and "optimizer" in stages[number + 1].kept
-        stage_branch = replace(branch, plan=replace(plan, stages=(stage,), forecast=(), why={}))
+        stage_branch = replace(branch, plan=replace(plan, stages=(stage,), why={}))
         digest = hashlib.sha256(
             json.dumps([digest, to_data(stage_branch), keeps_optimizer], sort_keys=True).encode()
         ).hexdigest()
@@ -144,7 +144,7 @@ def permuted_order(plan: Plan, seed: int) -> Plan:
         replace(plan.stages[stage_index], name=stage.name, kept=stage.kept, expected={}, earlier_share=0.0)
         for stage, stage_index in zip(plan.stages, order, strict=True)
     ]
-    return replace(plan, stages=tuple(stages), forecast=(), why={})
+    return replace(plan, stages=tuple(stages), why={})
 
 
 def join_stages(stages: Sequence[Stage], finished_folders: Sequence[Path], folder: Path) -> None:

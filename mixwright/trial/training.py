@@ -38,7 +38,6 @@ def make_trainer(
     *,
     seed: int,
     folder: Path,
-    source: Path | None = None,
     drop_short_batches: bool = False,
     save_every: int = 0,
 ) -> Any:
@@ -52,7 +51,6 @@ def make_trainer(
         measure: limit of the graders, which reward GRPO.
         seed: of data order, sampling and training noise.
         folder: gets the files.
-        source: a finished run whose draws and refusals are served again, for as many steps as it made.
         drop_short_batches: leave out a short batch at the end of each pass, which would give fewer rows smaller steps; GRPO
             has none.
         save_every: steps between checkpoints; 0 for none.
@@ -61,14 +59,12 @@ def make_trainer(
         InputError: an objective without a trainer, or a field that TRL's config does not know.
     """
     stage = branch.plan.stages[0]
-    from mixwright.steer.beside.replay import count_steps_made
     from mixwright.trainers.steering import SteeringConfig
 
-    steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)
+    steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permute_rewards)
     steering.canary_every = settings.canary_every if stage.monitors or stage.controllers else 0
     steering.reward_seconds = 0.0  # each answer has its own limit
-    steps = stage.steps if source is None else min(stage.steps, count_steps_made(source))
-    shared = _shared_settings(learner, steps, seed, folder, settings.learning_rate)
+    shared = _shared_settings(learner, stage.steps, seed, folder, settings.learning_rate)
     shared |= {"dataloader_drop_last": True} if drop_short_batches and stage.objective != "grpo" else {}
     shared |= {"save_strategy": "steps", "save_steps": save_every, "save_total_limit": 1} if save_every else {}
     trainer_arguments: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}

@@ -73,7 +73,6 @@ class Formats(Finding):
     )
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "probes/formats": ("mixes whose winner is foretold: share and accuracy (the product's forecast) - share alone",),
-        "monitors/formats": ("random rewards - GRPO, entropy of formats, mean of mixes",),
     }
     REMARKS = (
         "The worked-out style wins 14 of 15 races, from a share of .3 too. Where another is right more often at the start "

@@ -258,9 +258,7 @@ def steer(count: int, _: Path) -> Work:
                 cell, right = pool.cells[pool.cell_of[row]], rng.random(GROUP) < 0.4
                 answers = tuple(golds[row] if hit else "no" for hit in right)
                 groups.append(
-                    GroupOutcome(
-                        ids[row], cell.task, cell.level, step, tuple(map(float, right)), (ROOM,) * GROUP, (), answers
-                    )
+                    GroupOutcome(ids[row], cell.task, cell.level, step, tuple(map(float, right)), (ROOM,) * GROUP, answers)
                 )
             engine.observe(groups, Signals(step))
         return {"groups per step": count, "steps": STEER_STEPS}

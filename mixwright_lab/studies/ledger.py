@@ -61,18 +61,15 @@ class Ours:
         names: Any = Unnamed(size)
         self.pool = Pool(names, tuple(f"task{t}" for t in range(TASKS)), cell_of // LEVELS, cells, cell_of)
         self.ledger, self.seed, self.step = Ledger(self.pool), seed, 0
-        self.selector, self.order, self.weights = (
-            create("selectors", "difficulty"),
-            TaskOrder(TASKS),
-            np.full(TASKS, 1 / TASKS),
-        )
+        self.selector = create("selectors", "difficulty")
+        self.order = TaskOrder(np.full(TASKS, 1 / TASKS))
         stage = Stage("train", "grpo", 100, dict.fromkeys(self.pool.tasks, 1 / TASKS))
         self.selector.begin(Scene(self.pool, self.ledger, stage))
 
     def draw(self, batch: int) -> None:
         """One batch, and what it showed."""
         rng = np.random.default_rng((self.seed, 0, self.ledger.draws))
-        drawn = self.selector.pick(self.order.next(self.weights, batch), rng)
+        drawn = self.selector.pick(self.order.next(batch), rng)
         self.ledger.mark_drawn(drawn)
         self.ledger.add(drawn, self.step, drawn % (GROUP + 1), np.full(batch, GROUP))
         self.step += 1

@@ -92,7 +92,7 @@ class Rollouts:
 
     def outcomes(self, step: int) -> list[GroupOutcome]:
         """As the engine sees them."""
-        columns = zip(self.examples, self.rewards, self.lengths, self.formats, self.answers, strict=True)
+        columns = zip(self.examples, self.rewards, self.lengths, self.answers, strict=True)
         return [
             GroupOutcome(
                 example.id,
@@ -101,10 +101,9 @@ class Rollouts:
                 step,
                 tuple(rewards.tolist()),
                 tuple(lengths.tolist()),
-                tuple(formats),
                 tuple(answers),
             )
-            for example, rewards, lengths, formats, answers in columns
+            for example, rewards, lengths, answers in columns
         ]
 
     def take(self, groups: Sequence[int]) -> Rollouts:

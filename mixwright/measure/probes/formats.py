@@ -10,6 +10,7 @@ where nearly every sample has a form of its own, the interval of the entropy is 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,10 @@ from mixwright.records import Example, Interval, Measurement
 from mixwright.skeleton import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, OTHER_FORMS, skeleton
 
 NEEDS = ("torch", "transformers")
+IN_USE_SHARE = 0.02
+"""Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
+LOW_ACCURACY = 0.1
+"""Accuracy of a task below which an unused gold form is reported."""
 
 
 class Formats(Probe):
@@ -108,3 +113,27 @@ def normalised_entropy(counts: NDArray[np.float64]) -> float:
 def _make_row(task: str, name: str, estimate: Interval, null: float, null_of: str) -> Measurement:
     interval = (estimate.value, estimate.low, estimate.high, estimate.n)
     return Measurement("formats", task, name, *interval, "share", None, None, null, null_of)
+
+
+def warn_of_unused_forms(rows: Sequence[Measurement]) -> list[str]:
+    """Return a sentence per gold form that the model hardly writes, in tasks in which hardly anything is right.
+
+    Args:
+        rows: measurements before the run.
+    """
+    task_rows = [row for row in rows if row.null is not None and row.example is None]
+    accuracy_by_task = {row.task: row.null or 0.0 for row in task_rows if row.name.startswith(FORM_ACCURACY_NAME_PREFIX)}
+    greedy = [row for row in task_rows if (row.probe, row.name) == ("competence", "greedy")]
+    tasks_in_reach = {task for task, share in accuracy_by_task.items() if share >= LOW_ACCURACY}
+    tasks_in_reach |= {row.task for row in greedy if row.value >= LOW_ACCURACY}
+    warnings = []
+    for row in task_rows:
+        form = row.name.removeprefix(FORM_SHARE_NAME_PREFIX)
+        if form in (row.name, OTHER_FORMS) or row.task in tasks_in_reach:
+            continue
+        if (row.null or 0.0) >= 0.5 and row.value < IN_USE_SHARE:
+            accuracy = accuracy_by_task.get(row.task, 0.0)
+            finding = f"{row.task}: {accuracy:.0%} of samples are right; gold answers look like {form!r}"
+            remedy = "Rewards will hardly ever reach that format: train it by SFT first."
+            warnings.append(f"{finding}, {row.value:.1%} of samples do. {remedy}")
+    return warnings

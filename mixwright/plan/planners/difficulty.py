@@ -21,8 +21,7 @@ from mixwright.contracts import Planner
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
 from mixwright.plan.baseline import as_shares, task_counts
-from mixwright.plan.cells import assess_cells, reason_of
-from mixwright.plan.forecast import attainable_gain, cells_by_task, forecast
+from mixwright.plan.cells import assess_cells, attainable_gain, cells_by_task, reason_of
 from mixwright.records import Cell, CellAssessment, Measurement, Plan, Stage, TrainingSetup
 
 LEVER_REASONS = {
@@ -84,15 +83,12 @@ class Difficulty(Planner):
             else (),  # no penalty on losses that fall by moving
             monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
-        expected = forecast(assessments, competence, weights, training.steps)
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {"stages.0.steps": "asked for"}
         why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
-        by_task = cells_by_task(assessments)
         chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
         why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(assessments)}
-        why |= {f"forecast.{number}.expected": _format_reason(by_task[item.task]) for number, item in enumerate(expected)}
-        return Plan("difficulty", (stage,), assessments, expected, why)
+        return Plan("difficulty", (stage,), assessments, why)
 
     def _weights(self, cells: Sequence[CellAssessment], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""
@@ -135,14 +131,3 @@ def _task_worth(cells: Sequence[CellAssessment]) -> tuple[float, str]:
     variance_note = "" if best.learnability is None else f", rewards of a prompt have {4 * gain:.0%} of the largest variance"
     best_cell_text = f"its best cell {best.key} ({best.examples} examples{variance_note})"
     return worth, f"worth {worth:.2f} from {best_cell_text}: {reason_of(best)}"
-
-
-def _format_reason(cells: Sequence[CellAssessment]) -> str:
-    """How the forecast of a task came about."""
-    cells_within_reach = [cell.key for cell in cells if attainable_gain(cell)]
-    if not cells_within_reach:
-        return "no cell within reach: success is expected to stay, within sampling error and 2 points"
-    return (
-        f"{', '.join(cells_within_reach)} are expected to gain room x (1 - exp(-n / 40)), n being steps x the task's "
-        "weight, split over its cells; the range goes from no gain to twice that"
-    )

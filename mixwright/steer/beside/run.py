@@ -30,7 +30,6 @@ from mixwright.steer.beside.reward_range import RewardRange
 from mixwright.steer.pool import Ids, Pool
 
 if TYPE_CHECKING:
-    from mixwright.steer.beside.replay import RecordedRun
     from mixwright.steer.engine import Engine
 
 OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
@@ -185,8 +184,6 @@ class RunSteering:
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.checks: list[str] = []
         """Start-up checks passed."""
-        self.recorded_run: RecordedRun | None = None
-        """The run that is served again; None where the engine decides."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
         self.planned = True
@@ -222,9 +219,9 @@ class RunSteering:
             InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
         groups = self._read(step, groups)
-        is_held = self.reward_range.is_learning and self.recorded_run is None
         signals = self._signals(step, kl_nats=kl, groups=len(groups))
-        actions = [] if is_held else self._decide(self.reward_range.as_planned(groups), signals)
+        is_held = self.reward_range.is_learning
+        actions = [] if is_held else self.engine.observe(self.reward_range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
             numbered_rows = enumerate(self.draws.rows[self._next_position : self._next_position + rows], self._next_position)
@@ -240,7 +237,7 @@ class RunSteering:
         cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
         line = self._count_batch(step, groups, rows) | group_line(groups, refused)
         line |= {"held": True} if is_held else {}
-        line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
+        line |= {"rollouts": self.rollouts, "cells": cells, "states": states}
         self._finish_batch(step, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
@@ -283,7 +280,7 @@ class RunSteering:
             rows: of the step, those that overflowed included.
             line: what they showed, by `loss_line` or `pair_line`.
         """
-        actions = self._decide(outcomes, self._signals(step))
+        actions = self.engine.observe(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
         for outcome in outcomes if self.objective == "sft" else ():
             self._counts[LOSS_TOKENS_PREFIX + outcome.task] += outcome.tokens  # type: ignore[union-attr]
@@ -413,18 +410,6 @@ class RunSteering:
         self._counts, self._wanted_draws = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
         self.reward_range.restore(state["reward_range"])
-
-    def replay_recorded_run(self, recorded_run: RecordedRun) -> None:
-        """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
-        self.recorded_run = recorded_run
-        self.draws.rows.extend(recorded_run.rows)
-        for task, share in drawn_shares(self.pool, recorded_run.rows).items():
-            self._wanted_draws[task] = share * len(recorded_run.rows)
-
-    def _decide(self, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], signals: Signals) -> list[Action]:
-        """What is to be done about a generation batch; the engine sees it in any case, for the log."""
-        actions = self.engine.observe(outcomes, signals)
-        return actions if self.recorded_run is None else self.recorded_run.actions(self.batches, self.beta, self.lr_factor)
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted_shares().items():

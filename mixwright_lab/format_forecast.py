@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from mixwright.records import Forecast, Measurement, Plan
+from mixwright.measure.probes.formats import IN_USE_SHARE
+from mixwright.records import Measurement
 from mixwright.skeleton import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, OTHER_FORMS
 
 PUSH_NATS = 0.25
@@ -28,17 +29,31 @@ PUSH_ERROR_SHARE = 0.3
 """Standard error of `PUSH_NATS`, as a share of it; fitted with it."""
 WANDER_NATS = 0.1
 """Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH_NATS`."""
-IN_USE_SHARE = 0.02
-"""Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
 COVERED_SHARE = 0.8
 """Formats are a choice of formats where the commonest cover this share; else forms are content, and nothing is forecast."""
 CONTENT_SHARE = 0.05
 """Share of gold answers from which a form is one that questions ask for. Where they ask for several (numbers with and
 without a sign), the question decides, and nothing is forecast either."""
-LOW_ACCURACY = 0.1
-"""Accuracy of a task below which a gold form that is not in use is worth a word."""
 Z80 = 1.2816
 """Half-width of an 80 % range in standard errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Expected share of one answer format after a run."""
+
+    task: str
+    """Task name."""
+    name: str
+    """Measurement, `share:<form>`."""
+    before: float
+    """Share before."""
+    expected: float
+    """Expected share after."""
+    low: float
+    """Lower end of the 80 % range."""
+    high: float
+    """Upper end of the 80 % range."""
 
 
 @dataclass(frozen=True)
@@ -143,85 +158,3 @@ def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
 
 def _standard_error(row: Measurement) -> float:
     return (row.high - row.low) / 2 / 1.96
-
-
-def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
-    """The plan with a forecast and its reason for each format of each task that has a choice of formats. Pure.
-
-    Args:
-        plan: its GRPO steps are those that a forecast is for; without any it stays as it is.
-        rows: measurements before the run.
-    """
-    steps = _rewarded_steps(plan)
-    forecasts, why = list(plan.forecast), dict(plan.why)
-    for task, choices in sorted(formats_of(rows).items()) if steps else ():
-        expected = forecast_formats(task, choices, steps)
-        for forecast in expected:
-            why[f"forecast.{len(forecasts)}.expected"] = _explain_forecast(forecast, choices, expected, steps)
-            forecasts.append(forecast)
-    return replace(plan, forecast=tuple(forecasts), why=why)
-
-
-def _rewarded_steps(plan: Plan) -> int:
-    return sum(stage.steps for stage in plan.stages if stage.objective == "grpo")
-
-
-def _explain_forecast(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
-    """How one format's forecast came about; `choices` are of its task, commonest first."""
-    own_format = next(r for r in choices if FORM_SHARE_NAME_PREFIX + r.form == forecast.name)
-    winner = predict_winner(expected)
-    crossing_step = steps_to_cross(own_format, choices[0])
-    crossing_note = f"; as common as {choices[0].form!r} at step {crossing_step:.0f}" if 0 < crossing_step <= steps else ""
-    ending = (
-        f"{winner!r} is expected to be the commonest" if winner is not None else "none leads for sure: the ranges overlap"
-    )
-    pace = f"log-odds move by {PUSH_NATS:g} nats per step and unit of accuracy"
-    numbers = f"share {own_format.share:.0%}, right {own_format.accuracy:.0%}"
-    return f"{numbers}, {pace}{crossing_note}; of {len(choices)} formats {ending}"
-
-
-def warnings_of(rows: Sequence[Measurement], plan: Plan | None) -> list[str]:
-    """One sentence per task whose predicted winner is not its most accurate format, and per gold form that is not in use.
-
-    Args:
-        rows: measurements before the run.
-        plan: with its forecasts; nothing is said without one, or where it has no steps that are rewarded.
-    """
-    if plan is None or not _rewarded_steps(plan):
-        return []
-    expected: dict[str, list[Forecast]] = {}
-    for forecast in plan.forecast:
-        if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
-            expected.setdefault(forecast.task, []).append(forecast)
-    warnings, formats = [], formats_of(rows)
-    for task, task_forecasts in sorted(expected.items()):
-        winner, choices = predict_winner(task_forecasts), {choice.form: choice for choice in formats.get(task, ())}
-        if winner is None or winner not in choices:
-            continue
-        winning, best = choices[winner], max(choices.values(), key=lambda choice: choice.accuracy)
-        if best.accuracy - winning.accuracy > Z80 * math.hypot(winning.accuracy_error, best.accuracy_error):
-            warnings.append(
-                f"{task}: format {winner!r} (right {winning.accuracy:.0%}) is expected to crowd out {best.form!r} "
-                f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or train it by SFT."
-            )
-    return warnings + _warn_of_unused_forms(rows)
-
-
-def _warn_of_unused_forms(rows: Sequence[Measurement]) -> list[str]:
-    """Gold forms that the model hardly writes, in tasks in which hardly anything is right, sampled or greedy."""
-    task_rows = [row for row in rows if row.null is not None and row.example is None]
-    accuracy_by_task = {row.task: row.null or 0.0 for row in task_rows if row.name.startswith(FORM_ACCURACY_NAME_PREFIX)}
-    greedy = [row for row in task_rows if (row.probe, row.name) == ("competence", "greedy")]
-    tasks_in_reach = {task for task, share in accuracy_by_task.items() if share >= LOW_ACCURACY}
-    tasks_in_reach |= {row.task for row in greedy if row.value >= LOW_ACCURACY}
-    warnings = []
-    for row in task_rows:
-        form = row.name.removeprefix(FORM_SHARE_NAME_PREFIX)
-        if form in (row.name, OTHER_FORMS) or row.task in tasks_in_reach:
-            continue
-        if (row.null or 0.0) >= 0.5 and row.value < IN_USE_SHARE:
-            accuracy = accuracy_by_task.get(row.task, 0.0)
-            finding = f"{row.task}: {accuracy:.0%} of samples are right; gold answers look like {form!r}"
-            remedy = "If that is wanted, rewards will hardly ever reach it: train it by SFT first."
-            warnings.append(f"{finding}, {row.value:.1%} of samples do. {remedy}")
-    return warnings

@@ -1,0 +1,51 @@
+"""The weight of the code: nodes of the syntax tree of .py, and lines of .html, .js, .css and .yaml, by top package.
+
+A ratchet. A change that makes a package heavier raises its number here and says in one line what users get for it; one that
+makes it lighter lowers the number. Files are printed, not limited. Packing lines does not help: nodes are counted.
+
+    python tests/test_weight.py     prints the table (`make check` does)
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LIMITS = {
+    "mixwright": 1,
+    "mixwright_lab": 1,
+    "tests": 1,
+}
+"""Package -> most nodes and lines that it may have."""
+RAISED: tuple[str, ...] = ()
+"""Why a number went up, newest last: what users get for it."""
+LINES_COUNT = (".html", ".js", ".css", ".yaml")
+
+
+def weigh(package: str) -> tuple[int, int]:
+    """Return the weight of a package and the number of its files."""
+    weight = files = 0
+    for path in sorted((ROOT / package).rglob("*")):
+        if path.suffix == ".py":
+            weight += sum(1 for _ in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        elif path.suffix in LINES_COUNT:
+            weight += len(path.read_text(encoding="utf-8").splitlines())
+        else:
+            continue
+        files += 1
+    return weight, files
+
+
+@pytest.mark.parametrize("package", LIMITS)
+def test_no_package_grows_unsaid(package: str) -> None:
+    assert weigh(package)[0] <= LIMITS[package]
+
+
+if __name__ == "__main__":
+    print("package         weight     limit  files")
+    for name, limit in LIMITS.items():
+        weight, files = weigh(name)
+        print(f"{name:<14} {weight:>7,} {limit:>9,} {files:>6}")
