@@ -91,10 +91,10 @@ def run_all(scale: Scale = "laptop", seed_base: SeedBase = 0, workers: Workers =
 
 @app.command()
 def report(
-    out: Annotated[Path | None, typer.Option(help="Folder for lab.html and lab.md; default: docs.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for lab.html and README.md; default: mixwright_lab.")] = None,
     results: Annotated[Path, typer.Option(help="Folder of results.")] = result_files.RESULTS_FOLDER,
 ) -> None:
-    """Write the page of all findings, and the parts of the documentation that are made from results."""
+    """Write the page of all findings, and the parts of the README that are made from results."""
     from mixwright_lab.report import write
 
     for path in write(results, out):

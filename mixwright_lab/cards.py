@@ -1,4 +1,4 @@
-"""Cards of findings: each with its kept results and its words and numbers, as the page and docs/lab.md show them."""
+"""Cards of findings: each with its kept results and its words and numbers, as the page and README.md show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of the laboratory: the parts of docs/lab.md and docs/controllers.md that are made from results, between markers."""
+"""Text of the laboratory: the parts of its README.md that are made from results, between markers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from mixwright_lab.cards import (
     seeds,
     tally,
 )
-from mixwright_lab.judging import word_of
 
 WRITES = "`python -m mixwright_lab report` writes it"
 
@@ -33,21 +32,12 @@ def marks(name: str) -> tuple[str, str]:
 
 
 def lab(page: str, cards: Sequence[Card]) -> str:
-    """docs/lab.md with the words and cards of now; the rest of it is kept.
+    """README.md with the words and cards of now; the rest of it is kept.
 
     Raises:
         InputError: its markers are not there once each.
     """
     return replaced(replaced(page, "words", words()), "findings", findings(cards))
-
-
-def controllers(page: str, cards: Sequence[Card]) -> str:
-    """docs/controllers.md with the table of what rests on which finding.
-
-    Raises:
-        InputError: its markers are not there once each.
-    """
-    return replaced(page, "rests", rests(cards))
 
 
 def replaced(page: str, name: str, made: str) -> str:
@@ -70,31 +60,6 @@ def replace_between(page: str, begin: str, end: str, made: str) -> str:
 def words() -> str:
     """What the words mean."""
     return "\n".join((*_table(("word", "of a contrast"), MEANING_BY_WORD.items()), "", RULE_TEXT))
-
-
-def rests(cards: Sequence[Card]) -> str:
-    """Every plug-in that a finding names."""
-    pairs = [(feature, card) for card in cards for feature in card.finding.FEATURES]
-    pairs.sort(key=lambda pair: (pair[0], pair[1].name))
-    rows = [
-        (f"`{_plain(name)}`", f"[{_plain(card.name)}](lab.md#{_plain(card.name)})", _plain(contrast), came)
-        for name, card in pairs
-        for contrast, came in _judged(card, card.finding.FEATURES[name])
-    ]
-    return "\n".join(_table(("plug-in", "finding", "contrast that judges it", "word"), rows, plain=False))
-
-
-def _judged(card: Card, contrasts: Sequence[str]) -> list[tuple[str, str]]:
-    """The contrasts of one plug-in with their words, in the direction that speaks for it."""
-    if card.result is None or card.word == STALE:
-        return [("", card.word)]
-    known, found = {one.name: one for one in card.result.contrasts}, []
-    for each in contrasts:
-        one, turned = known[each.removeprefix("-")], each.startswith("-")
-        ends = (-one.value, -one.high, -one.low) if turned else (one.value, one.low, one.high)
-        came = word_of(*ends, one.least, len(one.points), one.noise or 0.0)
-        found.append((f"{one.name}{' (turned round)' if turned else ''}", came))
-    return found or [("none", "not judged")]
 
 
 def findings(cards: Sequence[Card]) -> str:

@@ -15,8 +15,6 @@ from mixwright.audit.steps import step_errors
 from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, read_steps
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
-from mixwright_lab.studies.error_cluster_corpora import make_clusters
-from mixwright_lab.studies.error_cluster_faults import to_corpus
 
 
 def row(target: str, prompt: str = "Work it out.", **extra: object) -> Example:
@@ -142,15 +140,33 @@ def warnings_of(corpus: Corpus) -> list[Observation]:
     return [one for one in ErrorClusters().check(corpus) if one.severity == "warning"]
 
 
-def test_planted_talks_are_named_and_unclustered_mistakes_are_an_info() -> None:
-    made = make_clusters(3, "talks", severe=True)
-    (told,) = warnings_of(to_corpus(made))
+def make_talks(careless_share: float, rate: float, other_rate: float) -> list[Example]:
+    """Make talks of four to ten sums; in a share of them each answer is wrong at `rate`, else at `other_rate`."""
+    rng = np.random.default_rng(3)
+    talks = []
+    for number in range(300):
+        chance = rate if rng.random() < careless_share else other_rate
+        turns = []
+        for _ in range(rng.integers(4, 11)):
+            first, second = rng.integers(2, 99, 2)
+            said = first + second + (rng.integers(1, 10) if rng.random() < chance else 0)
+            turns += [{"role": "user", "content": f"{first} + {second} ="}, {"role": "assistant", "content": f"{said}"}]
+        talks.append(Example(f"{number}", "talks", tuple(turns[:-1]), target=tuple(turns[-1:])))
+    return talks
+
+
+@pytest.mark.parametrize(("careless_share", "rate"), [(0.4, 0.6), (0.2, 0.4)])
+def test_planted_talks_are_named(careless_share: float, rate: float) -> None:
+    (told,) = warnings_of(Corpus.from_examples(make_talks(careless_share, rate, 0.005)))
     assert told.task == "talks"
     assert "after a wrong step" in told.message
-    clean = make_clusters(6, None, severe=False)  # mistakes at one rate
-    (info,) = ErrorClusters().check(to_corpus(clean))
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3])
+def test_unclustered_mistakes_are_an_info(rate: float) -> None:
+    (info,) = ErrorClusters().check(Corpus.from_examples(make_talks(0, 0, rate)))
     assert (info.severity, info.task) == ("info", None)
-    assert 0.02 < info.count / info.total < 0.35
+    assert info.count / info.total == pytest.approx(rate, rel=0.2)
     assert info.evidence[0]["mask"] or info.evidence[0]["turns"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reworded_rows import LEAKS, SEVERITIES, make_pool
 
 from mixwright.audit.checks.reworded import Reworded, shared_words
 from mixwright.audit.likeness import ANCHORS, TEMPLATE, VIEWS, WORDS, Rarity, Texts, Tokens, find_names
@@ -18,9 +18,6 @@ from mixwright.audit.reworded import Likenesses, find_likenesses
 from mixwright.audit.rows import Row
 from mixwright.corpus import Corpus
 from mixwright.records import Example
-from mixwright_lab.studies.leak_corpora import LEAKS, SEVERITIES, Lexicon, pool
-from mixwright_lab.studies.report import RESULTS
-from mixwright_lab.studies.reworded import WAYS, table
 
 NAMES = frozenset({"Mia", "Omar"})
 PIECES = ["red", "blue", "sun", "moon", "tree", "Mia", "Omar", "12", "345", "river", "stone", "get_rows"]
@@ -112,7 +109,7 @@ def test_the_threshold_lies_above_nearly_all_train_rows() -> None:
 @pytest.mark.parametrize("leak", LEAKS)
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_planted_prose_is_told_with_its_pair_and_others_are_not(leak: str, severity: str) -> None:
-    corpus = pool("prose", 2, (400, 200), 30, (leak, severity))
+    corpus = make_pool("prose", 2, 400, 200, 30, (leak, severity))
     told = [one for one in Reworded().check(corpus) if one.severity != "info"]
     assert {one.severity for one in told} == {"warning" if leak == "renamed" else "error"}
     pairs = [(pair["eval_id"], pair["train_id"]) for one in told for pair in one.evidence]
@@ -122,15 +119,15 @@ def test_planted_prose_is_told_with_its_pair_and_others_are_not(leak: str, sever
     assert all(pair["why"] and pair["likeness"] > pair["told from"] for one in told for pair in one.evidence)
 
 
-@pytest.mark.parametrize("kind", ["templates", "passages"])
+@pytest.mark.parametrize("kind", ["prose", "templates", "passages"])
 def test_what_is_normal_for_a_task_is_no_leak(kind: str) -> None:
-    seen = Reworded().check(pool(kind, 3, (400, 200), 0))
+    seen = Reworded().check(make_pool(kind, 3, 400, 200))
     assert [one.severity for one in seen if one.severity != "info"] == []
 
 
 def test_a_corpus_that_repeats_itself_in_other_words_explains_such_items() -> None:
     """Every item of train has a renamed twin there, so a held-out twin is no news."""
-    base = [(row.prompt, row.answer) for row in pool("prose", 4, (300, 1), 0) if row.split == "train"][:300]
+    base = [(row.prompt, row.answer) for row in make_pool("prose", 4, 300, 1) if row.split == "train"][:300]
     rows = [Example(f"a{n}", "t", f"{prompt} now", answer=answer, split="train") for n, (prompt, answer) in enumerate(base)]
     rows += [Example(f"b{n}", "t", f"so {prompt}", answer=answer, split="train") for n, (prompt, answer) in enumerate(base)]
     rows += [Example(f"e{n}", "t", f"well {p} then", answer=a, split="eval") for n, (p, a) in enumerate(base[:50])]
@@ -138,24 +135,11 @@ def test_a_corpus_that_repeats_itself_in_other_words_explains_such_items() -> No
 
 
 def test_few_rows_of_train_say_nothing() -> None:
-    (seen,) = Reworded().check(pool("prose", 2, (100, 50), 20, ("reworded", "mild")))
+    (seen,) = Reworded().check(make_pool("prose", 2, 100, 50, 20, ("reworded", "mild")))
     assert seen.severity == "info"
     assert seen.total == 50
-    assert not any(one.can_tell for one in find_likenesses(pool("prose", 2, (100, 50), 0)))
+    assert not any(one.can_tell for one in find_likenesses(make_pool("prose", 2, 100, 50)))
 
 
 def test_shared_words_begin_with_numbers_and_names() -> None:
     assert shared_words("Mia sold 48 clips in April.", "In April 48 clips were sold by Mia.") == "48 April Mia clips sold"
-
-
-def test_the_two_halves_of_the_lexicon_share_no_piece() -> None:
-    first, second = Lexicon.of(1), Lexicon.of(1001)
-    for name in ("verbs", "things", "circumstances", "questions", "who", "names"):
-        assert set(getattr(first, name)).isdisjoint(getattr(second, name))
-
-
-def test_the_committed_figures_are_those_of_the_committed_rows() -> None:
-    kept = json.loads((RESULTS / "reworded.json").read_text(encoding="utf-8"))
-    assert {(row["leak"], row["severity"]) for row in kept["rows"]} == {("", ""), *WAYS}
-    for name, found in table(kept["rows"]).items():
-        assert kept["figures"][name]["value"] == pytest.approx(found.value), name

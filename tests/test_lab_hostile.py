@@ -146,10 +146,10 @@ def test_a_result_with_other_contrasts_is_not_compared() -> None:
 def test_a_report_needs_results_and_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a folder of results"):
         report.write(tmp_path / "gone", tmp_path / "out")
-    (tmp_path / "lab.md").write_bytes(b"\xff")
-    with pytest.raises(InputError, match=r"lab\.md.*UTF-8"):
+    (tmp_path / "README.md").write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"README\.md.*UTF-8"):
         report.write(result_files.RESULTS_FOLDER, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lab.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md"]
 
 
 def test_a_finding_of_another_package_is_kept_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,9 +36,9 @@ from mixwright_lab.page import html, lines
 from mixwright_lab.promises import check_finding
 from mixwright_lab.report import write
 from mixwright_lab.result_files import Result, result_of
-from mixwright_lab.text_page import controllers, lab, marks
+from mixwright_lab.text_page import lab, marks
 
-DOCS = ROOT / "docs"
+HOME = ROOT / "mixwright_lab"
 EVIL = "<script>alert(1)</script> | `x` \u202e[a](javascript:b) <!-- /findings -->"
 
 
@@ -119,11 +119,11 @@ def test_hostile_texts_are_escaped() -> None:
     plot = Plot(EVIL, EVIL, EVIL, (Curve(EVIL, ((1.0, "a", "x"),)),))
     cls = edited(**texts, EXPECT=expect, PLOTS=(plot,), FEATURES={EVIL: (EVIL,)})
     cards = [card(cls, name=EVIL), card(cls, made(cls=cls), name=EVIL)]
-    page, empty = html(cards, [EVIL]), "\n".join(("", *marks("words"), *marks("findings"), *marks("rests"), ""))
+    page, empty = html(cards, [EVIL]), "\n".join(("", *marks("words"), *marks("findings"), ""))
     assert "<script" not in page
     assert "javascript:b" not in re.findall(r'href="([^"]*)"', page)
     assert "\u202e" not in page
-    text = lab(empty, cards) + controllers(empty, cards)
+    text = lab(empty, cards)
     assert "<script" not in text
     assert "\u202e" not in text
     assert "[a](" not in text
@@ -173,7 +173,7 @@ def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
     for broken in (page.replace(marks("words")[1], ""), page + marks("findings")[0]):
         with pytest.raises(InputError, match="markers"):
             lab(broken, [card()])
-    (tmp_path / "lab.md").write_text("Mine", encoding="utf-8")
+    (tmp_path / "README.md").write_text("Mine", encoding="utf-8")
     with pytest.raises(InputError, match="markers"):
         write(result_files.RESULTS_FOLDER, tmp_path)
     assert not (tmp_path / "lab.html").exists()
@@ -187,10 +187,9 @@ def words_of(page: str) -> str:
 def test_the_committed_pages_are_those_of_the_committed_results() -> None:
     """After a run, or an edit of a finding: `python -m mixwright_lab report`."""
     cards = collect()
-    text, levers = ((DOCS / name).read_text(encoding="utf-8") for name in ("lab.md", "controllers.md"))
+    text = (HOME / "README.md").read_text(encoding="utf-8")
     assert lab(text, cards) == text
-    assert controllers(levers, cards) == levers
-    assert words_of((DOCS / "lab.html").read_text(encoding="utf-8")) == words_of(html(cards, unknown()))
+    assert words_of((HOME / "lab.html").read_text(encoding="utf-8")) == words_of(html(cards, unknown()))
 
 
 def test_no_committed_result_is_stale() -> None:
@@ -319,7 +318,7 @@ finding = catalog.create("findings", "averages")
 check_finding(type(finding))
 for task in (task for part in tasks_of("averages", finding, "laptop", 0) for task in part):
     run_task(task)
-for words in (["run", "averages", "--out", "results"], ["report", "--results", "results", "--out", "docs"]):
+for words in (["run", "averages", "--out", "results"], ["report", "--results", "results", "--out", "page"]):
     sys.argv = ["mixwright_lab", *words]
     assert main() == 0, words
 """
@@ -327,7 +326,7 @@ for words in (["run", "averages", "--out", "results"], ["report", "--results", "
 
 
 def test_the_example_of_the_page_runs_as_the_page_says(tmp_path: Path) -> None:
-    text = (DOCS / "lab.md").read_text(encoding="utf-8")
+    text = (HOME / "README.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (tmp_path / "mixwright").symlink_to(ROOT / "mixwright")
     shutil.copytree(ROOT / "mixwright_lab", tmp_path / "mixwright_lab", ignore=shutil.ignore_patterns("__pycache__"))
@@ -338,8 +337,8 @@ def test_the_example_of_the_page_runs_as_the_page_says(tmp_path: Path) -> None:
     words = [sys.executable, "-c", AS_THE_PAGE_SAYS]
     done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "averages: reproduced" in (tmp_path / "docs" / "lab.html").read_text(encoding="utf-8")
-    assert "### averages\n\n**Reproduced.**" in (tmp_path / "docs" / "lab.md").read_text(encoding="utf-8")
+    assert "averages: reproduced" in (tmp_path / "page" / "lab.html").read_text(encoding="utf-8")
+    assert "### averages\n\n**Reproduced.**" in (tmp_path / "page" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_interval_by_hand_stands_on_the_page() -> None:

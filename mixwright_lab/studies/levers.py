@@ -20,7 +20,6 @@ from mixwright_lab.text_page import replace_between
 PAGE = Path(__file__).parents[2] / "docs" / "controllers.md"
 BEGIN, END = "<!-- table: `python -m mixwright_lab.studies.levers` writes it -->", "<!-- /table -->"
 GOALS, GOALS_END = "<!-- goals: `python -m mixwright_lab.studies.levers` writes it -->", "<!-- /goals -->"
-TASKS, TASKS_END = "<!-- tasks: `python -m mixwright_lab.studies.levers` writes it -->", "<!-- /tasks -->"
 HEAD = ("lever", "measured on", "against not training", "against uniform", "against equal shares", "default", "when")
 
 
@@ -47,11 +46,6 @@ def rollouts(arm: str, reading: str = "outcome", pool: str = "wide") -> tuple[st
 def overhard(arm: str, pool: str) -> tuple[str, tuple[str, str, str, str]]:
     """Where a row of the over-hard study stands."""
     return f"overhard/{pool}/outcome", (arm, "frozen", "uniform", "equal shares")
-
-
-def tables(kind: str) -> tuple[str, tuple[str, str, str, str]]:
-    """Where a row of the rare-task study stands."""
-    return "rare_task", (f"{kind}, width 32", "frozen, width 32", "natural, width 32", "uniform, width 32")
 
 
 def trl(arm: str, case: str) -> tuple[str, tuple[str, str, str, str]]:
@@ -123,15 +117,6 @@ LEVERS: Sequence[Lever] = (
         "gone",
         "",
     ),
-    Lever("weights raised to 2 % at least", "24 tables, SFT", *tables("floor"), "gone", ""),
-    Lever("planner `temperature`", "24 tables, SFT", *tables("temperature"), "on request", ""),
-    Lever(
-        "planner `rare_tasks`",
-        "24 tables, SFT",
-        *tables("plan"),
-        "on request",
-        "to measure what is forgotten while other tasks are trained",
-    ),
     Lever("the measured plan", "nine tasks, TRL", *trl("steered", "refusing"), "on request", ""),
     Lever("the same without gates", "nine tasks, TRL", *trl("without_gates", "refusing"), "", ""),
     Lever("the same without selector", "nine tasks, TRL", *trl("without_selector", "refusing"), "", ""),
@@ -153,7 +138,7 @@ def cell(shown: Mapping[str, Any] | None) -> str:
     """One comparison, in points; empty where it was not run."""
     if shown is None:
         return ""
-    value, low, high = shown["success"] if "success" in shown else (shown["all"][end] for end in ("value", "low", "high"))
+    value, low, high = shown["success"]
     return f"{100 * value:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
@@ -169,30 +154,10 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def tasks() -> str:
-    """Every task of the two trials through TRL against not training, as Markdown; the mean over them is the outcome."""
-    arms, cases = ("steered", "uniform", "equal_shares"), ("refusing", "eight")
-    found = {case: figures(f"leave_one_out/{case}") for case in cases}
-    simple = ("uniform", "equal shares")
-    names = ("nine tasks: the measured plan", *simple, "eight families: every lever on", *simple)
-    lines = [f"| against not training | {' | '.join(names)} |", "|" + "---|" * 7]
-    for task in sorted({task for case in cases for task in found[case]["steered - frozen"]["tasks"]}):
-        shown = [found[case][f"{arm} - frozen"]["tasks"].get(task) for case in cases for arm in arms]
-        lines.append(f"| {task} | {' | '.join(map(cell, shown))} |")
-    return "\n".join(lines)
-
-
 def goals() -> str:
     """How many goals of each study on levers were reached."""
     parts = []
-    for name in (
-        "rollouts",
-        "overhard",
-        "leave_one_out",
-        "rare_task",
-        "formats",
-        "overhead",
-    ):
+    for name in ("rollouts", "overhard", "leave_one_out", "overhead"):
         found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["goals"]
         parts.append(f"{name} {sum(goal['reached'] for goal in found)} of {len(found)}")
     return f"Goals reached: {', '.join(parts)}; `goals` of each result names them, and nearly all of them ask for a gain."
@@ -200,7 +165,7 @@ def goals() -> str:
 
 def written(page: str) -> str:
     """The page with the tables of now."""
-    for begin, end, made in ((BEGIN, END, table()), (TASKS, TASKS_END, tasks()), (GOALS, GOALS_END, goals())):
+    for begin, end, made in ((BEGIN, END, table()), (GOALS, GOALS_END, goals())):
         page = replace_between(page, begin, end, made)
     return page
 

@@ -4,10 +4,9 @@ Each job is that of its study, at the same settings and in float32, and appends 
 device; the studies' own commands then finish what is left and write the results. What has a row, on whichever device, is not
 done again. The waves come in the order in which they are named, or all of them in this one: `grpo`; of `real_sft` `first`
 (the arms of the primary question), `harmless` and `others`; `skills`, the candidates, `skill`, the study of one, and `gate`,
-its models for the study of the gate; `mine`; `traces`, `cues` and `holes`, of the study of faults; `weights`, all weights in
-place of LoRA. A job that fails is reported and left. Nothing is timed here: processes
-share the device, at the same time where NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`). MIXWRIGHT_COMMIT names the commit
-where the tree is a copy.
+its models for the study of the gate; `mine`; `weights`, all weights in place of LoRA. A job that fails is reported and left.
+Nothing is timed here: processes share the device, at the same time where NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`).
+MIXWRIGHT_COMMIT names the commit where the tree is a copy.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_device --minutes 8 [--waves ...] [--workers 14] [--quick]
 """
@@ -27,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mixwright_lab.studies import fault_costs, real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft, real_skills
+from mixwright_lab.studies import real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft, real_skills
 from mixwright_lab.studies.real_models import HARMLESS
 
 BYTES_PER_WORKER = 8 * 2**30
@@ -98,12 +97,6 @@ def mine_tasks(quick: bool) -> list[Task]:
     return [Task(f"mine {job.world} {job.seed} {job.arm}", real_mine.do_job, (job,)) for job in real_mine.jobs_left(quick)]
 
 
-def fault_tasks(world: str, quick: bool) -> list[Task]:
-    """Arms of one fault that have no row."""
-    jobs = [job for job in fault_costs.jobs_left(quick) if job.world == world]
-    return [Task(f"{job.world} {job.seed} {job.arm}", fault_costs.do_job, (job,)) for job in jobs]
-
-
 FIRST = frozenset(real_sft.FIRST_ARMS)
 WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "grpo": grpo_tasks,
@@ -114,7 +107,6 @@ WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "skill": partial(skill_sft_tasks, real_skill_sft.SEEDS),
     "gate": partial(skill_sft_tasks, real_skill_sft.GATE_SEEDS),
     "mine": mine_tasks,
-    **{world: partial(fault_tasks, world) for world in fault_costs.WORLDS},
     "weights": all_weights_tasks,
 }
 """Name -> what is left of it; a flag says that the small version is meant."""

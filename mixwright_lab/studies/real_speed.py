@@ -144,7 +144,7 @@ def measure_scan(known: Sequence[Mapping[str, Any]], *, quick: bool) -> Iterator
     from mixwright.corpus import read_corpus
     from mixwright.scan.rows import scan_rows
     from mixwright.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
-    from mixwright_lab.studies import scan
+    from mixwright_lab.studies import scan_costs
     from mixwright_lab.studies.gpu_pieces import load
 
     learner = load("" if quick else MODEL)
@@ -152,7 +152,7 @@ def measure_scan(known: Sequence[Mapping[str, Any]], *, quick: bool) -> Iterator
         corpus = read_corpus(CorpusConfig(str(write_files(Path(place), SEEDS[0]).train)))
     rows = list(scan_rows(learner, corpus))[: 40 if quick else SCAN_ROWS]
     calibration = calibrate(learner, calibration_rows(rows, 0), SketchSettings())
-    for row in scan.costs("SmolLM2", learner, rows, calibration, 2 if quick else SCAN_ROUNDS):
+    for row in scan_costs.costs("SmolLM2", learner, rows, calibration, 2 if quick else SCAN_ROUNDS):
         yield {"part": "scan", "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, **row}
 
 
@@ -233,12 +233,16 @@ def generation_figures(
 
 def scan_figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Interval]:
     """CPU seconds over those of plain passes."""
-    from mixwright_lab.studies import scan
+    from mixwright_lab.studies import scan_costs
 
     own = [row for row in rows if row["part"] == "scan"]
     return {
-        "log-probability columns over a forward pass": interval([row[scan.ALL] / row[scan.PLAIN] for row in own]),
-        "sketches over a forward and backward pass": interval([row[scan.SKETCH] / row[scan.BACKWARD] for row in own]),
+        "log-probability columns over a forward pass": interval(
+            [row[scan_costs.ALL] / row[scan_costs.PLAIN] for row in own]
+        ),
+        "sketches over a forward and backward pass": interval(
+            [row[scan_costs.SKETCH] / row[scan_costs.BACKWARD] for row in own]
+        ),
         "peak memory, GB": interval([row["peak_bytes"] / 1e9 for row in own]),
     }
 
