@@ -208,7 +208,7 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
 
 def _for_user(one: Observation) -> dict[str, Any]:
     """A finding that the copy still has, with the places of its rows."""
-    rows = [[side["source"] for _, side in two_sides(row)] for row in one.evidence]
+    rows = [places for row in one.evidence if (places := [side["source"] for _, side in two_sides(row)])]
     return {"check": one.check, "task": one.task, "message": one.message, "remedy": one.remedy, "rows": rows}
 
 
