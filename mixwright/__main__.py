@@ -35,6 +35,7 @@ from mixwright.cli.options import (
 )
 from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
+from mixwright.run.progress import heartbeat
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
 VERBS_BY_HEADING = {
@@ -500,7 +501,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     output.accept_any_text()
     try:
-        app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
+        with heartbeat():
+            app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
     except InputError as error:
         _exit_with_error(error)
     except SystemExit as exit_error:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug

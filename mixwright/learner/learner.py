@@ -24,6 +24,7 @@ from mixwright.learner.batches import left_padded, pass_token_limit, reading_mod
 from mixwright.learner.generation import Continuation, Decoding, Engine, GenerationJob, scale_progress
 from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
+from mixwright.run.progress import describe_work
 
 if TYPE_CHECKING:
     from mixwright.records import Text
@@ -404,8 +405,13 @@ class Learner:
     def _generate(
         self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
     ) -> Iterator[dict[int, list[Continuation]]]:
+        def report(share: float) -> None:
+            describe_work(f"{share * len(jobs):.0f} of {len(jobs)} prompts are answered")
+            if progress is not None:
+                progress(share)
+
         write = generate if self.engine is None else self.engine.generate
-        return write(self, jobs, decoding, progress)
+        return write(self, jobs, decoding, report)
 
     def _completion(self, row: Continuation) -> Completion:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
