@@ -1,7 +1,7 @@
 """Writer of the tables of docs/controllers.md from the committed results: each lever against three references.
 
-Every figure is greedy success over everything held out (accuracy over all tables for the weights of tasks), in points, with
-the 95 % interval that the study gave it; nothing is typed by hand.
+Every figure is greedy success over everything held out, in points, with the 95 % interval that the study gave it; nothing is
+typed by hand.
 
     python -m mixwright_lab.studies.levers
 """
