@@ -32,7 +32,6 @@ def held(cells: tuple[CellAssessment, ...] = (), objective: Any = "grpo", **stag
         (GATED, {}),
         ({"controllers": ("drift",)}, {}),  # in GRPO the trainer measures the KL
         ({"controllers": ("drift",), "objective": "sft"}, {"a": 10, "b": 10}),  # nothing else does there
-        ({"monitors": ("formats",)}, {}),
         ({"monitors": ("canary",)}, {"a": 10, "b": 10}),  # a quarter of 40
         (GATED | {"options": {"engine": {"canaries": 3}}}, {"a": 3, "b": 3}),
         (GATED | {"options": {"engine": {"canaries": 0}}}, {}),
@@ -44,7 +43,7 @@ def test_rows_that_nobody_measured_are_watched_only_where_it_was_asked_for(stage
     assert held(NAMED, **stage)[0] == ({"a": found["a"]} if found else {}), "a state without a success is no measurement"
 
 
-@pytest.mark.parametrize("stage", [GATED, {"controllers": ("drift",)}, {"monitors": ("formats",)}])
+@pytest.mark.parametrize("stage", [GATED, {"controllers": ("drift",)}])
 def test_measured_rows_are_watched_wherever_a_lever_may_read_them(stage: Any) -> None:
     assert held(MEASURED, **stage) == ({"a": 10}, "")
 

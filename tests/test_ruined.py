@@ -65,7 +65,7 @@ def test_a_task_that_nothing_judges_is_no_ship(tmp_path: Path) -> None:
     assert TASKS[2] in sentence
     sentence, code = asked(run, *TASKS[:2], margin=0.15)
     assert (code, sentence.startswith("AFTER may be shipped")) == (0, True)
-    assert f"Not judged, since no answer was right before or after: {TASKS[2]}" in sentence
+    assert TASKS[2] in sentence
 
 
 def unjudged(path: Path, name: str, seed: int, tasks: Sequence[str]) -> RunFolder:

@@ -155,8 +155,8 @@ def test_restore_names_the_last_checkpoint_without_alarm(tmp_path: Path) -> None
     policy = trainer.steered.engine._policy
 
     def alarm(groups: Any) -> list[Action]:
-        assert hasattr(policy, "alarmed_in_a_row")
-        policy.alarmed_in_a_row = int(groups[0].step >= 3)  # stands at the saves of steps 4 and 5
+        assert hasattr(policy, "is_alarmed")
+        policy.is_alarmed = groups[0].step >= 3  # stands at the saves of steps 4 and 5
         return [Action("restore", "last checkpoint without alarm", None, "lost")] if groups[0].step == 4 else []
 
     script(trainer, alarm)

@@ -30,7 +30,7 @@ EQUIVALENT = Path(__file__).parent / "equivalent_mutants.yaml"
 MODULES = (
     *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/rules/claims", "verdict/rules/gate"),
     *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
-    *("audit/wrapped", "plan/cells", "plan/forecast", "plan/validate", "plan/baseline"),
+    *("audit/wrapped", "plan/cells", "plan/validate", "plan/baseline"),
     *("steer/selectors/*", "steer/monitors/*"),
     *(f"steer/{name}" for name in ("gates", "controllers", "engine", "ledger", "policy", "canaries")),
     *(f"trial/{name}" for name in ("effects", "judging", "summary", "seed_rows")),
