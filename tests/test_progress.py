@@ -11,7 +11,14 @@ from mixwright import __main__ as command_line
 from mixwright.config import ModelConfig
 from mixwright.learner.tiny import build_tiny
 from mixwright.run import progress
-from mixwright.run.progress import SECONDS_OF_SILENCE, WatchedStream, describe_work, heartbeat, progress_line
+from mixwright.run.progress import (
+    SECONDS_OF_SILENCE,
+    SECONDS_TO_START,
+    WatchedStream,
+    describe_work,
+    heartbeat,
+    progress_line,
+)
 
 
 class Clock:
@@ -30,7 +37,7 @@ def test_the_time_between_two_lines_is_under_twenty_seconds() -> None:
 def test_a_line_is_written_only_after_silence_and_says_what_is_under_way() -> None:
     stream, clock = io.StringIO(), Clock()
     watched = WatchedStream(stream, clock)
-    clock.now += SECONDS_OF_SILENCE - 1
+    clock.now += SECONDS_OF_SILENCE - SECONDS_TO_START - 1
     watched.break_silence()
     assert stream.getvalue() == ""
     watched.write("corpus: 480 rows\n")
@@ -44,7 +51,7 @@ def test_a_line_is_written_only_after_silence_and_says_what_is_under_way() -> No
     clock.now += SECONDS_OF_SILENCE
     watched.break_silence()
     lines = stream.getvalue().splitlines()
-    assert [line.split(" s, ")[0] for line in lines[1:]] == ["29", "44"]
+    assert [line.split(" s, ")[0] for line in lines[1:]] == ["22", "37"]
     assert lines[1].endswith("corpus: 480 rows")
     assert lines[2].endswith("12 of 60 prompts are answered")
 

@@ -28,6 +28,7 @@ from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text
 from mixwright.run.manifest import write_manifest
 from mixwright.run.opening import open_with_workers
+from mixwright.run.progress import describe_work
 from mixwright.trial.selection import format_selection
 
 MINED_FILE = "mined.json"
@@ -149,7 +150,7 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
-    rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=lambda _: None)
+    rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=describe_work)
     rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load_models((model,), measuring)[0])
     if not rehearsal.rows:
         reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "there is no row to rehearse"

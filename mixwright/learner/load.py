@@ -27,6 +27,7 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
 from mixwright.learner.settings import find_device
 from mixwright.learner.sources import describe_model, resolve_model
+from mixwright.run.progress import describe_work
 
 
 def load_learner(
@@ -50,6 +51,7 @@ def load_learner(
         InputError: not a causal language model, no safetensors, no tokenizer or another model's, it wants its own code, not
             reachable, or weights that are missing, too many or no numbers; the same of the adapter.
     """
+    describe_work(f"loading {path}")
     path = resolve_model(path)
     folder = Path(path)
     local = path.startswith((".", "/", "~")) or path.count("/") > 1 or folder.is_file()

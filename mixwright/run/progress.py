@@ -18,6 +18,8 @@ SHARE_BETWEEN_LINES = 0.1
 
 SECONDS_OF_SILENCE = 15.0
 """Without a line on standard error, after which `heartbeat` writes one."""
+SECONDS_TO_START = 7.0
+"""Taken to have gone by before, while Python started and imported."""
 LATEST_CHARACTERS = 160
 """Characters of the latest step that such a line repeats."""
 
@@ -52,7 +54,8 @@ class WatchedStream:
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream, self._clock = stream, clock
-        self._started_at = self._written_at = clock()
+        self._started_at = clock()
+        self._written_at = self._started_at - SECONDS_TO_START
 
     def write(self, text: str) -> int:
         """Write, and remember when and what."""
