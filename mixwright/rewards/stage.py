@@ -72,7 +72,7 @@ def _read(config: CorpusConfig, count: int) -> tuple[list[Example], list[dict[st
     found: list[tuple[Example, dict[str, Any]]] = []
     for row, location in read_rows(config.train, "train"):
         example = read_example(row, location, config, "train", Counter())
-        if example.answer is not None and example.answer.strip() and example.prompt:
+        if example is not None and (example.answer or "").strip() and example.prompt:
             prompts = {recognise_columns(row).get(name) for name in ("prompt", "messages")}
             found.append((example, {name: value for name, value in row.items() if name not in prompts}))
         if len(found) >= MAX_ROWS_READ:
