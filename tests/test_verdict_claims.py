@@ -83,6 +83,11 @@ def test_fewer_lost_answers_or_some_that_were_gained_are_not_called_damage(
     assert one(scores({CELL: right}), scores({CELL: after})).kind == kind
 
 
+def test_many_lost_answers_are_judged_by_their_interval() -> None:
+    claim = one(scores({CELL: [1] * 3000 + [0] * 2000}), scores({CELL: [0] * 5000}))
+    assert (claim.kind, claim.adjusted_p) == ("damaged", pytest.approx(0, abs=1e-9))
+
+
 def test_what_eight_tasks_lost_at_once_is_damage_of_each() -> None:
     before, after = ({(f"t{n}", None): answers for n in range(8)} for answers in ([1] * 8 + [0] * 6, [0] * 14))
     assert {claim.kind for claim in claims_between(([scores(before)], [scores(after)]), "greedy")} == {"damaged"}

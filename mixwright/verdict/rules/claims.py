@@ -42,6 +42,8 @@ FAR_NATS_PER_TOKEN = 1.0
 
 Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at least (`verdict/sections/answer_forms.py`).
 """
+MAX_SIGNS = 1000
+"""Changed answers up to which their signs are tested; the interval of more items is as good."""
 NO_ANSWER = "no answer was right before or after; nothing was learned, or the grader misreads"
 KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
@@ -146,7 +148,8 @@ def _test_falls(sides: Sides, changes: Mapping[int, Change], outcome: Outcome) -
     for index, change in changes.items() if outcome == "greedy" and len(sides[0]) == 1 else ():
         before, after = (side[0].column(READINGS[outcome].column, change.items) for side in sides)
         gained, changed = int(np.sum(after > before)), int(np.sum(after != before))
-        if np.isin([before, after], (0, 1)).all() and 0.5 ** (changed - 1) <= SIGN_ALPHA:
+        is_testable = changed <= MAX_SIGNS and 0.5 ** (changed - 1) <= SIGN_ALPHA
+        if is_testable and np.isin([before, after], (0, 1)).all():
             p_by_index[index] = min(1.0, 2 * sum(math.comb(changed, count) for count in range(gained + 1)) / 2**changed)
         if np.sum(after) <= np.sum(before) / 2:
             far_fallen.add(index)
