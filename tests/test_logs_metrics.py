@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_call import Call
-from log_rows import success, write_lines
+from log_rows import notes, success, write_lines
 
 from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
@@ -237,6 +237,15 @@ def test_the_exit_code_of_a_damaged_other_metric(call: Call) -> None:
     code, out, err = call("verdict", *sides, *asked)
     assert code == 4, out + err
     assert "may be shipped" not in json.dumps(json.loads(Path("runs/comparison/verdict.json").read_text("utf-8")))
+    (warning,) = [note for note in notes() if note.severity == "warning"]
+    assert warning.remedy == "", "both were evaluated in the same way"
     assert call("verdict", *sides, *asked, "--grader", "arc=acc,none", "--folder", "named")[0] == 0
     assert call("verdict", *sides, *asked, "--grader", "arc=acc_norm,none", "--folder", "other")[0] == 3
     assert call("verdict", sides[0], sides[0], *asked, "--folder", "same")[0] == 0
+
+
+def test_what_cannot_be_compared_is_to_be_evaluated_alike(call: Call) -> None:
+    rows = [{"task": task, "id": n, "score": 1} for task in ("a", "b") for n in range(200)]
+    before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows[:200])
+    assert call("verdict", before, after, "--gate", "--protect", "a", "--protect", "b")[0] == 4
+    assert {note.task: bool(note.remedy) for note in notes() if note.severity == "warning"} == {"b": True}

@@ -16,7 +16,7 @@ from mixwright.errors import InputError, join_some, one_line, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.logs.entries import EvaluationLog
 from mixwright.logs.judged import (
-    Caveat,
+    INCOMPARABLE,
     Comparison,
     JudgedTask,
     find_lacking,
@@ -253,8 +253,7 @@ def _list_notes(
     """What a reader of the page has to know of the logs: what blocks first."""
     for one in sorted(found.caveats, key=lambda one: not one.prevents_pass):
         severity = "warning" if one.prevents_pass else "info"
-        is_incomparable = one.prevents_pass and one.reason == Caveat.reason
-        remedy = "Evaluate both models in the same way." if is_incomparable else ""
+        remedy = "Evaluate both models in the same way." if one.prevents_pass and one.reason == INCOMPARABLE else ""
         name = one.task if any(one.task in log.unread for log in logs) else f"task {one.task}"
         yield Observation(CHECK, one.task, severity, one.count, one.count, f"{name}: {one.message}", remedy)
     tasks_by_words: dict[str, list[JudgedTask]] = defaultdict(list)

@@ -25,6 +25,8 @@ MAX_LOST_SHARE = 0.02
 """Share of BEFORE's items that AFTER may lack or leave unscored: of more, the missing ones may be those that were lost, and
 the gate has to exclude a mean loss of 5 points."""
 
+INCOMPARABLE = "the logs cannot be compared"
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedItem:
@@ -76,7 +78,7 @@ class Caveat:
     """What was seen; one sentence without its point."""
     prevents_pass: bool
     """Whether nothing may be said to be safe because of it: what BEFORE could do here may be lost."""
-    reason: str = "the logs cannot be compared"
+    reason: str = INCOMPARABLE
     """Why nothing may be said then, in words that follow `where`."""
 
 
@@ -199,8 +201,7 @@ def _list_lost_levels(task: JudgedTask) -> list[Caveat]:
     if not lost:
         return []
     message = f"levels that may have lost {min(limits.values()):.0%} or more: {len(lost)} of {len(large)}, {join_some(lost)}"
-    reason = "single levels may be lost"
-    return [Caveat(task.name, len(lost), message, prevents_pass=True, reason=reason)]
+    return [Caveat(task.name, len(lost), message, prevents_pass=True, reason="single levels may be lost")]
 
 
 def find_lacking(log: EvaluationLog) -> list[tuple[str, int, str]]:
