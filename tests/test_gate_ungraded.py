@@ -13,9 +13,9 @@ from trainers_tiny import model, tokenizer
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
 from mixwright.measure.bases import write_completion_rows
-from mixwright.measure.former import FormerAnswers, former_file
+from mixwright.measure.former import former_file
 from mixwright.measure.written import same_answers
-from mixwright.records import Example, Measurement
+from mixwright.records import Example, FormerAnswers, Measurement
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.verdict.page.blocks import Headline, Paragraph
 from mixwright.verdict.rules.basis import gate_answer, recommend_run

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mixwright.measure.former import FormerAnswers, former_file
+from mixwright.measure.former import former_file
+from mixwright.records import FormerAnswers
 from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question

@@ -37,10 +37,10 @@ from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.bases import write_completions
-from mixwright.measure.former import FormerAnswers, former_file
+from mixwright.measure.former import former_file
 from mixwright.measure.notes import write_notes
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Cell, Observation
+from mixwright.records import Cell, FormerAnswers, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.verdict.page.beside import BESIDE_NAME

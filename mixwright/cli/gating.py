@@ -62,7 +62,7 @@ class Gating:
         protected_cells = [cell for cell in cells if not self.protect or {cell.task, cell.key} & set(self.protect)]
         if items is not None:
             return items
-        return items_to_measure(len(protected_cells), chosen=bool(self.protect), margin=self.margin_share)
+        return items_to_measure(len(protected_cells), margin=self.margin_share)
 
     def check(self, *, compares: bool) -> None:
         """Raises InputError for options that say nothing without others, or contradict each other.

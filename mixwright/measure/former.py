@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import rate
 from mixwright.measure.passes import Passes
+from mixwright.records import FormerAnswers
 from mixwright.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -26,26 +26,6 @@ MAX_ANSWERS_PER_TASK = 100
 """Answers of a task that are read at most."""
 Rows = Sequence[Mapping[str, Any]]
 """Completions as a measuring writes them, with their tokens and the log-probability of these."""
-
-
-@dataclass(frozen=True, slots=True)
-class FormerAnswers:
-    """How probable a task's former answers became."""
-
-    task: str
-    """Name of the task."""
-    items: int
-    """Answers that were read."""
-    tokens: int
-    """Tokens of them, the end token included where they ended."""
-    before: float
-    """Log-probability of them under the model that gave them, nats a token."""
-    change: float
-    """After minus before, nats a token; negative: they became less probable."""
-    low: float
-    """Lower end of the 95 % interval over items."""
-    high: float
-    """Upper end of it."""
 
 
 def former_file(run: RunFolder) -> Path:

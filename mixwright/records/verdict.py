@@ -1,256 +1,365 @@
-"""Records of a run as a whole: its manifest, the results of its trial, and claims."""
+"""The verdict on a model: everything that a page, a terminal, Markdown, JUnit, JSON or an exit code says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-ChangeWord = Literal["improves", "worsens", "commonest", "less dependent", "sharper", "no change", "cannot tell"]
-"""What a change may be called (`estimates/judgement.py`):
+from mixwright.records.corpus import Observation
+from mixwright.records.plan import Measurement, Plan
+from mixwright.records.trial import Interval, RunManifest, TrialResult
 
-- improves: success rose, and D, what of it depends on the prompt, rose too.
-- worsens: success fell.
-- commonest: success and S, what the same answers earn on other prompts, rose: the commonest answer is given more often.
-- less dependent: D fell, success is not shown to.
-- sharper: sampled success and its D rose, success under the declared decoding did not.
-- no change: the whole interval lies within the margin.
-- cannot tell: none of these is shown.
+GateOutcome = Literal["passed", "damaged", "inconclusive"]
+Reason = Literal[
+    "one format took over", "old answers became unlikely", "a task was lost", "the average fell", "prompts matter less",
+    "the commonest answer", "nothing right", "nothing right greedily", "a task was not judged", "nothing was graded",
+    "too few items", "nothing to protect", "learned and kept", "kept", "not learned", "better but not graded",
+    "unchanged but not graded", "not measured", "trial", "nothing compared",
+]  # fmt: skip
+"""Why the outcome is what it is; `trial`: the recommendation of a trial decides (`Verdict.advice`)."""
+TaskWord = Literal[
+    "learned", "lost", "kept", "not shown", "less dependent", "commonest", "sharper", "never right", "too few items",
+    "not measured",
+]  # fmt: skip
+"""What became of a task:
+
+- learned: success rose, by answers that depend on their prompts, to above the chance level.
+- lost: success fell.
+- kept: the whole interval lies within the margin.
+- not shown: none of these is shown.
+- less dependent: what the answers earn beyond answers to other prompts fell. It counts as damage.
+- commonest: success rose because the commonest answer is given more often.
+- sharper: sampled success rose, greedy success did not.
+- never right: no answer was right before or after.
+- too few items: fewer than a judgement needs.
+- not measured: nothing was measured after on the same items.
 """
-LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
-ClaimKind = Literal["learnt", "damaged", "commonest", "less dependent", "sharper", "unchanged", "cannot tell"]
-"""What the verdict calls a change: the words of `ChangeWord`, with learnt for improves, damaged for worsens, and unchanged
-for no change; learnt also needs success above the chance level."""
-SelectionAdvice = Literal["train on it", "fewer rows do", "keep all rows", "not recommended", "too few seeds", "cannot tell"]
-Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
+
+
+Feature = Literal[
+    "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
+]
+"""What an answer can show that needs no grader."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunManifest:
-    """What has to be known to read or repeat a run."""
+class TaskChange:
+    """One task, or one level of it, before and after."""
 
-    seeds: Mapping[str, int]
-    """By purpose; `trial_seed_count` is how many seeds each arm of a trial has."""
-    versions: Mapping[str, str]
-    """python, mixwright, and the packages that matter."""
-    inputs: Mapping[str, str]
-    """Input name -> sha256 of its content."""
-    settings: Mapping[str, Any]
-    """Settings that matter: loss_type, scale_rewards, beta, learning_rate, num_generations ..."""
-    parent: str = ""
-    """Checkpoint the run started from."""
-    command: str = ""
-    """How to repeat it."""
-    created: str = ""
-    """ISO time, UTC."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate with its 95 % interval."""
-
-    value: float
-    """The estimate, in the unit of what it is about."""
-    low: float
-    """Lower end of the 95 % interval."""
-    high: float
-    """Upper end of the 95 % interval."""
-    n: int
-    """Seeds (or items) it rests on."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeedRow:
-    """One arm, one seed, one number: the raw rows under every interval."""
-
-    arm: str
-    """Name of the arm."""
-    seed: int
-    """Training seed, 0-based; arms are paired by it."""
-    name: str
-    """success, swapped, dependence, success.sampled, success.items, rollouts_to_target, zero_signal_share ..."""
-    value: float | None
-    """None: censored (the target was not reached) or not measurable."""
-    unit: str = "share"
-    """share (0..1), rollouts, nats or nats per token."""
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """One arm against another on one outcome, paired by seed and item."""
-
-    arm: str
-    """Name of the arm."""
-    against: str
-    """Name of the arm it is compared with."""
-    name: str
-    """success (the declared decoding, mean over tasks: the primary outcome), success.sampled, success.items ...; where
-    nothing is graded loss or preference is the primary one."""
-    difference: Interval
-    """arm minus reference, 95 %, over seeds x items (numbers without items: over seeds)."""
-    word: ChangeWord | None
-    """What the change may be called; None for what stands beside the primary outcome and is not judged."""
-    p: float = 1.0
-    """Two-sided, corrected by Holm over the lever's contrasts with its references; of what is not judged the plain one."""
-    items: int = 0
-    """Held-out items behind it; 0 for numbers without items."""
-    detectable: float = 0.0
-    """Size of a true difference that such a trial would see in 80 % of cases."""
-    swapped: Interval | None = None
-    """Change of S, the success of the cell's own answers on other prompts; None for numbers without items."""
-    dependence: Interval | None = None
-    """Change of D = success - S."""
-    sampled: Interval | None = None
-    """Change of sampled success; None where that is the outcome itself."""
-    censored: int = 0
-    """Runs of either side that missed the target, counted at the whole budget."""
-    task: str = ""
-    """Task that it is about; empty for all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a trial says of one lever, over all held-out items."""
-
-    arm: str
-    """Name of the lever."""
-    word: LeverWord
-    """helps: improves the primary outcome against not training, uniform and equal shares, each."""
-    because: str
-    """The contrast that decided, with its numbers."""
-    missing: tuple[str, ...] = ()
-    """References that did not run: without them nothing helps."""
-    proof: Proof = "not tried"
-    """Nulls run only for a lever that helps; against each of them it must improve again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Power:
-    """What a trial can see, worked out before it is run, for one contrast of two arms on the primary outcome."""
-
-    against: Literal["untrained", "trained"]
-    """An arm compared with the model that was not trained, or with another trained arm, whose items differ less."""
-    seeds: int
-    """Seeds of each arm."""
-    items: int
-    """Held-out items that are measured."""
-    half: float
-    """Expected half-width of the 95 % interval, 0..1."""
-    detectable: float
-    """Size of a true difference that would be told from 0 in 80 of 100 such trials, 0..1."""
-    effect: float
-    """Size of a difference for which the next two numbers are."""
-    seeds_needed: int | None
-    """Seeds that `effect` would take on these items; None: no number of them."""
-    items_needed: int | None
-    """Held-out items that `effect` would take on these seeds, as now spread over cells, at least those there are; None: no
-    number of them."""
-    noise: float
-    """Assumed standard deviation of a difference between seeds, which no number of items takes away, 0..1."""
-    basis: str
-    """What was assumed, and from where."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a trial over data says of mined rows."""
-
-    name: str
-    """Of their table."""
-    advice: SelectionAdvice
-    """train on it: beats as many random rows, all rows and not training. fewer rows do: beats random rows and not training,
-    and is within the margin of all rows. not recommended: among others, its interval against random rows includes 0."""
-    sentence: str
-    """For people, with the contrasts that decided."""
-    rows: int
-    """Mined rows."""
-    of: int
-    """Training rows of the corpus."""
-    made: bool
-    """Whether they are new rows."""
-    trained_on: Mapping[str, float]
-    """Arm -> what one branch was trained on, mean over seeds: target tokens (SFT, DPO) or rollouts (GRPO)."""
-    price: str
-    """What the answer cost, in words."""
-    beats_random: bool
-    """Whether the interval against as many random rows lies above 0."""
-    simple_rule_does: bool = False
-    """Whether they beat random rows and all rows, but not the simple rule with the same knowledge."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialResult:
-    """Arms x seeds, paired differences, judgements, and all rollouts charged."""
-
-    arms: tuple[str, ...]
-    """All arms that ran, by name."""
-    references: tuple[str, ...]
-    """Which of the arms a lever must beat: frozen, uniform, equal_shares."""
-    nulls: tuple[str, ...]
-    """Which of the arms are nulls."""
-    seeds: tuple[int, ...]
-    """Training seeds, the same for every arm."""
-    rows: tuple[SeedRow, ...]
-    """Raw numbers: one row per arm, seed and number."""
-    effects: tuple[Effect, ...]
-    """Paired differences of arms."""
-    judgements: tuple[Judgement, ...]
-    """One per lever."""
-    rollouts: Mapping[str, int]
-    """Charged per arm, measuring and canaries included."""
-    success_targets: Mapping[str, float]
-    """Fixed before the run, shares: `gain`, and per starting model `success.BASE`, the success to reach, which is the
-    model's own and the gain."""
-    decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
-    """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
-    preference accuracy."""
-    margin: float = 0.05
-    """Change that does not matter."""
-    notes: tuple[str, ...] = ()
-    """What a reader of the numbers has to know, one sentence each."""
-    ablations: tuple[str, ...] = ()
-    """Which of the arms are the plan with one part left out."""
-    power: tuple[Power, ...] = ()
-    """What the trial could see, as worked out before its first branch: against the untrained model, and against another
-    trained arm."""
-    selection: Selection | None = None
-    """Of a trial over data, what it says of the mined rows."""
-    by_task: tuple[Effect, ...] = ()
-    """Levers against references in each task, on the primary outcome and on what else is read of held-out rows; not judged:
-    a claim about a task stands in claims.json."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What the verdict says of one task (or cell), under the declared decoding."""
-
-    kind: ClaimKind
-    """What the change is called."""
     task: str
     """Task name."""
     level: float | None
-    """Level of the cell; None for a task without levels, and where `whole` is true."""
+    """Level; None for a task without levels, and for a whole task of several levels."""
+    word: TaskWord
+    """What became of it."""
     before: float
-    """Success before, mean over items, 0..1; where nothing is graded the run's other outcome, in its unit."""
-    after: float
-    """The same after, mean over the same items."""
-    difference: Interval
-    """After minus before."""
-    evidence: str
-    """What it rests on, in one sentence."""
-    arm: str = ""
-    """Arm of the trial it is about; empty for a plain before/after."""
-    swapped: Interval | None = None
-    """Change of S; None where it was not measured."""
+    """Mean of the outcome over items (and seeds), in its unit."""
+    after: float | None
+    """The same after; None where it was not measured."""
+    change: Interval
+    """After minus before, in the outcome's unit; n is 0 where it was not measured."""
+    items: int = 0
+    """Items that both models answered."""
+    whole: bool = False
+    """A whole task of several levels."""
+    gained: int = 0
+    """Items that only the later model got right; 0 where answers are not right or wrong."""
+    lost: int = 0
+    """Items that only the earlier model got right."""
+    protected: bool = False
+    """Whether the gate protects it."""
+    loss_limit: float | None = None
+    """Loss that it has to exclude by itself, a share; None where its items can exclude none."""
+    limit_excluded: bool = True
+    """Whether that loss is excluded."""
+    chance: Interval | None = None
+    """Success of a rule without the skill on these items."""
+    shuffled: Interval | None = None
+    """Change of the success of the same answers with prompts shuffled (S)."""
     dependence: Interval | None = None
-    """Change of D = success - S."""
-    chance: float = 0.0
-    """Chance level of the scored items, 0..1."""
+    """Change of the success that depends on the prompt (D)."""
+    sampled: tuple[float, float] | None = None
+    """Success of sampled answers before and after, where greedy answers are judged."""
+    third: float | None = None
+    """Success of a third model on the items that all three answered."""
     detectable: float = 0.0
     """Size of a change that these items would show in 80 % of cases."""
     adjusted_p: float | None = None
-    """p value of the difference after Holm's correction over the claims of its arm; None when it was not computed."""
-    whole: bool = False
-    """About a whole task of several levels."""
-    items: int = 0
-    """Items of both sides that it rests on; 0 where none were compared, or nobody noted how many."""
+    """p value after Holm's correction over all tasks and levels; None where it was not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalChange:
+    """The primary outcome over all held-out items, mean over tasks."""
+
+    word: TaskWord
+    """What became of it."""
+    change: Interval
+    """After minus before."""
+    items: int
+    """Items."""
+    gained: int = 0
+    """Items that only the later model got right."""
+    lost: int = 0
+    """Items that only the earlier model got right."""
+    shuffled: Interval | None = None
+    """Change of success with prompts shuffled."""
+    dependence: Interval | None = None
+    """Change of the success that depends on the prompt."""
+    sampled: Interval | None = None
+    """Change of sampled success."""
+    detectable: float = 0.0
+    """Size of a change that these items would show in 80 % of cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Non-inferiority of the protected tasks."""
+
+    mean: Interval | None
+    """Mean change over the protected tasks and levels, each counted once; None where none could be compared."""
+    margin: float
+    """Mean loss that had to be excluded, a share."""
+    protected: tuple[str, ...]
+    """Tasks with protected items."""
+    named: bool
+    """Whether the user named them; otherwise they are all tasks with a right answer before."""
+    dependence: Interval | None = None
+    """Mean change of the success that depends on the prompt."""
+    cell_loss_limit: float | None = None
+    """Least loss that a single task or level had to exclude."""
+    unseen_loss: float | None = None
+    """Largest loss of one task or level that would pass in more than one of 20 cases."""
+    items_needed: int | None = None
+    """Items per task and level that would pass an unharmed model in about nine of ten cases."""
+    look: str = ""
+    """Which of the planned interim analyses decided; empty where all items were measured at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormTaken:
+    """Tasks whose answers now have the format of another task's answers."""
+
+    owner: str
+    """The other task."""
+    tasks: tuple[str, ...]
+    """Tasks that took it over."""
+    answers: int
+    """Their answers that have it now."""
+    items: int
+    """Their answers."""
+    lost: int = 0
+    """Their items that were right before and are wrong now."""
+    lost_with_form: int = 0
+    """Those of them whose answer has the format."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormChange:
+    """One feature of one task's answers, before and after."""
+
+    task: str
+    """Name of the task."""
+    feature: Feature
+    """What an answer shows; of `shorter` and `longer`: at most half, or at least double, the length of its counterpart."""
+    before: int
+    """Items whose answer before shows it."""
+    after: int
+    """Items whose answer after shows it; of `own form gone` both count those that still have the form."""
+    items: int
+    """Items that were answered before and after."""
+    p: float
+    """One-sided exact p value."""
+    adjusted_p: float
+    """The same after Holm's correction."""
+    reported: bool = False
+    """Whether it is shown: significant, in half of the items where the feature is a form, and not what the task asks for."""
+    pattern: str = ""
+    """The answer, skeleton or mark that it is about; empty for other features."""
+    other_task: str = ""
+    """The task whose form it is; of `form of another task` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerAnswers:
+    """How probable a task's former answers became."""
+
+    task: str
+    """Name of the task."""
+    items: int
+    """Answers that were read."""
+    tokens: int
+    """Tokens of them, the end token included where they ended."""
+    before: float
+    """Log-probability of them under the model that gave them, nats a token."""
+    change: float
+    """After minus before, nats a token; negative: they became less probable."""
+    low: float
+    """Lower end of the 95 % interval over items."""
+    high: float
+    """Upper end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPair:
+    """The answers of both models to one prompt."""
+
+    task: str
+    """Task name."""
+    level: float | None
+    """Level of the item."""
+    prompt: str
+    """Text of the prompt."""
+    gold: str
+    """Gold answer; empty where there is none."""
+    before: str
+    """Answer of the earlier model."""
+    after: str
+    """Answer of the later model."""
+    score_before: float
+    """0..1; 1 is right."""
+    score_after: float
+    """The same of the later model."""
+    cut: tuple[bool, bool] = (False, False)
+    """Whether each answer ran into the token limit."""
+    third: str | None = None
+    """Answer of the third model."""
+    score_third: float = 0.0
+    """Its score."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldChange:
+    """Probability of the gold answer before and after."""
+
+    task: str
+    """Task name; empty for all of them."""
+    items: int
+    """Items that were read."""
+    before: float
+    """Mean probability before, 0..1."""
+    after: float
+    """Mean probability after."""
+    change: Interval
+    """After minus before, 95 % over items."""
+    success: Interval | None = None
+    """Change of greedy success over the answered items."""
+    adjusted: Interval | None = None
+    """The same, adjusted by the probability of the items that were only read."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionGroup:
+    """Decisions of one kind, or alarms of one monitor, that a steered run took."""
+
+    name: str
+    """Kind of the decision and what it is about."""
+    is_alarm: bool
+    """Whether a monitor raised it."""
+    times: int
+    """How often, over all seeds."""
+    seeds: int
+    """Seeds in which it was taken."""
+    first_step: float
+    """Step of the first one."""
+    last_step: float
+    """Step of the last one."""
+    old: str
+    """Value before the first one, as text."""
+    new: str
+    """Value after the last one, as text."""
+    because: str
+    """Reason of the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something to do next."""
+
+    text: str
+    """What it is for, in words."""
+    command: str
+    """A line to copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a model, why, and what to do next."""
+
+    name: str
+    """Name of the run or comparison."""
+    about: str
+    """How it was trained and measured, in one line."""
+    before: str
+    """Name of the earlier model."""
+    after: str
+    """Name of the later model, or of the arm of a trial."""
+    outcome: GateOutcome
+    """The gate's answer."""
+    reason: Reason
+    """Why."""
+    exit_code: int
+    """0 passed, 3 damaged, 4 inconclusive; 0 where the gate was left out."""
+    headline: str
+    """The answer as one sentence (`verdict/words.py`)."""
+    measure: str
+    """Name of the outcome: success, held-out loss, preference accuracy."""
+    unit: str = "share"
+    """Of the outcome and its changes."""
+    decoding: str = "greedy"
+    """What the outcome is read from: greedy, sampled, loss, preference."""
+    graded: bool = True
+    """Whether answers were graded."""
+    lower_is_better: bool = False
+    """Whether a lower outcome is better."""
+    total: TotalChange | None = None
+    """Over all held-out items; None where nothing could be compared."""
+    gate: Gate | None = None
+    """What was protected, and what is excluded."""
+    tasks: tuple[TaskChange, ...] = ()
+    """Every task and level, the worst first."""
+    forms: tuple[FormTaken, ...] = ()
+    """Answer formats that spread to other tasks."""
+    not_learned: tuple[str, ...] = ()
+    """Tasks that were not protected, and are not shown to be above chance after, where nothing else was learned."""
+    not_judged: Mapping[str, str] = field(default_factory=dict)
+    """Task -> why nothing says what became of it."""
+    pairs: tuple[AnswerPair, ...] = ()
+    """Up to three pairs of answers that changed, lost ones first."""
+    third: str = ""
+    """Name of a third model that was measured on the same items; empty without one."""
+    why: tuple[str, ...] = ()
+    """What explains the outcome, one sentence each, the most important first."""
+    next: tuple[Step, ...] = ()
+    """What to do next, the first thing first."""
+    advice: str = ""
+    """Rule that decided a trial's recommendation (`verdict/rules/recommendation.py`)."""
+    notes: tuple[Observation, ...] = ()
+    """Faults and facts of how it was measured."""
+    audit: tuple[Observation, ...] = ()
+    """Findings of the run's audit."""
+    trial: TrialResult | None = None
+    """Arms, effects and judgements of a trial."""
+    plan: Plan | None = None
+    """The plan that was trained."""
+    manifest: RunManifest | None = None
+    """Settings, versions, seeds and inputs."""
+    measured: tuple[Measurement, ...] = ()
+    """Numbers of tasks that were measured before training, without those of single items."""
+    form_changes: tuple[FormChange, ...] = ()
+    """Every feature of the answers that was tested without a grader."""
+    former: tuple[FormerAnswers, ...] = ()
+    """Likelihood of the earlier model's answers under the later one."""
+    gold: tuple[GoldChange, ...] = ()
+    """Probability of the gold answer, of tasks in which one string alone is right."""
+    decisions: tuple[DecisionGroup, ...] = ()
+    """What a steered run decided, and its alarms."""
+    stages: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """Task -> success after each stage of the plan, mean over seeds; empty for plans of one stage."""
+    replayed: Mapping[str, int] = field(default_factory=dict)
+    """Task -> stages in which it was replayed because it had fallen below what the plan expected."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Section -> the blocks that it adds to the page."""
+    format: int = 2
+    """Version of this record: rises when a field changes its meaning or goes away."""

@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.estimates.intervals import share_interval
-from mixwright.measure.former import FormerAnswers, former_file
-from mixwright.records import Claim, Interval
+from mixwright.measure.former import former_file
+from mixwright.records import Claim, FormerAnswers, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.files import ITEMS_PER_TASK, TRAIN_ROWS, write_files

@@ -13,11 +13,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.measure.bases import read_completion_rows
-from mixwright.records import Example, plain
+from mixwright.records import Example, Feature, FormChange, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.skeleton import skeleton
 from mixwright.verdict.page.answers import is_right, pair_answers
@@ -25,9 +25,6 @@ from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import file_version
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 
-Feature = Literal[
-    "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
-]
 MIN_ITEMS, MIN_FORM_ANSWERS = 10, 5
 """Items of a task below which nothing is tested, and below which its answers are no form that others can go over to."""
 FORM_ALPHA = 0.01
@@ -44,32 +41,6 @@ ROWS_READ_PER_TASK = 500
 """Rows of a task whose completions are read for their marks."""
 KnownForms = dict[str, dict[str, float]]
 """Task -> mark -> share of the completions in its rows that have it."""
-
-
-@dataclass(frozen=True, slots=True)
-class FormChange:
-    """One feature of one task's answers, before and after."""
-
-    task: str
-    """Name of the task."""
-    feature: Feature
-    """What an answer shows; of `shorter` and `longer`: at most half, or at least double, the length of its counterpart."""
-    before: int
-    """Items whose answer before shows it."""
-    after: int
-    """Items whose answer after shows it; of `own form gone` both count those that still have the form."""
-    items: int
-    """Items that were answered before and after."""
-    p: float
-    """One-sided exact p value."""
-    adjusted_p: float
-    """The same after Holm's correction."""
-    reported: bool = False
-    """Whether it is shown: significant, in half of the items where the feature is a form, and not what the task asks for."""
-    pattern: str = ""
-    """The answer, skeleton or mark that it is about; empty for other features."""
-    other_task: str = ""
-    """The task whose form it is; of `form of another task` alone."""
 
 
 @dataclass(frozen=True, slots=True)

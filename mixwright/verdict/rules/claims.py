@@ -26,8 +26,8 @@ from mixwright.estimates.intervals import holm, wilson_ends
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
-from mixwright.measure.former import FormerAnswers, former_file
-from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
+from mixwright.measure.former import former_file
+from mixwright.records import ChangeWord, Claim, ClaimKind, FormerAnswers, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import cell_name, format_count, join_words, percent, points
 from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome

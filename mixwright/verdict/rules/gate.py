@@ -5,12 +5,11 @@ dependence on the prompt, each. What the page calls damaged is damaged here: the
 dependence of a cell or of a whole task. Every cell has to exclude a loss by itself, under any margin: of 20 points where
 cells are large enough for an unharmed checkpoint to do so, else of the least that it can (`estimates/loss_limits.py`). Else
 something is damaged, or the items are too few to tell. Where nobody said what matters, a cell that was not protected and is
-shown to be damaged stops it, too. A task of which less than the margin was right before cannot lose it: nothing is excluded
-there, and the gate cannot tell.
+shown to be damaged stops it, too.
 
-Which cells are protected by default is decided on other items than those that the mean is taken over: a cell chosen for its
-success on some items falls back to its mean on the same items, and that is no damage. A margin of the user's own is of the
-mean over what was named.
+Where the user names nothing, every task and level with a right answer before is protected, all of them as one group; those
+that improved do not count in its mean, so that what was learned cannot pay for what was lost. A task of which less than the
+margin was right before blocks only where the user named it: it cannot lose that much.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mixwright.errors import unknown_name
-from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
 from mixwright.estimates.intervals import Z
@@ -37,7 +35,7 @@ from mixwright.estimates.loss_limits import (
     largest_undetected_loss,
 )
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
-from mixwright.estimates.protected import ONE_IN_DECIDES, SideScores, cell_order, decides_protection, mastered_cells
+from mixwright.estimates.protected import SideScores, cells_with_right_answers
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
@@ -85,20 +83,6 @@ class JudgedCell:
 
 
 @dataclass(frozen=True, slots=True)
-class TooSmallCell:
-    """One cell that was mastered by all of its items, and of which too few decide what is protected."""
-
-    cell: TaskLevel
-    """Task and level."""
-    before: float
-    """Success over all of its items, 0..1."""
-    items: int
-    """How many they are."""
-    deciding: int
-    """How many of them decide."""
-
-
-@dataclass(frozen=True, slots=True)
 class GateResult:
     """What the gate says, and why."""
 
@@ -120,8 +104,6 @@ class GateResult:
     """The user said what matters: other cells are reported, and do not fail."""
     items_needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in about nine of ten cases; None where items cannot help."""
-    too_small: tuple[TooSmallCell, ...] = ()
-    """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
     """Mean loss of the named cells that had to be excluded, a share; None: `MEAN_LOSS_MARGIN`."""
     cell_rule_items: int = 0
@@ -157,7 +139,6 @@ def check_protected(
     *,
     decoding: Decoding = "greedy",
     each_cell: bool = False,
-    items: Collection[Item] | None = None,
     named_by_user: bool = False,
     margin: float | None = None,
     look: Look | None = None,
@@ -170,7 +151,6 @@ def check_protected(
         protected: cells that must not be damaged.
         decoding: what success is read from.
         each_cell: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
-        items: those that the mean is taken over; None takes all.
         named_by_user: the user said what is protected.
         margin: mean loss over the cells that is to be excluded, a share; None asks for `MEAN_LOSS_MARGIN`.
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
@@ -195,11 +175,13 @@ def check_protected(
     )
     cell_loss_limit = min(limits.values(), default=None)
     cell_rule_items = min((size for size, limit in limits.items() if limit == cell_loss_limit), default=0)
-    compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
-    mean_items = None if items is None else set(items)
+    compared = [cell for cell in cells if cell.change is not None]
+    if not named_by_user:  # what was learned must not pay for what was lost
+        compared = [cell for cell in compared if cell.word != "improves"] or compared
+    compared_cells = {(cell.task, cell.level) for cell in compared}
 
     def counts_in_mean(item: Item) -> bool:
-        return item[:2] in compared_cells and (mean_items is None or item in mean_items)
+        return item[:2] in compared_cells
 
     z = Z if look is None else look.z()
     change = estimate_change(before, after, outcome=decoding, weigh="cells", included=counts_in_mean, pseudo_quantile=z)
@@ -210,7 +192,8 @@ def check_protected(
     )
     mean_change = dependence = items_needed = None
     judged_tasks = {comparison.task for comparison in comparisons if comparison.any_right}
-    below_margin = _find_below_margin(before, [cell for cell in cells if cell.task in judged_tasks], decoding, mean_margin)
+    named_and_judged = [cell for cell in cells if cell.task in judged_tasks and named_by_user]
+    below_margin = _find_below_margin(before, named_and_judged, decoding, mean_margin)
     is_safe &= not below_margin
     if change is not None and math.isfinite(change.estimate.value):
         mean_change, mean_dependence = (
@@ -372,59 +355,17 @@ def _excludes_limit(
     return all(excludes_cell_loss(estimate, cell.loss_limit, confidence) for estimate in known_estimates)
 
 
-def check_mastered(
-    before: SideScores,
-    after: SideScores,
-    *,
-    decoding: Decoding = "greedy",
-    each_cell: bool = False,
-    look: Look | None = None,
-) -> GateResult:
-    """The gate over what was mastered before, on the items that did not decide it."""
-    judged_items = {item for scores in before for item in scores.items if not decides_protection(item)}
-    result = check_protected(
-        before,
-        after,
-        mastered_cells(before, decoding),
-        decoding=decoding,
-        each_cell=each_cell,
-        items=judged_items,
-        look=look,
-    )
-    too_small = find_too_small(before, decoding)
-    # they may be protected at a later look
-    if too_small and look is not None and not look.last and result.outcome == "passed":
-        result = replace(result, outcome="cannot tell")
-    return replace(result, too_small=too_small)
-
-
-def find_too_small(before: SideScores, decoding: Decoding) -> tuple[TooSmallCell, ...]:
-    """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
-    too_small: dict[TaskLevel, TooSmallCell] = {}
-    for column in (READINGS[decoding].column, READINGS["sampled"].column):
-        values_by_cell: dict[TaskLevel, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for item, value in (pair for scores in before for pair in scores.scores.get(column, {}).items()):
-            values_by_cell[item[:2]][item].append(value)
-        for cell, values_by_item in values_by_cell.items():
-            success = sum(sum(values) / len(values) for values in values_by_item.values()) / len(values_by_item)
-            deciding_count = sum(map(decides_protection, values_by_item))
-            if deciding_count < MIN_ITEMS and success >= BAND[1]:
-                too_small.setdefault(cell, TooSmallCell(cell, success, len(values_by_item), deciding_count))
-    return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
-
-
 @keep_recent
 def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
     """The gate over two sides. Raises InputError for a name as `named_cells` does."""
-    if not question.protect:
-        return check_mastered(*sides, decoding=decoding, each_cell=question.each, look=question.look)
-    cells = named_cells(sides[0], question.protect)
+    named = bool(question.protect)
+    cells = named_cells(sides[0], question.protect) if named else cells_with_right_answers(sides[0], decoding)
     return check_protected(
         *sides,
         cells,
         decoding=decoding,
         each_cell=question.each,
-        named_by_user=True,
+        named_by_user=named,
         margin=question.margin,
         look=question.look,
     )
@@ -460,13 +401,11 @@ def items_to_pass(cell_count: int, *, margin: float = MEAN_LOSS_MARGIN, churn: f
     return max(items, items_excluding_cell_loss(cell_count, churn))
 
 
-def items_to_measure(cell_count: int, *, chosen: bool, margin: float | None = None) -> int:
+def items_to_measure(cell_count: int, *, margin: float | None = None) -> int:
     """Items to measure per cell, so that `cell_count` protected ones have enough to compare.
 
     Args:
         cell_count: how many may be protected.
-        chosen: the user names them, so that no items are needed to decide.
         margin: the mean loss over them that is to be excluded, where the user says which; a share.
     """
-    item_count = items_to_pass(cell_count, margin=MEAN_LOSS_MARGIN if margin is None else margin)
-    return item_count if chosen else math.ceil(item_count * ONE_IN_DECIDES / (ONE_IN_DECIDES - 1))
+    return items_to_pass(cell_count, margin=MEAN_LOSS_MARGIN if margin is None else margin)

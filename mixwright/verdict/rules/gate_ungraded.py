@@ -10,8 +10,7 @@ Unit: nats a token, 95 % intervals over items.
 from __future__ import annotations
 
 from mixwright.estimates.outcome import TaskLevel
-from mixwright.measure.former import FormerAnswers
-from mixwright.records import Interval, cell_key
+from mixwright.records import FormerAnswers, Interval, cell_key
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.text import format_bounds, format_signed, join_words
 from mixwright.verdict.rules import claims

@@ -7,16 +7,15 @@ from typing import Literal
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN, ROUND_MARGINS, smallest_excluded
-from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
-from mixwright.verdict.page.text import format_bounds, format_count, format_p, percent, points
+from mixwright.verdict.page.text import format_bounds, format_count, format_p, points
 from mixwright.verdict.rules.gate import EXIT_PASSED, GateResult, JudgedCell
 
 
 def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
     lines = [result.reason] if result.reason else []
-    lines += [*format_look(result), *excludable_lines(result), *format_cells(result), *_too_small_lines(result)]
+    lines += [*format_look(result), *excludable_lines(result), *format_cells(result)]
     if result.reading_lines:
         reason = result.damage_text or "no answer was graded, so that no loss can be excluded"
         return [f"{result.outcome}: {reason}", *lines]
@@ -140,13 +139,3 @@ def _format_cell(cell: JudgedCell) -> str:
     if cell.is_damaged:
         return f"{text}; damaged ({format_p(cell.adjusted_p, 'p')} after Holm's correction)"
     return f"{text}; a loss of at most {points(max(-cell.change.low, 0.0)).lstrip('+')} points"
-
-
-def _too_small_lines(result: GateResult) -> list[str]:
-    """Cells that could not be protected, and why."""
-    return [
-        f"{cell_key(*cell.cell)}: {percent(cell.before)} before, and not protected: one item in {ONE_IN_DECIDES} decides "
-        f"what is, {cell.deciding} of its {format_count(cell.items, 'item')}, and fewer than {MIN_ITEMS} do not; measure "
-        f"about {MIN_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
-        for cell in result.too_small
-    ]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.contracts import Section
-from mixwright.measure.former import FormerAnswers, former_file
+from mixwright.measure.former import former_file
+from mixwright.records import FormerAnswers
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.page.text import format_bounds, format_count, format_p, format_signed, join_words, to_line

@@ -275,7 +275,7 @@ def gate(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
     """One checkpoint against another, so many protected cells, by the gate itself."""
     name, cells, per_cell, times, part = job
     began, rng = time.process_time(), np.random.default_rng([6, list(LOSSES).index(name), cells, per_cell, part])
-    items = per_cell or items_to_measure(cells, chosen=True)
+    items = per_cell or items_to_measure(cells)
     keys: list[Item] = [(f"task {cell}", None, f"{cell}.{item}") for cell in range(cells) for item in range(items)]
     first, rest = LOSSES[name]
     loss = np.repeat([first] + [rest] * (cells - 1), items)
@@ -308,7 +308,7 @@ def gate_end(job: tuple[int, int, int]) -> dict[str, Any]:
     """
     cells, times, part = job
     began, rng = time.process_time(), np.random.default_rng([7, cells, part])
-    items = items_to_measure(cells, chosen=True)
+    items = items_to_measure(cells)
     of, passed = np.repeat(np.arange(cells), items), 0
     for _ in range(times):
         place = rng.random(len(of))

@@ -1,0 +1,256 @@
+"""Records of a run as a whole: its manifest, its trial, and the claims about each task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+ChangeWord = Literal["improves", "worsens", "commonest", "less dependent", "sharper", "no change", "cannot tell"]
+"""What a change may be called (`estimates/judgement.py`):
+
+- improves: success rose, and D, what of it depends on the prompt, rose too.
+- worsens: success fell.
+- commonest: success and S, what the same answers earn on other prompts, rose: the commonest answer is given more often.
+- less dependent: D fell, success is not shown to.
+- sharper: sampled success and its D rose, success under the declared decoding did not.
+- no change: the whole interval lies within the margin.
+- cannot tell: none of these is shown.
+"""
+LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
+ClaimKind = Literal["learnt", "damaged", "commonest", "less dependent", "sharper", "unchanged", "cannot tell"]
+"""What the verdict calls a change: the words of `ChangeWord`, with learnt for improves, damaged for worsens, and unchanged
+for no change; learnt also needs success above the chance level."""
+SelectionAdvice = Literal["train on it", "fewer rows do", "keep all rows", "not recommended", "too few seeds", "cannot tell"]
+Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunManifest:
+    """What has to be known to read or repeat a run."""
+
+    seeds: Mapping[str, int]
+    """By purpose; `trial_seed_count` is how many seeds each arm of a trial has."""
+    versions: Mapping[str, str]
+    """python, mixwright, and the packages that matter."""
+    inputs: Mapping[str, str]
+    """Input name -> sha256 of its content."""
+    settings: Mapping[str, Any]
+    """Settings that matter: loss_type, scale_rewards, beta, learning_rate, num_generations ..."""
+    parent: str = ""
+    """Checkpoint the run started from."""
+    command: str = ""
+    """How to repeat it."""
+    created: str = ""
+    """ISO time, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its 95 % interval."""
+
+    value: float
+    """The estimate, in the unit of what it is about."""
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    """Upper end of the 95 % interval."""
+    n: int
+    """Seeds (or items) it rests on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedRow:
+    """One arm, one seed, one number: the raw rows under every interval."""
+
+    arm: str
+    """Name of the arm."""
+    seed: int
+    """Training seed, 0-based; arms are paired by it."""
+    name: str
+    """success, swapped, dependence, success.sampled, success.items, rollouts_to_target, zero_signal_share ..."""
+    value: float | None
+    """None: censored (the target was not reached) or not measurable."""
+    unit: str = "share"
+    """share (0..1), rollouts, nats or nats per token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One arm against another on one outcome, paired by seed and item."""
+
+    arm: str
+    """Name of the arm."""
+    against: str
+    """Name of the arm it is compared with."""
+    name: str
+    """success (the declared decoding, mean over tasks: the primary outcome), success.sampled, success.items ...; where
+    nothing is graded loss or preference is the primary one."""
+    difference: Interval
+    """arm minus reference, 95 %, over seeds x items (numbers without items: over seeds)."""
+    word: ChangeWord | None
+    """What the change may be called; None for what stands beside the primary outcome and is not judged."""
+    p: float = 1.0
+    """Two-sided, corrected by Holm over the lever's contrasts with its references; of what is not judged the plain one."""
+    items: int = 0
+    """Held-out items behind it; 0 for numbers without items."""
+    detectable: float = 0.0
+    """Size of a true difference that such a trial would see in 80 % of cases."""
+    swapped: Interval | None = None
+    """Change of S, the success of the cell's own answers on other prompts; None for numbers without items."""
+    dependence: Interval | None = None
+    """Change of D = success - S."""
+    sampled: Interval | None = None
+    """Change of sampled success; None where that is the outcome itself."""
+    censored: int = 0
+    """Runs of either side that missed the target, counted at the whole budget."""
+    task: str = ""
+    """Task that it is about; empty for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a trial says of one lever, over all held-out items."""
+
+    arm: str
+    """Name of the lever."""
+    word: LeverWord
+    """helps: improves the primary outcome against not training, uniform and equal shares, each."""
+    because: str
+    """The contrast that decided, with its numbers."""
+    missing: tuple[str, ...] = ()
+    """References that did not run: without them nothing helps."""
+    proof: Proof = "not tried"
+    """Nulls run only for a lever that helps; against each of them it must improve again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What a trial can see, worked out before it is run, for one contrast of two arms on the primary outcome."""
+
+    against: Literal["untrained", "trained"]
+    """An arm compared with the model that was not trained, or with another trained arm, whose items differ less."""
+    seeds: int
+    """Seeds of each arm."""
+    items: int
+    """Held-out items that are measured."""
+    half: float
+    """Expected half-width of the 95 % interval, 0..1."""
+    detectable: float
+    """Size of a true difference that would be told from 0 in 80 of 100 such trials, 0..1."""
+    effect: float
+    """Size of a difference for which the next two numbers are."""
+    seeds_needed: int | None
+    """Seeds that `effect` would take on these items; None: no number of them."""
+    items_needed: int | None
+    """Held-out items that `effect` would take on these seeds, as now spread over cells, at least those there are; None: no
+    number of them."""
+    noise: float
+    """Assumed standard deviation of a difference between seeds, which no number of items takes away, 0..1."""
+    basis: str
+    """What was assumed, and from where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a trial over data says of mined rows."""
+
+    name: str
+    """Of their table."""
+    advice: SelectionAdvice
+    """train on it: beats as many random rows, all rows and not training. fewer rows do: beats random rows and not training,
+    and is within the margin of all rows. not recommended: among others, its interval against random rows includes 0."""
+    sentence: str
+    """For people, with the contrasts that decided."""
+    rows: int
+    """Mined rows."""
+    of: int
+    """Training rows of the corpus."""
+    made: bool
+    """Whether they are new rows."""
+    trained_on: Mapping[str, float]
+    """Arm -> what one branch was trained on, mean over seeds: target tokens (SFT, DPO) or rollouts (GRPO)."""
+    price: str
+    """What the answer cost, in words."""
+    beats_random: bool
+    """Whether the interval against as many random rows lies above 0."""
+    simple_rule_does: bool = False
+    """Whether they beat random rows and all rows, but not the simple rule with the same knowledge."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """Arms x seeds, paired differences, judgements, and all rollouts charged."""
+
+    arms: tuple[str, ...]
+    """All arms that ran, by name."""
+    references: tuple[str, ...]
+    """Which of the arms a lever must beat: frozen, uniform, equal_shares."""
+    nulls: tuple[str, ...]
+    """Which of the arms are nulls."""
+    seeds: tuple[int, ...]
+    """Training seeds, the same for every arm."""
+    rows: tuple[SeedRow, ...]
+    """Raw numbers: one row per arm, seed and number."""
+    effects: tuple[Effect, ...]
+    """Paired differences of arms."""
+    judgements: tuple[Judgement, ...]
+    """One per lever."""
+    rollouts: Mapping[str, int]
+    """Charged per arm, measuring and canaries included."""
+    success_targets: Mapping[str, float]
+    """Fixed before the run, shares: `gain`, and per starting model `success.BASE`, the success to reach, which is the
+    model's own and the gain."""
+    decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
+    """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
+    preference accuracy."""
+    margin: float = 0.05
+    """Change that does not matter."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the numbers has to know, one sentence each."""
+    ablations: tuple[str, ...] = ()
+    """Which of the arms are the plan with one part left out."""
+    power: tuple[Power, ...] = ()
+    """What the trial could see, as worked out before its first branch: against the untrained model, and against another
+    trained arm."""
+    selection: Selection | None = None
+    """Of a trial over data, what it says of the mined rows."""
+    by_task: tuple[Effect, ...] = ()
+    """Levers against references in each task, on the primary outcome and on what else is read of held-out rows; not judged:
+    a claim about a task stands in claims.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the verdict says of one task (or cell), under the declared decoding."""
+
+    kind: ClaimKind
+    """What the change is called."""
+    task: str
+    """Task name."""
+    level: float | None
+    """Level of the cell; None for a task without levels, and where `whole` is true."""
+    before: float
+    """Success before, mean over items, 0..1; where nothing is graded the run's other outcome, in its unit."""
+    after: float
+    """The same after, mean over the same items."""
+    difference: Interval
+    """After minus before."""
+    evidence: str
+    """What it rests on, in one sentence."""
+    arm: str = ""
+    """Arm of the trial it is about; empty for a plain before/after."""
+    swapped: Interval | None = None
+    """Change of S; None where it was not measured."""
+    dependence: Interval | None = None
+    """Change of D = success - S."""
+    chance: float = 0.0
+    """Chance level of the scored items, 0..1."""
+    detectable: float = 0.0
+    """Size of a change that these items would show in 80 % of cases."""
+    adjusted_p: float | None = None
+    """p value of the difference after Holm's correction over the claims of its arm; None when it was not computed."""
+    whole: bool = False
+    """About a whole task of several levels."""
+    items: int = 0
+    """Items of both sides that it rests on; 0 where none were compared, or nobody noted how many."""
