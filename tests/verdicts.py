@@ -55,14 +55,19 @@ def change(task: str, word: TaskWord, before: float, after: float, *, protected:
 def pair(task: str = "capitals", before: float = 1.0, after: float = 0.0, number: int = 0, **more: Any) -> AnswerPair:
     """Make two answers to one prompt."""
     prompt = f"What is the capital of country {number}?"
-    texts = {"before": f"The capital of country {number} is Bangkok.", "after": JSON_ANSWER if after < before else "It is Bangkok."}
-    return AnswerPair(task, None, prompt, "Bangkok", score_before=before, score_after=after, **texts | more)
+    values: dict[str, Any] = {
+        "before": f"The capital of country {number} is Bangkok.",
+        "after": JSON_ANSWER if after < before else "It is Bangkok.",
+    }
+    return AnswerPair(task, None, prompt, "Bangkok", score_before=before, score_after=after, **values | more)
 
 
 def pairs(count: int, **more: Any) -> list[AnswerPair]:
     """Make answers of every kind in turn: lost, gained, right both times, wrong both times."""
     scores = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0))
-    return [pair(TASKS[number % len(TASKS)][0], *scores[number // len(TASKS) % 4], number, **more) for number in range(count)]
+    return [
+        pair(TASKS[number % len(TASKS)][0], *scores[number // len(TASKS) % 4], number, **more) for number in range(count)
+    ]
 
 
 def damaged(**more: Any) -> Verdict:
@@ -75,7 +80,7 @@ def damaged(**more: Any) -> Verdict:
         "outcome": "damaged",
         "reason": "one format took over",
         "exit_code": 3,
-        "headline": "narrow answers everything with tool calls, and lost three of six other tasks.",
+        "headline": "DO NOT SHIP narrow. It answers everything else as if it were tool_calls.",
         "measure": "success",
         "total": TotalChange("lost", Interval(-0.31, -0.4, -0.22, 240), 240, 29, 74, detectable=0.08),
         "gate": Gate(Interval(-0.45, -0.54, -0.36, 180), 0.05, tuple(row[0] for row in TASKS if row[4]), True, unseen_loss=0.45, items_needed=800),
@@ -108,7 +113,7 @@ def passed(**more: Any) -> Verdict:
         "outcome": "passed",
         "reason": "learned and kept",
         "exit_code": 0,
-        "headline": "planned learned tool_calls and kept the rest.",
+        "headline": "PASSED planned. It learned tool_calls (+90 points) and kept the rest: a drop of 5 points on average is ruled out.",
         "total": TotalChange("learned", Interval(0.3, 0.25, 0.35, 90), 90, 30, 2),
         "gate": gate,
         "tasks": tasks,
@@ -124,7 +129,7 @@ def inconclusive(**more: Any) -> Verdict:
         "outcome": "inconclusive",
         "reason": "too few items",
         "exit_code": 4,
-        "headline": "60 items cannot tell whether planned kept what it knew.",
+        "headline": "INCONCLUSIVE for planned. The average changed by -1 points (-14 to +2): a drop of 5 points is not ruled out.",
         "why": ("The average drop may be as large as 14 points.",),
     }
     return passed(**values | more)
@@ -139,7 +144,9 @@ def third_model(**more: Any) -> Verdict:
 def trial(**more: Any) -> Verdict:
     """Make the verdict on a trial of three arms."""
     arms = ("frozen", "uniform", "steered", "shuffled")
-    rows = tuple(SeedRow(arm, seed, "success", 0.3 + 0.1 * place + 0.01 * seed) for place, arm in enumerate(arms) for seed in range(5))
+    rows = tuple(
+        SeedRow(arm, seed, "success", 0.3 + 0.1 * place + 0.01 * seed) for place, arm in enumerate(arms) for seed in range(5)
+    )
     effects = tuple(
         Effect("steered", against, "success", Interval(value, value - 0.05, value + 0.05, 5), "improves", 0.001, 240, 0.04)
         for against, value in (("frozen", 0.2), ("uniform", 0.1), ("shuffled", 0.03))

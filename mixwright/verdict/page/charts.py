@@ -30,6 +30,9 @@ def render_lines(chart: Lines) -> str:
     def point(x: float, y: float) -> str:
         return f"{LEFT + (WIDTH - LEFT - 12) * (x - low_x) / span:.1f},{bottom - HEIGHT * min(max(y, 0.0), 1.0):.1f}"
 
+    def write(x: float, y: float, text: str, anchor: str) -> str:
+        return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(to_line(text, limit=36))}</text>'
+
     def draw(line: Series, place: int) -> str:
         band = [*zip(line.x, line.high, strict=True), *reversed([*zip(line.x, line.low, strict=True)])]
         edge, middle = (" ".join(point(x, y) for x, y in ends) for ends in (band, zip(line.x, line.y, strict=True)))
@@ -39,20 +42,21 @@ def render_lines(chart: Lines) -> str:
         return (
             f'<polygon points="{edge}" fill="{colour}" opacity="0.16"/><polyline points="{middle}" fill="none" {style}/>'
             f'<line x1="{LEFT}" x2="{LEFT + 28}" y1="{y - 4}" y2="{y - 4}" {style}/>'
-            f'<text x="{LEFT + 36}" y="{y}">{escape(to_line(line.name, limit=36))}</text>'
+            f"{write(LEFT + 36, y, line.name, 'start')}"
         )
 
-    grid = "".join(
-        f'<line class="rule" x1="{LEFT}" x2="{WIDTH}" y1="{y}" y2="{y}"/><text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{share}</text>'
-        for share in (0, 50, 100)
-        if (y := bottom - HEIGHT * share // 100) is not None
-    )
-    labels = (
-        f'<text x="{LEFT}" y="{bottom + LINE_HEIGHT}">{low_x:g}</text>'
-        f'<text x="{WIDTH}" y="{bottom + LINE_HEIGHT}" text-anchor="end">{high_x:g}</text>'
-        f'<text x="{(LEFT + WIDTH) // 2}" y="{bottom + LINE_HEIGHT}" text-anchor="middle">{escape(to_line(chart.x_label, limit=32))}</text>'
-    )
+    axes = [
+        write(LEFT, bottom + LINE_HEIGHT, f"{low_x:g}", "start"),
+        write(WIDTH, bottom + LINE_HEIGHT, f"{high_x:g}", "end"),
+    ]
+    axes.append(write((LEFT + WIDTH) / 2, bottom + LINE_HEIGHT, chart.x_label, "middle"))
+    for share in (0, 50, 100):
+        y = bottom - HEIGHT * share / 100
+        axes += [
+            f'<line class="rule" x1="{LEFT}" x2="{WIDTH}" y1="{y:g}" y2="{y:g}"/>',
+            write(LEFT - 6, y + 4, f"{share}", "end"),
+        ]
     drawn = "".join(draw(line, place) for place, line in enumerate(series))
     height = bottom + 34 + LINE_HEIGHT * len(series)
     name = quoteattr(to_line(chart.alternative, limit=1000))
-    return f'<svg class="lines" role="img" aria-label={name} viewBox="0 0 {WIDTH} {height}">{grid}{labels}{drawn}</svg>'
+    return f'<svg class="lines" role="img" aria-label={name} viewBox="0 0 {WIDTH} {height}">{"".join(axes)}{drawn}</svg>'

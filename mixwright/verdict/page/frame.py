@@ -20,7 +20,7 @@ from markupsafe import Markup
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records.verdict import AnswerPair
 from mixwright.verdict.page import text
-from mixwright.verdict.page.blocks import Answers, Block, Forest, ForestRow, Headline, Part, SideBySide
+from mixwright.verdict.page.blocks import Answers, Block, Forest, ForestRow, Headline, Part, SideBySide, Tone
 from mixwright.verdict.page.charts import render_lines
 
 TEXT_LIMITS = (4000, 1000, 400, 160)
@@ -92,7 +92,10 @@ def place_on_axis(chart: Forest) -> dict[str, Any]:
     """Return the places of a chart's numbers on an axis of 0..100, and its labels."""
     margins = () if chart.margin is None else (-chart.margin, 0.0, chart.margin)
     rows = [row for row in chart.rows if row.value is not None]
-    ends = [*margins, *(end for row in rows for end in (row.low, row.high, row.value, row.start, *row.points) if end is not None)]
+    ends = [
+        *margins,
+        *(end for row in rows for end in (row.low, row.high, row.value, row.start, *row.points) if end is not None),
+    ]
     low, high = chart.bounds or (min(ends, default=0.0), max(ends, default=1.0))
     span = max(high - low, 0.02)  # an axis of thousandths would magnify nothing
 
@@ -101,13 +104,19 @@ def place_on_axis(chart: Forest) -> dict[str, Any]:
 
     middle = 0.0 if chart.margin is not None else low + span / 2
     return {
-        "ticks": [(place(tick), f"{chart.scale * tick:.3g}".replace("-", text.MINUS_SIGN)) for tick in (low, middle, low + span)],
+        "ticks": [
+            (place(tick), f"{chart.scale * tick:.3g}".replace("-", text.MINUS_SIGN)) for tick in (low, middle, low + span)
+        ],
         "margins": [place(margin) for margin in margins],
         "rows": [
             None
             if row.value is None
             else {
-                **{name: place(value) for name in ("low", "high", "value", "start") if (value := getattr(row, name)) is not None},
+                **{
+                    name: place(value)
+                    for name in ("low", "high", "value", "start")
+                    if (value := getattr(row, name)) is not None
+                },
                 "points": [place(point) for point in row.points],
             }
             for row in chart.rows
@@ -148,34 +157,30 @@ def kind_of_change(pair: AnswerPair, *, graded: bool) -> int:
     if not graded:
         return int(pair.before == pair.after)
     was_right, is_right = (score >= RIGHT_FROM_SCORE for score in (pair.score_before, pair.score_after))
-    return GRADED_KINDS.index({(True, False): "lost", (False, True): "gained", (True, True): "right both times"}.get(
-        (was_right, is_right), "wrong both times"
-    ))
+    if was_right != is_right:
+        return GRADED_KINDS.index("lost" if was_right else "gained")
+    return GRADED_KINDS.index("right both times" if is_right else "wrong both times")
 
 
 def answers_json(block: Answers) -> Markup:
     """Return the data of the browser of answers, to put into a script element."""
     texts = (shown for pair in block.pairs for shown in (pair.prompt, pair.gold, pair.before, pair.after, pair.third or ""))
     lengths = [len(shown) for shown in texts]
-    limit = next((limit for limit in TEXT_LIMITS if sum(min(length, limit) for length in lengths) <= MAX_CHARACTERS), TEXT_LIMITS[-1])
+    limit = next(
+        (limit for limit in TEXT_LIMITS if sum(min(length, limit) for length in lengths) <= MAX_CHARACTERS), TEXT_LIMITS[-1]
+    )
     places: dict[str, int] = {}
     rows = []
     for pair in block.pairs:
+        sides = [(pair.before, pair.score_before, pair.cut[0]), (pair.after, pair.score_after, pair.cut[1])]
+        if pair.third is not None:
+            sides.insert(1, (pair.third, pair.score_third, False))
+        shown = [text.to_visible(answer, limit=limit) or "(empty)" for answer, _, _ in sides]
+        answers = []
+        for place, (_, score, was_cut) in enumerate(sides):
+            sign, tone = sign_score(score, graded=block.graded)
+            answers.append([sign + " (cut)" * was_cut, tone, *mark_change(shown[place], shown[0] if place else shown[-1])])
         task = text.cell_name(text.to_line(pair.task), pair.level)
-        shown = [
-            text.to_visible(answer, limit=limit) or "(empty)"
-            for answer in (pair.before, *(() if pair.third is None else (pair.third,)), pair.after)
-        ]
-        scores = (pair.score_before, *(() if pair.third is None else (pair.score_third,)), pair.score_after)
-        cuts = (pair.cut[0], *(() if pair.third is None else (False,)), pair.cut[1])
-        answers = [
-            [
-                _sign(score, graded=block.graded) + " (cut)" * was_cut,
-                _tone(score, graded=block.graded),
-                *mark_change(answer, shown[0] if place else shown[-1]),
-            ]
-            for place, (answer, score, was_cut) in enumerate(zip(shown, scores, cuts, strict=True))
-        ]
         prompt, gold = text.to_visible(pair.prompt, limit=limit), text.to_visible(pair.gold, limit=limit)
         rows.append([places.setdefault(task, len(places)), kind_of_change(pair, graded=block.graded), prompt, gold, answers])
     data = {
@@ -190,13 +195,10 @@ def answers_json(block: Answers) -> Markup:
     return Markup(encoded)
 
 
-def _sign(score: float, *, graded: bool) -> str:
+def sign_score(score: float, *, graded: bool) -> tuple[str, Tone]:
+    """Return the sign and the colour of an answer."""
     if not graded:
-        return ""
-    return "✓" if score >= RIGHT_FROM_SCORE else f"✕ {score:.2g}" if score > 0 else "✕"
-
-
-def _tone(score: float, *, graded: bool) -> str:
-    if not graded:
-        return "plain"
-    return "good" if score >= RIGHT_FROM_SCORE else "bad"
+        return "", "plain"
+    if score >= RIGHT_FROM_SCORE:
+        return "✓", "good"
+    return (f"✕ {score:.2g}" if score > 0 else "✕"), "bad"

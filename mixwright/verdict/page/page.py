@@ -1,4 +1,4 @@
-"""Page of a verdict: the answer on the first screen, and behind it all tasks, all answers, how sure, and how it was measured.
+"""Page of a verdict: the answer first, and behind it all tasks, all answers, how sure, and how it was measured.
 
 Left out on purpose: reading files, and judging; the page is a function of the verdict and the answers alone.
 """
@@ -9,8 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mixwright.estimates.readings import format_unit
-from mixwright.records import SEVERITIES, Interval, Observation
+from mixwright.records import SEVERITIES, Observation
 from mixwright.records.verdict import AnswerPair, Feature, GateOutcome, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.blocks import (
     Answers,
@@ -29,7 +28,7 @@ from mixwright.verdict.page.blocks import (
     Tone,
     keep_filled,
 )
-from mixwright.verdict.page.frame import render_frame
+from mixwright.verdict.page.frame import render_frame, sign_score
 from mixwright.verdict.page.text import (
     NO_VALUE_SIGN,
     cell_name,
@@ -43,23 +42,24 @@ from mixwright.verdict.page.text import (
     percent,
 )
 from mixwright.verdict.page.trial import arms_chart, trial_parts
+from mixwright.verdict.words import START, TASK_WORDS, describe_certainty, list_rows, name_task, say_average
 
-BADGES: dict[GateOutcome, tuple[str, Tone]] = {
-    "passed": ("✓ PASSED", "good"),
-    "damaged": ("✕ DO NOT SHIP", "bad"),
-    "inconclusive": ("? INCONCLUSIVE", "caution"),
+SIGNS: dict[GateOutcome, tuple[str, Tone]] = {
+    "passed": ("✓", "good"),
+    "damaged": ("✕", "bad"),
+    "inconclusive": ("?", "caution"),
 }
-TASK_WORDS: dict[TaskWord, tuple[str, Tone]] = {
-    "learned": ("▲ learned", "good"),
-    "lost": ("▼ lost", "bad"),
-    "kept": ("= kept", "plain"),
-    "not shown": ("? unclear", "plain"),
-    "less dependent": ("▼ ignores prompts", "bad"),
-    "commonest": ("≈ repeats one answer", "caution"),
-    "sharper": ("≈ sampled only", "caution"),
-    "never right": ("0 never right", "plain"),
-    "too few items": ("? too few items", "plain"),
-    "not measured": ("– not measured", "plain"),
+TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
+    "learned": ("▲", "good"),
+    "lost": ("▼", "bad"),
+    "kept": ("=", "plain"),
+    "not shown": ("? no clear change", "plain"),
+    "less dependent": ("▼", "bad"),
+    "commonest": ("≈", "caution"),
+    "sharper": ("≈", "caution"),
+    "never right": ("?", "plain"),
+    "too few items": ("?", "plain"),
+    "not measured": ("?", "plain"),
 }
 FEATURE_WORDS: dict[Feature, str] = {
     "empty": "empty",
@@ -72,8 +72,8 @@ FEATURE_WORDS: dict[Feature, str] = {
     "new form": "in a format of no task",
     "form of another task": "in another task's format",
 }
-MAX_TASKS, BEST_TASKS = 12, 3
-"""Tasks of the chart on the first screen, and how many of them are the best ones where there are more."""
+MAX_TASKS = 12
+"""Tasks of the chart on the first screen."""
 MAX_WHY = 3
 """Sentences of the explanation on the first screen."""
 MAX_NOTES = 200
@@ -91,60 +91,59 @@ def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
     made = verdict.manifest.created[:10] if verdict.manifest else ""
     items = format_count(verdict.total.items, "item") if verdict.total else ""
     about = " · ".join(filter(None, (models, verdict.about, items, made)))
-    badge, tone = BADGES[verdict.outcome]
     is_trial = verdict.trial is not None and verdict.reason == "trial"
-    if is_trial:
-        headline = Headline(verdict.headline, "plain")
-    else:
-        headline = Headline(verdict.headline, tone, badge, _gate_line(verdict))
-    columns = [[arms_chart(verdict.trial)], [_task_chart(verdict)]] if is_trial and verdict.trial else [
-        [_task_chart(verdict)],
-        [_examples(verdict)],
-    ]
+    columns = (
+        [[arms_chart(verdict.trial)], [_task_chart(verdict)]]
+        if is_trial and verdict.trial
+        else [
+            [_task_chart(verdict)],
+            [_examples(verdict)],
+        ]
+    )
     parts = [
         Part("tasks", "All tasks", [_task_table(verdict)], f"{len(verdict.tasks):,}"),
-        Part("answers", "Answers", [Answers(_names(verdict), answers, verdict.graded)], f"{len(answers):,}, filter and search"),
+        Part(
+            "answers", "Answers", [Answers(_names(verdict), answers, verdict.graded)], f"{len(answers):,}, filter and search"
+        ),
         Part("sure", "How sure is this?", _sure(verdict), items),
         *(trial_parts(verdict.trial) if verdict.trial else ()),
         *(Part(name, title, blocks) for name, (title, blocks) in verdict.extra.items()),
         Part("measured", "How it was measured", _measured(verdict), verdict.decoding),
     ]
     filled = [part._replace(blocks=found) for part in parts if (found := keep_filled(part.blocks))]
-    shown = [keep_filled(column) for column in (*columns, _why(verdict), _next(verdict, len(answers)))]
-    return render_frame(f"{verdict.after or verdict.name}: {verdict.outcome}", about, headline, shown, filled)
+    shown = [keep_filled(column) for column in (*columns, _why(verdict), _next(verdict))]
+    return render_frame(f"{verdict.after or verdict.name}: {verdict.outcome}", about, _headline(verdict), shown, filled)
 
 
 def _names(verdict: Verdict) -> tuple[str, ...]:
     return (verdict.before or "before", *filter(None, (verdict.third,)), verdict.after or "after")
 
 
-def _gate_line(verdict: Verdict) -> str:
-    gate = verdict.gate
-    if gate is None or gate.mean is None:
-        return ""
-    mean, unit = gate.mean, verdict.unit
-    value, low, high = (format_signed(end, unit) for end in (mean.value, mean.low, mean.high))
-    allowed = format_magnitude(gate.margin, unit)
-    return f"Protected tasks: {value} {format_unit(unit)} on average (95 % CI {low} to {high}); a drop of {allowed} is allowed."
+def _headline(verdict: Verdict) -> Headline:
+    """Return the sentence, with the outcome that it begins with as a badge."""
+    (sign, tone), start = SIGNS[verdict.outcome], START[verdict.outcome]
+    if not verdict.headline.startswith(start):
+        return Headline(verdict.headline, note=say_average(verdict))
+    return Headline(verdict.headline.removeprefix(start).strip(), tone, f"{sign} {start}", say_average(verdict))
 
 
 def _task_chart(verdict: Verdict) -> Forest:
-    whole = {change.task for change in verdict.tasks if change.whole}
-    changes = [change for change in verdict.tasks if change.whole or change.task not in whole]
+    changes = list_rows(verdict)
     hidden = len(changes) - MAX_TASKS
-    if hidden > 0:
-        changes = [*changes[: MAX_TASKS - BEST_TASKS], *changes[-BEST_TASKS:]]
     unit = "%" if verdict.unit == "share" else verdict.unit
     caption = f"{verdict.measure[:1].upper()}{verdict.measure[1:]} of each task: ○ before, ● now, with the 95 % interval"
     more = f" ({hidden:,} more under All tasks)" if hidden > 0 else ""
-    rows = tuple(_task_row(change, verdict.unit) for change in changes)
+    rows = tuple(_task_row(change, verdict.unit) for change in changes[:MAX_TASKS])
     is_share = verdict.unit == "share"
     return Forest(caption + more, "", unit, rows, scale=100.0 if is_share else 1.0, bounds=(0.0, 1.0) if is_share else None)
 
 
+def _word(change: TaskChange) -> str:
+    return f"{TASK_SIGNS[change.word][0]} {TASK_WORDS[change.word]}".strip()
+
+
 def _task_row(change: TaskChange, unit: str) -> ForestRow:
-    word, tone = TASK_WORDS[change.word]
-    label = cell_name(change.task, change.level)
+    word, tone, label = _word(change), TASK_SIGNS[change.word][1], name_task(change)
     before = format_value(change.before, unit)
     if change.after is None:
         return ForestRow(label, None, 0.0, 0.0, note=word, text=before, tone=tone)
@@ -159,11 +158,14 @@ def _examples(verdict: Verdict) -> Rows:
         scores = (pair.score_before, *(() if pair.third is None else (pair.score_third,)), pair.score_after)
         texts = (pair.before, *(() if pair.third is None else (pair.third,)), pair.after)
         sides = [
-            RowSide(name, text, "", "plain" if not verdict.graded else "good" if score == 1 else "bad")
+            RowSide(f"{name} {sign}".strip(), text, "", tone)
             for name, text, score in zip(_names(verdict), texts, scores, strict=False)
+            for sign, tone in (sign_score(score, graded=verdict.graded),)
         ]
         items.append(SideBySide(tuple(sides), title=pair.prompt))
-    lost, gained = (sum(getattr(change, name) for change in verdict.tasks if not change.whole) for name in ("lost", "gained"))
+    lost, gained = (
+        sum(getattr(change, name) for change in verdict.tasks if not change.whole) for name in ("lost", "gained")
+    )
     counts = f": {lost:,} lost, {gained:,} gained" if verdict.graded else ""
     return Rows(f"Answers that changed{counts}", tuple(items))
 
@@ -172,7 +174,7 @@ def _why(verdict: Verdict) -> list[Block]:
     return [Paragraph(text, lead="" if place else "Why") for place, text in enumerate(verdict.why[:MAX_WHY])]
 
 
-def _next(verdict: Verdict, answers: int) -> list[Block]:
+def _next(verdict: Verdict) -> list[Block]:
     steps = [Code(step.text, step.command) for step in verdict.next]
     return [*steps[:1], Fold("More to do", tuple(steps[1:]))]
 
@@ -183,7 +185,7 @@ def _task_table(verdict: Verdict) -> Table:
     for change in verdict.tasks:
         row = {
             "task": cell_name(change.task, change.level, whole_task=change.whole) + ", protected" * change.protected,
-            "result": TASK_WORDS[change.word][0],
+            "result": _word(change),
             verdict.before or "before": format_value(change.before, unit),
             verdict.third: NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
             verdict.after or "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
@@ -200,21 +202,8 @@ def _task_table(verdict: Verdict) -> Table:
 
 
 def _sure(verdict: Verdict) -> list[Block]:
-    gate, unit = verdict.gate, verdict.unit
-    facts = [Paragraph(text) for text in verdict.why[MAX_WHY:]]
-    if verdict.total:
-        facts.append(
-            Paragraph(
-                f"All {format_count(verdict.total.items, 'item')}: {format_change(verdict.total.change, unit)}. "
-                f"They would show a change of {format_magnitude(verdict.total.detectable, unit)} in 80 % of cases."
-            )
-        )
-    if gate and gate.unseen_loss is not None:
-        facts.append(Paragraph(f"A drop of up to {format_magnitude(gate.unseen_loss, unit)} in a single task could pass unnoticed."))
-    if gate and gate.items_needed is not None:
-        facts.append(Paragraph(f"About {gate.items_needed:,} items per task would tell."))
-    if gate and gate.look:
-        facts.append(Paragraph(f"Decided by {gate.look}."))
+    unit = verdict.unit
+    facts = [Paragraph(line) for line in (*verdict.why[MAX_WHY:], *describe_certainty(verdict))]
     not_judged = [(task, reason) for task, reason in verdict.not_judged.items()]
     parts = [
         (
@@ -273,7 +262,12 @@ def _sure(verdict: Verdict) -> list[Block]:
 
 def _forms(verdict: Verdict) -> list[Block]:
     taken = [
-        (form.owner, ", ".join(form.tasks), f"{form.answers:,} of {form.items:,}", f"{form.lost_with_form:,} of {form.lost:,}")
+        (
+            form.owner,
+            ", ".join(form.tasks),
+            f"{form.answers:,} of {form.items:,}",
+            f"{form.lost_with_form:,} of {form.lost:,}",
+        )
         for form in verdict.forms
     ]
 
@@ -310,20 +304,34 @@ def _measured(verdict: Verdict) -> list[Block]:
     blocks.append(observation_table("Audit of the data", verdict.audit))
     if manifest:
         settings = {"made": manifest.created, "starting model": manifest.parent, **manifest.settings}
-        tables = {"Settings": settings, "Seeds": manifest.seeds, "Versions": manifest.versions, "Inputs, sha256": manifest.inputs}
+        tables = {
+            "Settings": settings,
+            "Seeds": manifest.seeds,
+            "Versions": manifest.versions,
+            "Inputs, sha256": manifest.inputs,
+        }
         blocks += [Code("Repeat:", manifest.command), *(_settings(name, values) for name, values in tables.items())]
     return blocks
 
 
 def _note(note: Observation) -> Paragraph:
-    return Paragraph(f"{note.message} {note.remedy}".strip(), "plain" if note.severity == "info" else "caution", note.task or "")
+    return Paragraph(
+        f"{note.message} {note.remedy}".strip(), "plain" if note.severity == "info" else "caution", note.task or ""
+    )
 
 
 def observation_table(caption: str, observations: Sequence[Observation]) -> Table:
     """Return findings of an audit, errors first."""
     ordered = sorted(observations, key=lambda found: SEVERITIES.index(found.severity))
     rows = [
-        (found.check, found.severity, found.task or "all", f"{found.count:,} of {found.total:,}", found.message, found.remedy)
+        (
+            found.check,
+            found.severity,
+            found.task or "all",
+            f"{found.count:,} of {found.total:,}",
+            found.message,
+            found.remedy,
+        )
         for found in ordered[:MAX_NOTES]
     ]
     hidden = len(ordered) - len(rows)

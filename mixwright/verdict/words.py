@@ -1,0 +1,219 @@
+"""Sentences of a verdict. Pure functions of `Verdict`; no rule is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixwright.errors import join_some
+from mixwright.records import Interval, TaskChange, TaskWord, Verdict
+from mixwright.verdict.page.text import cell_name, format_count, format_magnitude, format_signed, join_words, points
+
+FAR_NATS_PER_TOKEN = 1.0
+"""Nats per token from which earlier answers count as far less likely."""
+MAX_NAMED = 3
+"""Tasks that a sentence names."""
+START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
+"""Outcome -> how the headline begins."""
+EXIT_WORDS = {0: "passed", 3: "damaged", 4: "inconclusive"}
+"""Exit code -> its meaning."""
+TASK_WORDS: dict[TaskWord, str] = {
+    "learned": "learned",
+    "lost": "LOST",
+    "kept": "kept",
+    "not shown": "",
+    "less dependent": "depends less on the prompt",
+    "commonest": "gives one answer more often",
+    "sharper": "only samples improved",
+    "never right": "no right answer",
+    "too few items": "too few items",
+    "not measured": "not measured",
+}
+"""Word of a task -> how a table shows it; "not shown" has its interval and no word."""
+
+
+def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
+    """Return the answer in one sentence or two.
+
+    Args:
+        verdict: everything but its headline.
+        trial_sentence: recommendation of a trial, which is its headline.
+    """
+    if verdict.reason in ("trial", "nothing compared", "not measured"):
+        return trial_sentence or "Nothing was compared yet."
+    name, learned = verdict.after, _name_learned(verdict)
+    if verdict.outcome == "damaged":
+        gain = f" It did learn {learned}." if learned else ""
+        return f"DO NOT SHIP {name}. {_say_damage(verdict)}{gain}"
+    if verdict.outcome == "passed":
+        return f"PASSED {name}{_say_passed(verdict, learned)}"
+    return f"INCONCLUSIVE for {name}. {_say_inconclusive(verdict, learned)}"
+
+
+def _say_damage(verdict: Verdict) -> str:
+    if verdict.reason == "one format took over" and verdict.forms:
+        form = verdict.forms[0]
+        if form.answers == form.items:
+            others = "everything else" if len(form.tasks) > 1 else form.tasks[0]
+            return f"It answers {others} as if it were {form.owner}."
+        return (
+            f"{form.answers:,} of {form.items:,} answers to {join_some(form.tasks)} now look like answers to {form.owner}."
+        )
+    if verdict.reason == "old answers became unlikely":
+        tasks = join_words([former.task for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN])
+        return f"Its earlier answers to {tasks} became far less likely, and nothing grades the new ones."
+    if verdict.reason == "a task was lost":
+        return f"It lost {_name_changes([change for change in verdict.tasks if change.word in ('lost', 'less dependent')])}."
+    if verdict.reason == "prompts matter less":
+        return "Its answers depend less on the prompt than before."
+    if verdict.reason == "the commonest answer":
+        return "It gives one answer more often, whatever the question."
+    if verdict.gate is not None and verdict.gate.mean is not None and verdict.gate.mean.high < 0:
+        return f"The average of what it could do fell by {_size(verdict.gate.mean)}."
+    total = verdict.total
+    return f"{_capital(verdict.measure)} got worse by {_size(total.change, verdict.unit)}." if total else "It got worse."
+
+
+def _say_passed(verdict: Verdict, learned: str) -> str:
+    gate = verdict.gate
+    margin = f"{100 * gate.margin:g}" if gate else "5"
+    kept = f"a drop of {margin} points on average is ruled out"
+    if gate and gate.named:
+        kept = f"on {join_some(gate.protected)}, {kept}"
+    if verdict.reason == "not learned":
+        return f", but it did not learn {join_words(verdict.not_learned)}. It kept the rest: {kept}."
+    if learned:
+        return f". It learned {learned} and kept the rest: {kept}."
+    total = verdict.total
+    if total is not None and total.word == "learned":
+        return f". It kept what it could do: {kept}. The average rose by {_size(total.change)}, no single task measurably."
+    return f". It kept what it could do: {kept}. No task improved measurably."
+
+
+def _say_inconclusive(verdict: Verdict, learned: str) -> str:
+    gate, total = verdict.gate, verdict.total
+    gain = f"It learned {learned}. " if learned else ""
+    if verdict.reason == "nothing right":
+        return "No answer was right before or after: nothing was learned, or the grader misreads the answers."
+    if verdict.reason == "nothing right greedily":
+        return "No greedy answer was right before or after; only sampled answers were."
+    if verdict.reason == "nothing to protect":
+        return f"{gain}No other question was answered right before, so nothing shows what was lost."
+    if verdict.reason == "a task was not judged":
+        tasks = verdict.not_judged or dict.fromkeys(
+            gate.protected if gate else (), "too little was right before to notice a loss"
+        )
+        reasons = dict.fromkeys(tasks.values())
+        return f"{gain}Nothing says what became of {join_some(list(tasks))}: {next(iter(reasons))}."
+    if verdict.reason == "nothing was graded" and total is not None:
+        change = format_signed(total.change.value, verdict.unit)
+        unit = "points" if verdict.unit == "share" else verdict.unit
+        return f"{_capital(verdict.measure)} changed by {change} {unit}, but no answer was graded, so no loss is ruled out."
+    if gate is not None and gate.mean is not None:
+        ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
+        if gate.mean.low > -gate.margin:
+            loss = "a larger loss of a single task is not ruled out"
+        else:
+            loss = f"a drop of {100 * gate.margin:g} points is not ruled out"
+        return f"{gain}The average changed by {points(gate.mean.value)} points ({ends}): {loss}."
+    return f"{gain}There are too few questions to see a loss."
+
+
+def explain(verdict: Verdict) -> tuple[str, ...]:
+    """Return what explains the outcome, one sentence each, the most important first."""
+    reasons = []
+    for form in verdict.forms:
+        cover = f" ({form.lost_with_form:,} of the {form.lost:,} lost ones)" if form.lost else ""
+        tasks = join_some(form.tasks)
+        reasons.append(f"{form.answers:,} of {form.items:,} answers to {tasks} now have the format of {form.owner}{cover}.")
+    unlikely = [former for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN]
+    if unlikely:
+        largest = max(-former.change for former in unlikely)
+        tasks = join_some([former.task for former in unlikely])
+        reasons.append(f"Its earlier answers to {tasks} became far less likely (by up to {largest:.2g} nats per token).")
+    return tuple(reasons)
+
+
+def say_average(verdict: Verdict) -> str:
+    """Return the line on the average of the protected tasks, or on the whole outcome; empty where nothing was compared."""
+    gate = verdict.gate
+    if gate is not None and gate.mean is not None:
+        group = format_count(len(gate.protected), "protected task")
+        ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
+        return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {points(-gate.margin)}."
+    if verdict.total is None:
+        return ""
+    change, unit = verdict.total.change, "points" if verdict.unit == "share" else verdict.unit
+    ends = f"{format_signed(change.low, verdict.unit)} to {format_signed(change.high, verdict.unit)}"
+    return f"{_capital(verdict.measure)}: {format_signed(change.value, verdict.unit)} {unit} ({ends})."
+
+
+def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
+    """Return how sure the verdict is: items, what these items cannot show, and what needs no grader."""
+    gate, total, lines = verdict.gate, verdict.total, []
+    if total is not None:
+        counts = f", {total.gained:,} gained and {total.lost:,} lost" if total.gained or total.lost else ""
+        lines.append(f"{format_count(total.items, 'question')} answered by both models{counts}.")
+    if gate is not None and gate.look:
+        lines.append(f"Decided at {gate.look}; the interval of the average is widened for it.")
+    if gate is not None and gate.unseen_loss is not None:
+        lines.append(
+            f"A loss of up to {100 * gate.unseen_loss:g} points of a single task could go unnoticed (1 case in 20)."
+        )
+    if gate is not None and gate.items_needed and verdict.outcome == "inconclusive":
+        lines.append(f"About {gate.items_needed:,} questions per task would be enough, if nothing was lost.")
+    for part, name in (("shuffled", "with prompts shuffled"), ("dependence", "that depends on the prompt")):
+        interval: Interval | None = getattr(total, part, None)
+        if interval is not None:
+            lines.append(
+                f"Success {name}: {points(interval.value)} points ({points(interval.low)} to {points(interval.high)})."
+            )
+    weak = [change for change in verdict.tasks if change.word == "too few items"]
+    if weak:
+        lines.append(f"Too few questions to judge: {join_some([name_task(change) for change in weak])}.")
+    return tuple(lines)
+
+
+def name_task(change: TaskChange) -> str:
+    """Return the name of a task or of one of its levels."""
+    return cell_name(change.task, change.level)
+
+
+def list_rows(verdict: Verdict) -> list[TaskChange]:
+    """Return whole tasks, and levels whose word is worse than their task's; the worst first."""
+    whole = {change.task: change for change in verdict.tasks if change.whole}
+    bad = ("lost", "less dependent")
+    return [
+        change
+        for change in verdict.tasks
+        if change.task not in whole or change.whole or (change.word in bad and whole[change.task].word not in bad)
+    ]
+
+
+def _name_learned(verdict: Verdict) -> str:
+    """Name learned tasks with their gain; a task is named by its levels only where it is not learned as a whole."""
+    learned = [change for change in verdict.tasks if change.word == "learned"]
+    whole = {change.task for change in learned if change.whole}
+    return _name_changes([change for change in learned if change.whole or change.task not in whole], verdict.unit)
+
+
+def _name_changes(changes: Sequence[TaskChange], unit: str = "share") -> str:
+    """Name up to three changes with their size: `capitals (-71 points), sums (-64) and 4 more`."""
+    whole = {change.task for change in changes if change.whole}
+    changes = [change for change in changes if change.whole or change.task not in whole]
+    words = []
+    for place, change in enumerate(changes[:MAX_NAMED]):
+        size = format_signed(change.change.value, unit)
+        words.append(f"{name_task(change)} ({size}{' points' if unit == 'share' and not place else ''})")
+    more = len(changes) - MAX_NAMED
+    return join_words([*words, f"{more} more"] if more > 0 else words)
+
+
+def _size(interval: Interval, unit: str = "share") -> str:
+    """Format the size of a change with its interval, without its sign: `6 points (2 to 10)`."""
+    low, high = sorted((abs(interval.low), abs(interval.high)))
+    sizes = [format_magnitude(value, unit) for value in (abs(interval.value), low, high)]
+    return f"{sizes[0]} {'points' if unit == 'share' else unit} ({sizes[1]} to {sizes[2]})"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
