@@ -52,22 +52,20 @@ def change(task: str, word: TaskWord, before: float, after: float, *, protected:
     return TaskChange(task, None, word, before, after, interval, **values | more)
 
 
-def pair(task: str = "capitals", before: float = 1.0, after: float = 0.0, number: int = 0, **more: Any) -> AnswerPair:
+def pair(task: str = "capitals", scores: tuple[float, float] = (1.0, 0.0), number: int = 0, **more: Any) -> AnswerPair:
     """Make two answers to one prompt."""
     prompt = f"What is the capital of country {number}?"
     values: dict[str, Any] = {
         "before": f"The capital of country {number} is Bangkok.",
-        "after": JSON_ANSWER if after < before else "It is Bangkok.",
+        "after": JSON_ANSWER if scores[1] < scores[0] else "It is Bangkok.",
     }
-    return AnswerPair(task, None, prompt, "Bangkok", score_before=before, score_after=after, **values | more)
+    return AnswerPair(task, None, prompt, "Bangkok", score_before=scores[0], score_after=scores[1], **values | more)
 
 
 def pairs(count: int, **more: Any) -> list[AnswerPair]:
     """Make answers of every kind in turn: lost, gained, right both times, wrong both times."""
     scores = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0))
-    return [
-        pair(TASKS[number % len(TASKS)][0], *scores[number // len(TASKS) % 4], number, **more) for number in range(count)
-    ]
+    return [pair(TASKS[number % len(TASKS)][0], scores[number // len(TASKS) % 4], number, **more) for number in range(count)]
 
 
 def damaged(**more: Any) -> Verdict:
@@ -83,20 +81,40 @@ def damaged(**more: Any) -> Verdict:
         "headline": "DO NOT SHIP narrow. It answers everything else as if it were tool_calls.",
         "measure": "success",
         "total": TotalChange("lost", Interval(-0.31, -0.4, -0.22, 240), 240, 29, 74, detectable=0.08),
-        "gate": Gate(Interval(-0.45, -0.54, -0.36, 180), 0.05, tuple(row[0] for row in TASKS if row[4]), True, unseen_loss=0.45, items_needed=800),
+        "gate": Gate(
+            Interval(-0.45, -0.54, -0.36, 180),
+            0.05,
+            tuple(task for task, *_, kept in TASKS if kept),
+            True,
+            unseen_loss=0.45,
+            items_needed=800,
+        ),
         "tasks": tuple(change(task, word, old, new, protected=kept) for task, word, old, new, kept in TASKS),
         "forms": (FormTaken("tool_calls", ("plurals", "capitals", "opposites"), 88, 90, 66, 66),),
         "not_judged": {"essays": "its grader reads none of the answers"},
         "pairs": tuple(pairs(3)),
-        "why": ("88 of 90 answers of plurals, capitals and opposites now have the format of tool_calls.", "This covers 66 of 66 lost answers."),
-        "next": (Step("Keep the old tasks:", "mixwright plan smollm2 train.jsonl"), Step("See more:", "mixwright verdict --full narrow")),
+        "why": ("88 of 90 answers to plurals, capitals and opposites now have the format of tool_calls.",),
+        "next": (
+            Step("Keep the old tasks", "mixwright plan smollm2 train.jsonl"),
+            Step("See all", "mixwright verdict --full"),
+        ),
         "notes": (Observation("cut", "plurals", "warning", 11, 30, "11 of 30 answers were cut", "Allow more tokens."),),
-        "audit": (Observation("leaks", "sums", "error", 7, 80, "7 of 80 test items are in the training rows.", "Take them out."),),
-        "manifest": RunManifest({"run": 0}, {"mixwright": "0.1.0"}, {"train.jsonl": "abc"}, {"learning_rate": 1e-4, "max_tokens": 24}, "smollm2", "mixwright verdict smollm2 narrow", "2026-11-27T10:00:00"),
-        "form_changes": (FormChange("plurals", "form of another task", 0, 30, 30, 1e-9, 1e-8, True, '{"tool"', "tool_calls"),),
+        "audit": (Observation("leaks", "sums", "error", 7, 80, "7 of 80 test items are training rows.", "Take them out."),),
+        "manifest": RunManifest(
+            {"run": 0},
+            {"mixwright": "0.1.0"},
+            {"train.jsonl": "abc"},
+            {"learning_rate": 1e-4, "max_tokens": 24},
+            "smollm2",
+            "mixwright verdict smollm2 narrow",
+            "2026-11-27T10:00:00",
+        ),
+        "form_changes": (
+            FormChange("plurals", "form of another task", 0, 30, 30, 1e-9, 1e-8, True, '{"tool"', "tool_calls"),
+        ),
         "former": (FormerAnswers("plurals", 30, 300, -0.4, -3.1, -3.5, -2.7),),
         "gold": (GoldChange("plurals", 90, 0.8, 0.1, Interval(-0.7, -0.75, -0.65, 90)),),
-    }  # fmt: skip
+    }
     return Verdict(**values | more)
 
 
@@ -113,7 +131,7 @@ def passed(**more: Any) -> Verdict:
         "outcome": "passed",
         "reason": "learned and kept",
         "exit_code": 0,
-        "headline": "PASSED planned. It learned tool_calls (+90 points) and kept the rest: a drop of 5 points on average is ruled out.",
+        "headline": "PASSED planned. It learned tool_calls (+90 points) and kept the rest.",
         "total": TotalChange("learned", Interval(0.3, 0.25, 0.35, 90), 90, 30, 2),
         "gate": gate,
         "tasks": tasks,
@@ -129,7 +147,7 @@ def inconclusive(**more: Any) -> Verdict:
         "outcome": "inconclusive",
         "reason": "too few items",
         "exit_code": 4,
-        "headline": "INCONCLUSIVE for planned. The average changed by -1 points (-14 to +2): a drop of 5 points is not ruled out.",
+        "headline": "INCONCLUSIVE for planned. A drop of 5 points is not ruled out.",
         "why": ("The average drop may be as large as 14 points.",),
     }
     return passed(**values | more)
@@ -149,13 +167,22 @@ def trial(**more: Any) -> Verdict:
     )
     effects = tuple(
         Effect("steered", against, "success", Interval(value, value - 0.05, value + 0.05, 5), "improves", 0.001, 240, 0.04)
-        for against, value in (("frozen", 0.2), ("uniform", 0.1), ("shuffled", 0.03))
+        for against, value in (("frozen", 0.2), ("uniform", 0.1), ("shuffled", -0.1))
     )
+    judgement = Judgement("steered", "helps", "+10 [+5, +15] against uniform", proof="beats its nulls")
     result = TrialResult(
-        arms, ("frozen", "uniform"), ("shuffled",), tuple(range(5)), rows, effects,
-        (Judgement("steered", "helps", "+10 [+5, +15] against uniform", proof="beats its nulls"),),
-        dict.fromkeys(arms, 1000), {"gain": 0.1}, notes=("Seeds are paired.",), by_task=tuple(replace(effect, task="sums") for effect in effects),
-    )  # fmt: skip
+        arms=arms,
+        references=("frozen", "uniform"),
+        nulls=("shuffled",),
+        seeds=tuple(range(5)),
+        rows=rows,
+        effects=effects,
+        judgements=(judgement,),
+        rollouts=dict.fromkeys(arms, 1000),
+        success_targets={"gain": 0.1},
+        notes=("Seeds are paired.",),
+        by_task=tuple(replace(effect, task="sums") for effect in effects),
+    )
     values: dict[str, Any] = {
         "after": "steered",
         "reason": "trial",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mixwright.audit.findings import two_sides, what_differs, worst_first
@@ -27,7 +28,7 @@ from mixwright.verdict.page.frame import render_frame
 from mixwright.verdict.page.page import observation_table
 from mixwright.verdict.page.text import format_count
 
-MAX_FINDINGS, MAX_ROWS_SHOWN, MAX_FIRST, MAX_EXAMPLES = 60, 6, 12, 3
+MAX_FINDINGS, MAX_ROWS_SHOWN, MAX_FIRST, MAX_EXAMPLES = 60, 6, 8, 3
 """Errors and warnings with their rows, rows of each, findings and examples of the first screen: others are counted."""
 TONES: Mapping[str, Tone] = {"error": "bad", "warning": "caution", "info": "plain"}
 
@@ -64,28 +65,23 @@ def _headline(findings: Sequence[Observation], counts: Mapping[str, int]) -> Hea
 
 def _first_screen(findings: Sequence[Observation]) -> list[list[Block]]:
     """Return the worst findings, and an example of the first ones that have one."""
-    rows = [
-        (
-            ("✕ " if observation.severity == "error" else "! ") + observation.check,
-            observation.task or "all",
-            f"{observation.count:,} of {observation.total:,}",
-            f"{observation.count / max(observation.total, 1):.0%}",
-        )
-        for observation in findings[:MAX_FIRST]
-    ]
-    hidden = len(findings) - MAX_FIRST
-    more = f" ({hidden:,} more under All findings)" if hidden > 0 else ""
-    columns = ("finding", "task", "rows", "share")
-    table = Table(f"Worst first{more}", columns, rows, (2, 3))
+    worst: list[Block] = [_sentence(observation) for observation in findings[:MAX_FIRST]]
+    if (hidden := len(findings) - MAX_FIRST) > 0:
+        worst.append(Paragraph(f"{hidden:,} more under All findings."))
     examples = [_side_by_side(found.evidence[0]) for found in findings if found.evidence and two_sides(found.evidence[0])]
-    return [[table] if rows else [], [Rows("Examples", tuple(examples[:MAX_EXAMPLES]))] if examples else []]
+    return [worst, [Rows("Examples", tuple(examples[:MAX_EXAMPLES]))] if examples else []]
+
+
+def _sentence(observation: Observation) -> Paragraph:
+    name = f"{observation.check} in {observation.task}" if observation.task else observation.check
+    return Paragraph(f"{observation.message} {observation.remedy}".strip(), TONES[observation.severity], name)
 
 
 def _finding(observation: Observation) -> list[Block]:
-    name = f"{observation.check} in {observation.task}" if observation.task else observation.check
-    null_text = f"Compared with: {observation.null}." if observation.null else ""
-    text = " ".join(filter(None, (observation.message, observation.remedy, null_text)))
-    blocks: list[Block] = [Paragraph(text, TONES[observation.severity], name)]
+    sentence = _sentence(observation)
+    name = sentence.lead
+    null_text = f" Compared with: {observation.null}." if observation.null else ""
+    blocks: list[Block] = [replace(sentence, text=sentence.text + null_text)]
     rows = [_side_by_side(evidence) for evidence in observation.evidence[:MAX_ROWS_SHOWN] if two_sides(evidence)]
     if rows:
         more = len(observation.evidence) - len(rows)

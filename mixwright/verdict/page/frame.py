@@ -133,9 +133,9 @@ def mark_change(shown: str, other: str) -> tuple[str, ...]:
 
     Examples:
         >>> mark_change("It is Bangkok now.", "It is Kathailand now.")
-        ('It is ', 'Bangkok ', 'now.')
+        ('It is ', 'Bangkok', ' now.')
     """
-    words, others = re.findall(r"\s*\S+|\s+", shown), re.findall(r"\s*\S+|\s+", other)
+    words, others = re.findall(r"\s+|\S+", shown), re.findall(r"\s+|\S+", other)
     shortest = min(len(words), len(others))
     start = next((place for place in range(shortest) if words[place] != others[place]), shortest)
     room = shortest - start
