@@ -31,6 +31,7 @@ from mixwright.records import (
     SFTOutcome,
     Signals,
     TrainingSetup,
+    Verdict,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
     from mixwright.plan.mix import Mix
-    from mixwright.run.folder import RunFolder
     from mixwright.scan.passes import ScanPasses
     from mixwright.scan.rows import Pass, ScanRow
     from mixwright.scan.table import Scan
@@ -298,18 +298,16 @@ class Arm(ABC):
 
 
 class Section(ABC):
-    """One part of the verdict. Reads files only; needs no torch."""
+    """Adds a part to the page of a verdict, behind its own. Pure: opens no file, needs no torch."""
 
     ORDER: ClassVar[int] = 50
-    """Place on the page, small first. First screen: below 20."""
+    """Place among the added parts, small first."""
     TITLE: ClassVar[str] = ""
     """Heading."""
-    SHOWN_UNGRADED: ClassVar[bool] = False
-    """Whether it has something true to say where nothing is graded; others read success and are left out there."""
 
     @abstractmethod
-    def blocks(self, run: RunFolder) -> list[Block]:
-        """What to show, as data (text, tables, heat maps, charts); an empty list when the run has nothing for it."""
+    def blocks(self, verdict: Verdict) -> list[Block]:
+        """Return what to show, as data (text, tables, charts); an empty list when the verdict has nothing for it."""
 
 
 class World(ABC):

@@ -11,7 +11,6 @@ import numpy as np
 from mixwright.estimates.intervals import mean_interval
 from mixwright.records import Plot
 from mixwright.verdict.page.blocks import (
-    FIRST_SCREEN_ORDER,
     Block,
     Code,
     Fold,
@@ -27,7 +26,7 @@ from mixwright.verdict.page.blocks import (
     Tone,
     keep_filled,
 )
-from mixwright.verdict.page.page import render_page
+from mixwright.verdict.page.frame import render_frame
 from mixwright.verdict.page.text import NO_VALUE_SIGN
 from mixwright_lab.cards import (
     FINDING_PARTS,
@@ -70,23 +69,19 @@ def html(cards: Sequence[Card], strays: Sequence[str] = ()) -> str:
     """
     results = [card.result for card in cards if card.result]
     about = f"laboratory: claims re-run on tiny models, {minutes(*results)} CPU minutes for all that is shown"
-    return render_page("Laboratory", about, parts(cards, strays))
+    return render_frame("Laboratory", about, Headline(tally(cards)), [keep_filled(overview(cards, strays))], parts(cards))
 
 
-def parts(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Part]:
-    """Sections of the page: how many findings came out how, all of them as a table, then each."""
-    shown: list[Part] = [("all-findings", "", 0, keep_filled(overview(cards, strays)))]
-    for place, card in enumerate(cards):
-        shown.append((card.name, f"{card.name}: {card.word}", FIRST_SCREEN_ORDER + place, keep_filled(blocks(card))))
-    return shown
+def parts(cards: Sequence[Card]) -> list[Part]:
+    """A part for every finding."""
+    return [Part(card.name, card.name, keep_filled(blocks(card)), card.word) for card in cards]
 
 
 def overview(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Block]:
-    """The sentence, the table, and what the words mean."""
+    """The table, and what the words mean."""
     columns = ("finding", "word", "contrasts that hold", "largest contrast", "contrast that decides", "seeds", "CPU minutes")
     named = ", ".join(strays)
     return [
-        Headline(tally(cards)),
         Table(
             "Every finding; largest: by multiples of the size that was asked for",
             columns,

@@ -1,7 +1,7 @@
-"""The page in a real browser: phone and desktop, light and dark; no overflow, nothing fetched, contrast AA as drawn.
+"""Pages in a real browser: three widths, light and dark; no overflow, nothing fetched, contrast, and the answers.
 
-A frame of the wanted size holds the page as it is, and a script outside of it looks in and writes what it found; the page's
-own policy allows no script. Needs a Chromium binary; CI installs it. MIXWRIGHT_CHROMIUM names another one.
+Frames of the wanted sizes hold the page as it is, and a script outside of it looks in and writes its findings. Needs a
+Chromium binary; CI installs it. MIXWRIGHT_CHROMIUM names another one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _example_run import build
+import verdicts
 
-from mixwright.verdict.stage import render
+from mixwright.records import Verdict
+from mixwright.verdict.page.frame import GRADED_KINDS
+from mixwright.verdict.page.page import render_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = os.environ.get("MIXWRIGHT_CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)
@@ -33,9 +35,10 @@ FLAGS = [
     "--disable-component-update",
     "--hide-scrollbars",
     "--allow-file-access-from-files",
-    "--virtual-time-budget=8000",
+    "--virtual-time-budget=20000",
+    "--enable-logging=stderr",
 ]
-WIDTHS = {375: 812, 1440: 900}
+WIDTHS = {375: 812, 768: 1024, 1440: 900}
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)"),
@@ -54,14 +57,19 @@ function ground(view, node) {
 }
 function look(frame) {
   const view = frame.contentWindow, page = view.document, wide = page.documentElement.clientWidth;
+  const bottom = selector => Math.max(0, ...[...page.querySelectorAll(selector)].map(n => n.getBoundingClientRect().bottom));
+  const bottoms = {tasks: bottom('.forest tr:not(.axis)'), first: bottom('.first'), code: bottom('.first .code')};
+  const rows = page.querySelectorAll('.first > section');
+  const columns = new Set([...rows].map(n => n.getBoundingClientRect().left)).size;
   page.querySelectorAll('details').forEach(d => { d.open = true; });
   const pale = [], small = [], out = [];
   const walker = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
   for (let text = walker.nextNode(); text; text = walker.nextNode()) {
     const node = text.parentElement;
-    if (!text.data.trim() || node.closest('.unseen, style, defs')) continue;
+    if (!text.data.trim() || node.closest('.unseen, style, script, noscript, defs, option')) continue;
     const style = view.getComputedStyle(node), inside = node.closest('svg');
-    const scale = inside ? inside.getBoundingClientRect().width / inside.viewBox.baseVal.width : 1;
+    const box = inside && inside.viewBox.baseVal;
+    const scale = box && box.width ? inside.getBoundingClientRect().width / box.width : 1;
     const size = parseFloat(style.fontSize) * scale, ink = colour(inside ? style.fill : style.color);
     const [a, b] = [light(ink), light(ground(view, node))].sort((x, y) => x - y);
     if ((b + 0.05) / (a + 0.05) < 4.5) pale.push([text.data.trim(), style.color, (b + 0.05) / (a + 0.05)]);
@@ -70,88 +78,163 @@ function look(frame) {
     if (!node.closest('.scroll, pre') && range.getBoundingClientRect().right > wide + 1) out.push(text.data.trim());
   }
   const scrolls = page.documentElement.scrollWidth;
-  page.querySelectorAll('details').forEach(d => { d.open = false; });
-  const tops = [...page.querySelectorAll('h1, .first h2, .first .claims tr:first-child, .first p.tone-bad')]
-    .filter(n => !n.closest('details')).map(n => n.getBoundingClientRect().bottom);
-  const cards = [...page.querySelectorAll('.first > section')].map(n => n.getBoundingClientRect())
-    .map(box => [box.left, box.right, box.top]);
   const fetched = view.performance.getEntriesByType('resource').map(e => e.name);
-  return {wide, scrolls, cards, pale, small, out, tops, fetched,
-          ground: view.getComputedStyle(page.body).backgroundColor, scripts: page.scripts.length, title: page.title};
+  return {wide, scrolls, columns, bottoms, pale, small, out, fetched,
+          ground: view.getComputedStyle(page.body).backgroundColor, title: page.title};
 }
-addEventListener('load', () => {
+function use(frame) {
+  const view = frame.contentWindow, page = view.document, seen = {};
+  const articles = () => [...page.querySelectorAll('.list article')];
+  const count = () => page.querySelector('.count').textContent;
+  const press = (key, node) => (node || page.activeElement).dispatchEvent(
+    new view.KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+  const type = text => {
+    const box = page.querySelector('input'); box.value = text; box.dispatchEvent(new view.Event('input'));
+  };
+  seen.open = page.querySelector('#answers').open;
+  press('/');
+  seen.searching = page.activeElement.matches('input') && page.querySelector('#answers').open;
+  press('j');
+  seen.typed = page.activeElement.matches('input');
+  press('Escape');
+  seen.left = !page.activeElement.matches('input');
+  seen.kinds = [...page.querySelectorAll('.kinds button')].map(button => {
+    button.click();
+    return [button.textContent, count(), articles().length, button.getAttribute('aria-pressed')];
+  });
+  page.querySelector('.kinds button').click();
+  const place = () => articles().indexOf(page.activeElement);
+  seen.places = ['j', 'j', 'ArrowDown', 'k', 'ArrowUp'].map(key => { press(key); return place(); });
+  const drawn = articles().length;
+  for (let step = 0; step < drawn + 5; step += 1) press('j');
+  seen.far = [place(), articles().length];
+  const choice = page.querySelector('select');
+  choice.value = '1'; choice.dispatchEvent(new view.Event('change'));
+  seen.task = [count(), [...new Set(articles().map(a => a.querySelector('p').textContent.split(' · ')[0]))]];
+  choice.value = ''; choice.dispatchEvent(new view.Event('change'));
+  const start = performance.now();
+  type('COUNTRY 77?');
+  seen.search = [count(), articles().map(a => a.querySelector('pre').textContent)];
+  type('no such text');
+  seen.nothing = [count(), articles().length, page.querySelector('.more').hidden];
+  type('');
+  seen.marked = articles()[0].querySelectorAll('mark').length;
+  seen.sides = articles()[0].querySelectorAll('.sides > div').length;
+  seen.alert = view.alerted || false;
+  return seen;
+}
+addEventListener('load', () => setTimeout(() => {
   const found = {};
-  for (const frame of document.querySelectorAll('iframe')) found[frame.width] = look(frame);
+  for (const frame of document.querySelectorAll('iframe')) found[frame.width] = DO(frame);
   document.getElementById('found').textContent = JSON.stringify(found);
-});
+}, 500));
 </script>"""
 
 
-def look(page: Path, folder: Path, scheme: str) -> dict[str, Any]:
-    """What the browser found, by width."""
+def probe(page: Path, folder: Path, scheme: str, widths: dict[int, int], function: str) -> dict[str, Any]:
+    """Return the findings of a function of the probe, by width; a message on the console is an error."""
     frames = "".join(
-        f'<iframe src="{page.as_uri()}" width="{w}" height="{h}" style="border:0"></iframe>' for w, h in WIDTHS.items()
+        f'<iframe src="{page.as_uri()}" width="{w}" height="{h}" style="border:0"></iframe>' for w, h in widths.items()
     )
-    probe = folder / f"probe-{scheme}.html"
-    probe.write_text(PROBE.replace("FRAMES", frames), encoding="utf-8")
+    outer = folder / f"probe-{scheme}.html"
+    outer.write_text(PROBE.replace("FRAMES", frames).replace("DO(", f"{function}("), encoding="utf-8")
     preference = f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"
-    command = [
-        str(CHROMIUM),
-        *FLAGS,
-        preference,
-        f"--user-data-dir={folder / scheme}",
-        "--window-size=1900,1800",
-        "--dump-dom",
-    ]
-    done = subprocess.run([*command, probe.as_uri()], capture_output=True, text=True, timeout=120, check=False)
+    data = f"--user-data-dir={folder / scheme}"
+    command = [str(CHROMIUM), *FLAGS, preference, data, "--window-size=2700,1800", "--dump-dom", outer.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     match = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
     assert match, done.stderr[-2000:]
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
     return json.loads(html.unescape(match.group(1)))
 
 
-LONG = {"chain_sum": "a_very_long_task_name_" * 4, "gcd": "unbroken" * 12, "lcm": "‮⁦مرحبا"}
+def look(page: Path, folder: Path, scheme: str) -> dict[str, Any]:
+    """Return the layout and colours of a page, by width."""
+    return probe(page, folder, scheme, WIDTHS, "look")
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def save(verdict: Verdict, folder: Path, count: int = 180, **more: Any) -> Path:
+    """Write the page of a verdict with answers."""
+    page = folder / "page.html"
+    page.write_text(render_page(verdict, verdicts.pairs(count, **more)), encoding="utf-8")
+    return page
+
+
+LONG = ("a_very_long_task_name_" * 4, "unbroken" * 12, "\u202e\u2066\u0645\u0631\u062d\u0628\u0627")
+
+
+def hostile() -> Verdict:
+    """Make a verdict of which every text is long or steers a terminal."""
+    tasks = tuple(verdicts.change(name, "lost", 0.9, 0.1) for name in LONG)
+    changed = tuple(verdicts.pair(before=name * 9, after=name * 20) for name in LONG)
+    return verdicts.damaged(tasks=tasks, pairs=changed, before=LONG[0], after=LONG[1], why=LONG, headline=LONG[0])
+
+
+PAGES = {
+    "damaged": verdicts.damaged,
+    "third model": verdicts.third_model,
+    "trial": verdicts.trial,
+    "hostile": hostile,
+}
+
+
+@pytest.fixture(scope="module", params=[(name, scheme) for name in PAGES for scheme in ("light", "dark")], ids="-".join)
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    name, scheme = request.param
     folder = tmp_path_factory.mktemp("browser")
-    names = LONG if request.param == "dark" else {}
-    return {"scheme": request.param, **look(render(build(folder / "run", rename=names)), folder, request.param)}
+    return {"name": name, "scheme": scheme, **look(save(PAGES[name](), folder), folder, scheme)}
 
 
 @pytest.mark.parametrize("width", [str(width) for width in WIDTHS])
-def test_it_reads_well(seen: dict[str, dict[str, Any]], width: str) -> None:
+def test_it_reads_well_and_fetches_nothing(seen: dict[str, Any], width: str) -> None:
     found = seen[width]
-    assert found["title"].startswith("Verdict")
     assert found["wide"] == int(width)
     assert found["scrolls"] <= int(width), "the page scrolls sideways"
     assert found["out"] == []
     assert found["pale"] == []
     assert found["small"] == []
+    assert found["fetched"] == []
 
 
-@pytest.mark.parametrize("width", [str(width) for width in WIDTHS])
-def test_it_fetches_and_runs_nothing(seen: dict[str, dict[str, Any]], width: str) -> None:
-    assert seen[width]["fetched"] == []
-    assert seen[width]["scripts"] == 0
+def test_the_first_screen_holds_the_answer(seen: dict[str, Any]) -> None:
+    assert (seen["375"]["columns"], seen["1440"]["columns"]) == (1, 2)
+    if seen["name"] != "hostile":
+        assert seen["1440"]["bottoms"]["first"] < WIDTHS[1440]
+        assert seen["375"]["bottoms"]["tasks"] < WIDTHS[375]
+        assert seen["375"]["bottoms"]["code"] > seen["375"]["bottoms"]["tasks"], "commands come after the tasks"
 
 
-def test_the_first_screen_holds_the_verdict(seen: dict[str, dict[str, Any]]) -> None:
-    tops = seen["1440"]["tops"]
-    assert len(tops) >= 6
-    assert max(tops) < WIDTHS[1440]
-
-
-def test_three_cards_fill_the_width_and_stand_under_each_other_on_a_phone(seen: dict[str, dict[str, Any]]) -> None:
-    wide, narrow = seen["1440"]["cards"], seen["375"]["cards"]
-    assert len(wide) == len(narrow) == 3
-    assert len({top for _, _, top in wide}) == 1, "side by side"
-    body = 1328 - 2 * 24
-    assert wide[-1][1] - wide[0][0] == pytest.approx(body, abs=2)
-    assert len({top for _, _, top in narrow}) == 3
-
-
-def test_light_is_light_and_dark_is_dark(seen: dict[str, dict[str, Any]]) -> None:
+def test_light_is_light_and_dark_is_dark(seen: dict[str, Any]) -> None:
     red = int(re.findall(r"\d+", str(seen["375"]["ground"]))[0])
-    assert (red > 200) == (seen["scheme"] == "light")
-    assert red > 200 or red < 60
+    assert red > 200 if seen["scheme"] == "light" else red < 60
+
+
+@pytest.mark.parametrize("count", [180, 20_000])
+def test_answers_are_filtered_searched_and_walked_through(count: int, tmp_path: Path) -> None:
+    used = probe(save(verdicts.damaged(), tmp_path, count), tmp_path, "light", {1440: 900}, "use")["1440"]
+    assert (used["open"], used["searching"], used["typed"], used["left"]) == (False, True, True, True)
+    pairs, whole = verdicts.pairs(count), f"{count:,}"
+    kinds = [GRADED_KINDS[number // len(verdicts.TASKS) % 4] for number in range(count)]
+    expected = {"all": count, **{kind: kinds.count(kind) for kind in GRADED_KINDS}}
+    assert used["kinds"] == [
+        [f"{kind} {number:,}", f"{number:,} of {whole}", min(number, 50), "true"] for kind, number in expected.items()
+    ]
+    assert used["places"] == [0, 1, 2, 1, 0]
+    assert used["far"] == [55, 100], "more is drawn when it is walked to"
+    of_task = sum(pair.task == pairs[1].task for pair in pairs)
+    assert used["task"] == [f"{of_task:,} of {whole}", [pairs[1].task]]
+    assert used["search"] == [f"1 of {whole}", [pairs[77].prompt]]
+    assert used["nothing"] == [f"0 of {whole}", 0, True]
+
+
+def test_three_models_are_side_by_side_with_the_difference_marked(tmp_path: Path) -> None:
+    page = save(verdicts.third_model(), tmp_path, third="The capital of country 0 is Lima.", score_third=0.0)
+    used = probe(page, tmp_path, "dark", {1440: 900}, "use")["1440"]
+    assert (used["sides"], used["marked"]) == (3, 1)
+
+
+def test_a_hostile_answer_is_text(tmp_path: Path) -> None:
+    evil = "</script><script>top.alerted = alerted = true</script><img src=x onerror='alerted = true'>\u2028\u202e\x1b[31m"
+    page = save(verdicts.damaged(), tmp_path, after=evil, third=evil)
+    used = probe(page, tmp_path, "light", {1440: 900}, "use")["1440"]
+    assert used["alert"] is False

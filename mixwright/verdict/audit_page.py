@@ -1,109 +1,93 @@
-"""Page of an audit: what was found, worst first, a map of tasks and checks, and the rows side by side.
+"""Page of an audit: what was found, worst first, with an example of each, and the rows side by side.
 
-Left out on purpose: rows beyond a few of each finding, which stand in the files beside the page.
+Left out on purpose: rows beyond a few of each finding, which are in the files next to the page.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mixwright.audit.findings import two_sides, what_differs, worst_first
 from mixwright.records import SEVERITIES, Observation
 from mixwright.verdict.page.blocks import (
     Block,
-    Fact,
     Fold,
     Headline,
     Paragraph,
     Part,
     Rows,
     RowSide,
-    ShareCell,
-    ShareMap,
     SideBySide,
     Table,
     Tone,
 )
-from mixwright.verdict.page.page import render_page
+from mixwright.verdict.page.frame import render_frame
+from mixwright.verdict.page.page import observation_table
 from mixwright.verdict.page.text import format_count
 
-MAX_FINDINGS, MAX_ROWS_SHOWN, MAX_TASKS, MAX_INFOS = 60, 6, 60, 200
-"""Errors and warnings with their rows, rows of each, tasks of the map, infos: what is beyond is counted."""
+MAX_FINDINGS, MAX_ROWS_SHOWN, MAX_FIRST, MAX_EXAMPLES = 60, 6, 8, 3
+"""Errors and warnings with their rows, rows of each, findings and examples of the first screen: others are counted."""
 TONES: Mapping[str, Tone] = {"error": "bad", "warning": "caution", "info": "plain"}
 
 
 def render_audit_page(observations: Sequence[Observation], about: str, counts: Mapping[str, int]) -> str:
-    """The page as HTML.
+    """Return the page as HTML.
 
     Args:
-        observations: of an audit, in any order.
+        observations: findings of an audit, in any order.
         about: one line on what was audited.
         counts: split -> rows.
     """
     ordered = worst_first(observations)
     findings = [observation for observation in ordered if observation.severity != "info"]
     infos = [observation for observation in ordered if observation.severity == "info"]
-    top: list[Block] = [_headline(findings, counts)]
-    if share_map := _map(findings):
-        top.append(share_map)
-    parts: list[Part] = [("audit", "Audit", 0, top)]
-    if findings:
-        blocks = [block for observation in findings[:MAX_FINDINGS] for block in _finding(observation)]
-        if left_out := len(findings) - MAX_FINDINGS:
-            blocks += [Paragraph(f"{format_count(left_out, 'more finding')} stand in observations.json.")] * (left_out > 0)
-        parts.append(("findings", "What was found, worst first", 30, blocks))
-    if infos:
-        parts.append(("infos", "Good to know", 40, [_infos(infos)]))
-    return render_page("Audit", about, parts)
+    blocks = [block for observation in findings[:MAX_FINDINGS] for block in _finding(observation)]
+    if (left_out := len(findings) - MAX_FINDINGS) > 0:
+        blocks.append(Paragraph(f"{format_count(left_out, 'more finding')} in observations.json."))
+    parts = [
+        Part("findings", "All findings", blocks, f"{len(findings):,}"),
+        Part("infos", "Good to know", [observation_table("Nothing to fix", infos)] if infos else [], f"{len(infos):,}"),
+    ]
+    return render_frame("Audit", about, _headline(findings, counts), _first_screen(findings), parts)
 
 
 def _headline(findings: Sequence[Observation], counts: Mapping[str, int]) -> Headline:
     by_severity = Counter(observation.severity for observation in findings)
     found = [format_count(by_severity[name], name) for name in SEVERITIES if by_severity[name]]
-    tasks = len({observation.task for observation in findings if observation.task is not None})
     text = f"The audit found {' and '.join(found)}." if found else "The audit found no error and no warning."
+    badge = "✕ FIX" if by_severity["error"] else "! LOOK" if found else "✓ FINE"
     tone: Tone = "bad" if by_severity["error"] else "caution" if found else "good"
-    facts = [Fact(f"{split} rows", f"{count:,}") for split, count in counts.items()]
-    if found:
-        facts.append(Fact("tasks with a finding", f"{tasks:,}"))
-    return Headline(text, tone, tuple(facts))
+    return Headline(text, tone, badge, " · ".join(f"{count:,} {split} rows" for split, count in counts.items()))
 
 
-def _map(findings: Sequence[Observation]) -> ShareMap | None:
-    """Tasks with a finding and checks: the largest share of rows that one finding of the check concerns."""
-    checks = sorted({observation.check for observation in findings})
-    worst: dict[str, dict[str, Observation]] = defaultdict(dict)
-    for observation in findings:  # worst first: the first of a cell stays
-        worst[observation.task or "all tasks together"].setdefault(observation.check, observation)
-    rows = [
-        (task, tuple(_cell(of_task[check]) if check in of_task else None for check in checks))
-        for task, of_task in list(worst.items())[:MAX_TASKS]
-    ]
-    left_out = len(worst) - MAX_TASKS
-    caption = "Largest share of rows (or cells, or tasks) that one finding concerns; ✕ error, ! warning"
-    caption += f"; {format_count(left_out, 'more task')} not shown" if left_out > 0 else ""
-    return ShareMap(caption, tuple(checks), tuple(rows)) if rows else None
+def _first_screen(findings: Sequence[Observation]) -> list[list[Block]]:
+    """Return the worst findings, and an example of the first ones that have one."""
+    worst: list[Block] = [_sentence(observation) for observation in findings[:MAX_FIRST]]
+    if (hidden := len(findings) - MAX_FIRST) > 0:
+        worst.append(Paragraph(f"{hidden:,} more under All findings."))
+    examples = [_side_by_side(found.evidence[0]) for found in findings if found.evidence and two_sides(found.evidence[0])]
+    return [worst, [Rows("Examples", tuple(examples[:MAX_EXAMPLES]))] if examples else []]
 
 
-def _cell(observation: Observation) -> ShareCell:
-    share = observation.count / max(observation.total, 1)
-    sign = "✕" if observation.severity == "error" else "!"
-    return ShareCell(min(share, 1.0), f"{sign} {share:.0%}", f"{observation.count:,} of {observation.total:,}")
+def _sentence(observation: Observation) -> Paragraph:
+    name = f"{observation.check} in {observation.task}" if observation.task else observation.check
+    return Paragraph(f"{observation.message} {observation.remedy}".strip(), TONES[observation.severity], name)
 
 
 def _finding(observation: Observation) -> list[Block]:
-    name = f"{observation.check} in {observation.task}" if observation.task else observation.check
-    null_text = f"Compared with: {observation.null}." if observation.null else ""
-    text = " ".join(filter(None, (observation.message, observation.remedy, null_text)))
-    blocks: list[Block] = [Paragraph(text, TONES[observation.severity], name)]
+    sentence = _sentence(observation)
+    name = sentence.lead
+    null_text = f" Compared with: {observation.null}." if observation.null else ""
+    blocks: list[Block] = [replace(sentence, text=sentence.text + null_text)]
     rows = [_side_by_side(evidence) for evidence in observation.evidence[:MAX_ROWS_SHOWN] if two_sides(evidence)]
     if rows:
         more = len(observation.evidence) - len(rows)
         blocks.append(Fold(f"{format_count(len(rows), 'example')}", (Rows(name, tuple(rows)),)))
         if more > 0:
-            blocks.append(Paragraph(f"{more:,} more stand in rows/{observation.check}.jsonl."))
+            blocks.append(Paragraph(f"{more:,} more are in rows/{observation.check}.jsonl."))
     elif observation.evidence:
         columns = tuple(observation.evidence[0])
         cells = [
@@ -136,22 +120,6 @@ def _text_of(side: Mapping[str, Any]) -> str:
         return str(side["prompt"])
     options = side.get("options")
     return "\n".join(map(str, options)) if isinstance(options, list) else ""
-
-
-def _infos(infos: Sequence[Observation]) -> Fold:
-    rows = [
-        (
-            observation.check,
-            observation.task or "all",
-            f"{observation.count:,} of {observation.total:,}",
-            observation.message,
-        )
-        for observation in infos[:MAX_INFOS]
-    ]
-    hidden = len(infos) - MAX_INFOS
-    more = Paragraph(f"{hidden:,} more stand in observations.json.") if hidden > 0 else Paragraph("")
-    table = Table("Infos of the audit", ("check", "task", "seen", "what"), rows)
-    return Fold(format_count(len(infos), "info"), (table, more) if hidden > 0 else (table,))
 
 
 def _cut(value: object, most: int = 200) -> str:

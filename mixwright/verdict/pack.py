@@ -370,7 +370,6 @@ def _read_summary_rows(run: RunFolder) -> tuple[Measurement, ...]:
 
 def _collect_extra(verdict: Verdict) -> dict[str, Any]:
     """Section -> title and blocks, of every plug-in that has something to add."""
-    return {}  # TEMP
     parts = {}
     for name in sorted(catalog.listing("sections"), key=lambda name: (catalog.create("sections", name).ORDER, name)):
         section = catalog.create("sections", name)

@@ -1,40 +1,169 @@
-"""Readers of the parts of a run that a verdict packs (replaced)."""
+"""Readers of the parts of a run folder that a verdict packs: decisions, stages, probabilities of gold answers, and answers.
 
-from mixwright.records import AnswerPair
+Left out on purpose: words and formats; a record only holds what was read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
+from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns, mean_score
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
+from mixwright.records import AnswerPair, DecisionGroup, GoldChange
+from mixwright.run.folder import RunFolder, read_json, read_json_lines, read_measurements
+from mixwright.trial.plan_stages import success_of
 from mixwright.verdict.page.answers import read_answers
-from mixwright.verdict.rules.evidence import leading_folders
+from mixwright.verdict.page.beside import BESIDE_NAME
+from mixwright.verdict.rules.evidence import Sides, arm_branches, headline_arm, leading_folders, plan_of, read_outcome
+
+ALARM_PREFIX = "alarm."
+"""Beginning of the names of alarms."""
 
 
-def read_decisions(run):
-    return ()
-
-
-def read_stages(run):
-    return {}, {}
-
-
-def read_gold(sides, *, greedy):
-    return ()
-
-
-def read_pairs(run):
+def read_pairs(run: RunFolder) -> list[AnswerPair]:
+    """Return the answers before and after of the first seed, with those of a third model; empty where none were kept."""
     folder = next(iter(leading_folders(run)), run.path)
-    out = []
-    for item in read_answers(folder / "completions.parquet"):
-        b, a, t = item["before"], item["after"], item.get("beside")
-        out.append(
-            AnswerPair(
-                str(b["task"] or ""),
-                b["level"],
-                str(b["prompt"] or ""),
-                str(b["answer"] or ""),
-                str(b["completion"] or ""),
-                str(a["completion"] or ""),
-                float(b["score"] or 0),
-                float(a["score"] or 0),
-                (bool(b.get("cut")), bool(a.get("cut"))),
-                None if t is None else str(t["completion"] or ""),
-                0.0 if t is None else float(t["score"] or 0),
-            )
-        )
-    return out
+    return [_pair(item) for item in read_answers(folder / "completions.parquet")]
+
+
+def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
+    before, after, third = item["before"], item["after"], item.get(BESIDE_NAME)
+    return AnswerPair(
+        task=str(before["task"] or ""),
+        level=before["level"],
+        prompt=str(before["prompt"] or ""),
+        gold=str(before["answer"] or ""),
+        before=str(before["completion"] or ""),
+        after=str(after["completion"] or ""),
+        score_before=float(before["score"] or 0.0),
+        score_after=float(after["score"] or 0.0),
+        cut=(bool(before.get("cut")), bool(after.get("cut"))),
+        third=None if third is None else str(third["completion"] or ""),
+        score_third=0.0 if third is None else float(third["score"] or 0.0),
+    )
+
+
+def read_stages(run: RunFolder) -> tuple[dict[str, tuple[float | None, ...]], dict[str, int]]:
+    """Return the success of each task after each stage, mean over seeds, and how often each was replayed.
+
+    Both are empty for plans of one stage, and where nothing was graded.
+    """
+    plan, declared = plan_of(run), read_outcome(run)
+    if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES:
+        return {}, {}
+    success: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    replayed = Counter[str]()
+    for folder in leading_folders(run):
+        for place in range(len(plan.stages)):
+            path = folder / "stages" / str(place + 1) / "measured.parquet"
+            measured = read_measurements(path) if path.is_file() else []
+            for task, (value, _) in success_of(measured, READINGS[declared].column).items():
+                success[task][place].append(value)
+        for path in (folder / "stages").glob("*/stage.json"):
+            replayed.update(read_json(path, dict[str, Any]).get("rehearses", []))
+    stages = {
+        task: tuple(fmean(by_stage[place]) if by_stage[place] else None for place in range(len(plan.stages)))
+        for task, by_stage in sorted(success.items())
+    }
+    return stages, dict(sorted(replayed.items())) if stages else {}
+
+
+def read_decisions(run: RunFolder) -> tuple[DecisionGroup, ...]:
+    """Return what steering decided in every seed of the leading arm, alarms first, then by how often."""
+    files = [(seed, folder / "decisions.jsonl") for seed, folder in arm_branches(run).get(headline_arm(run), [])]
+    if not files:
+        single_files = (run.path / "steering" / "decisions.jsonl", run.path / "decisions.jsonl")
+        files = [(0, path) for path in single_files if path.is_file()][:1]
+    groups: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    for seed, path in files:
+        for item in read_json_lines(path):
+            groups[str(item.get("what", "?"))].append((seed, item))
+    decisions = [_group_decisions(name, members) for name, members in groups.items()]
+    return tuple(sorted(decisions, key=lambda group: (not group.is_alarm, 0 if group.is_alarm else -group.times)))
+
+
+def _group_decisions(name: str, members: list[tuple[int, dict[str, Any]]]) -> DecisionGroup:
+    first = min((item for _, item in members), key=_first_step)
+    last = max((item for _, item in reversed(members)), key=_last_step)
+    return DecisionGroup(
+        name=name,
+        is_alarm=name.startswith(ALARM_PREFIX),
+        times=len(members),
+        seeds=len({seed for seed, _ in members}),
+        first_step=_first_step(first),
+        last_step=_last_step(last),
+        old=_shorten_value(first.get("old")),
+        new=_shorten_value(last.get("new")),
+        because=str(last.get("because", "")),
+    )
+
+
+def _first_step(item: Mapping[str, Any]) -> float:
+    return _finite_number(item, "step") or 0.0
+
+
+def _last_step(item: Mapping[str, Any]) -> float:
+    """Return the step at which a decision was last taken."""
+    return max(_first_step(item), _finite_number(item, "last") or 0.0)
+
+
+def _shorten_value(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "" if value is None else str(value)[:60]
+    return f"{value:.3g}"
+
+
+def _finite_number(item: Mapping[str, Any], name: str) -> float | None:
+    value = item.get(name)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def read_gold(sides: Sides, *, greedy: bool) -> tuple[GoldChange, ...]:
+    """Return the change of the gold answer's probability per task, and of all of them where there are several.
+
+    Args:
+        sides: before and after.
+        greedy: whether greedy success was measured, too.
+    """
+    if not all(scores.scores.get(GOLD_MEASUREMENT) for side in sides for scores in side):
+        return ()
+    tasks = sorted({item[0] for item in sides[0][0].scores[GOLD_MEASUREMENT]})
+    groups = [(task, [task]) for task in tasks] + ([("", tasks)] if len(tasks) > 1 else [])
+    return tuple(found for name, members in groups if (found := _gold_change(name, members, sides, greedy=greedy)))
+
+
+def estimate_gold(sides: Sides, tasks: Collection[str]) -> Change | None:
+    """Return after minus before over what was read of these tasks, each item counted once; None where nothing was."""
+    before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
+    return estimate_change(before, after, outcome="gold", weigh="items", included=lambda item: item[0] in tasks)
+
+
+def _gold_change(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> GoldChange | None:
+    probability = estimate_gold(sides, tasks)
+    if probability is None:
+        return None
+    before, after = (
+        float(np.mean([mean_score(scores, GOLD_MEASUREMENT, probability.items, by="items") for scores in side]))
+        for side in sides
+    )
+    plain = (
+        estimate_change(*sides, outcome="greedy", weigh="items", included=lambda item: item[0] in tasks) if greedy else None
+    )
+    has_one_seed = len(sides[0]) == 1
+    adjusted = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and has_one_seed else None
+    return GoldChange(
+        task=name,
+        items=len(probability.items),
+        before=before,
+        after=after,
+        change=probability.estimate.interval,
+        success=plain.estimate.interval if plain is not None else None,
+        adjusted=adjusted.interval if adjusted is not None else None,
+    )

@@ -12,6 +12,7 @@ from mixwright.records import Verdict, to_data
 from mixwright.records.serial import names_of_fields
 from mixwright.run.folder import RunFolder, write_json, write_text
 from mixwright.verdict.pack import pack
+from mixwright.verdict.read_parts import read_pairs
 from mixwright.verdict.rules.claims import judge
 
 
@@ -36,7 +37,7 @@ def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["
         write_json(run.claims, claims)
     verdict = pack(run, gated=gated, inconclusive=inconclusive)
     write_json(run.verdict_data, to_json_ready(verdict))
-    write_text(run.page, render_page(verdict.name, verdict.about, []))  # TEMP
+    write_text(run.page, render_page(verdict, read_pairs(run)))
     return verdict
 
 

@@ -7,16 +7,10 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change, format_count
-from mixwright.verdict.rules.evidence import headline_arm, read_outcome, trial_of
+from mixwright.verdict.rules.evidence import trial_of
 
 RATIO_SUFFIX = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
-
-
-def arm_suffix(run: RunFolder) -> str:
-    """` (arm steered against its start)` where claims are about an arm of a trial, else nothing."""
-    arm = headline_arm(run) if trial_of(run) is not None else ""
-    return f" (arm {arm} against its start)" if arm else ""
 
 
 def describe_run(run: RunFolder) -> str:
@@ -26,20 +20,6 @@ def describe_run(run: RunFolder) -> str:
     if not result:
         return name
     return f"{name} · trial of {format_count(len(result.arms), 'arm')} over {format_count(len(result.seeds), 'seed')}"
-
-
-def before_after_caption(run: RunFolder) -> str:
-    """`Success before and after (arm steered against its start)`: a caption of claims."""
-    title = READINGS[read_outcome(run)].title
-    return f"{title[:1].upper()}{title[1:]} before and after{arm_suffix(run)}"
-
-
-def effect_of(result: TrialResult, arm: str, against: str) -> Effect | None:
-    """The effect on the primary outcome, if the trial has it."""
-    name = READINGS[result.decoding].name
-    return next(
-        (effect for effect in result.effects if (effect.arm, effect.against, effect.name) == (arm, against, name)), None
-    )
 
 
 def effect_word(result: TrialResult, effect: Effect) -> str:

@@ -1,4 +1,4 @@
-"""Blocks that a section can show, as plain data: the page and the terminal render the same ones.
+"""Blocks of a page or a terminal report, as plain data.
 
 Strings in blocks are raw text from anywhere; escaping is the renderers' task and happens in one place each.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from mixwright.estimates.readings import Outcome
-from mixwright.records import Claim, ClaimKind, Interval
+from mixwright.records.verdict import AnswerPair
 
 Tone = Literal["plain", "good", "bad", "caution"]
 
@@ -22,35 +21,23 @@ class Paragraph:
     text: str
     """Whole sentences."""
     tone: Tone = "plain"
-    """How it is coloured."""
+    """Colour."""
     lead: str = ""
-    """Words before the text that say what it is, in bold; may be empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One number of the headline, already formatted."""
-
-    label: str
-    """What the number is."""
-    value: str
-    """The number with its unit, as shown."""
-    note: str = ""
-    """Interval and word that belong to the value."""
-    tone: Tone = "plain"
-    """How it is coloured."""
+    """Words before the text that name its subject, in bold; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The verdict in one sentence, with the few numbers that carry it."""
+    """The answer in one sentence."""
 
     text: str
     """One sentence."""
     tone: Tone = "plain"
-    """How it is coloured."""
-    facts: tuple[Fact, ...] = ()
-    """Numbers beside the sentence, most important first."""
+    """Colour of the badge, and of a line before a sentence without one."""
+    badge: str = ""
+    """The answer in two words with a sign; may be empty."""
+    note: str = ""
+    """Line under the sentence; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,94 +55,34 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """Claims with their intervals, most important first."""
-
-    caption: str
-    """Heading of the list."""
-    claims: tuple[Claim, ...]
-    """As the verdict judged them."""
-    outcome: Outcome = "greedy"
-    """What they are about, which sets the unit."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeatCell:
-    """One cell of a heat map."""
-
-    before: float | None
-    """0..1; None where it was not measured."""
-    after: float | None
-    """0..1; None where it was not measured."""
-    mark: ClaimKind
-    """What the change is called; it sets the colour."""
-    change: Interval | None = None
-    """After minus before; None where nothing could be compared."""
-    beside: tuple[str, ...] = ()
-    """Further short texts of the cell: the other decoding, the chance level."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeatMap:
-    """Tasks x levels, before and after, with numbers in every cell."""
-
-    caption: str
-    """Heading of the map."""
-    columns: tuple[str, ...]
-    """Levels."""
-    rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
-    """(task, one cell per column or None where the corpus has none)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShareCell:
-    """One cell of a map of shares."""
-
-    share: float
-    """0..1; sets the colour."""
-    text: str
-    """What stands in it."""
-    beside: str = ""
-    """Further short text under it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShareMap:
-    """Names x columns, with a share in each cell that has one."""
-
-    caption: str
-    """Heading of the map, with what its signs mean."""
-    columns: tuple[str, ...]
-    """Headings."""
-    rows: tuple[tuple[str, tuple[ShareCell | None, ...]], ...]
-    """(name, one cell per column or None where there is nothing)."""
-
-
-@dataclass(frozen=True, slots=True)
 class RowSide:
-    """One row of data."""
+    """One of several texts that are shown side by side."""
 
     name: str
-    """What it is and where it stands."""
+    """Name and place of the text."""
     text: str
-    """Its prompt, or the part shown."""
+    """The text, or the part shown."""
     answer: str = ""
-    """Its answer; may be empty."""
+    """Answer that belongs to it; may be empty."""
+    tone: Tone = "plain"
+    """Whether it is right."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Rows that belong together, usually two."""
+    """Texts that belong together, usually two rows or the answers of two models."""
 
     sides: tuple[RowSide, ...]
     """In the order shown."""
     note: str = ""
-    """What differs; may be empty."""
+    """Remark under the texts; may be empty."""
+    title: str = ""
+    """Heading, such as the prompt of the answers; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of data side by side."""
+    """Texts side by side, with their difference marked."""
 
     caption: str
     """Heading of the list."""
@@ -186,7 +113,7 @@ class Lines:
     caption: str
     """Heading of the chart."""
     alternative: str
-    """What the chart shows, for those who do not see it."""
+    """Text for those who do not see the chart."""
     x_label: str
     """Name and unit of the horizontal axis."""
     y_label: str
@@ -197,7 +124,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class ForestRow:
-    """One estimate with its interval and the raw points under it."""
+    """One estimate with its interval."""
 
     label: str
     """Name of the row."""
@@ -210,17 +137,23 @@ class ForestRow:
     points: tuple[float, ...] = ()
     """Raw values under the estimate, one per seed; empty when there are none."""
     note: str = ""
-    """Short text at the row's end; may be empty."""
+    """Word at the row's end; may be empty."""
+    start: float | None = None
+    """Value before, from which a line leads to `value`; None draws none."""
+    text: str = ""
+    """Numbers of the row, formatted; empty takes the estimate and its interval."""
+    tone: Tone = "plain"
+    """Colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Intervals on one axis."""
+    """Intervals on one axis, with their numbers."""
 
     caption: str
     """Heading of the chart."""
     alternative: str
-    """What the chart shows, for those who do not see it."""
+    """Text in place of the chart where none can be drawn."""
     x_label: str
     """Name and unit of the axis."""
     rows: tuple[ForestRow, ...]
@@ -229,62 +162,20 @@ class Forest:
     """Half-width around 0 of differences that do not matter; None draws no zero line either."""
     scale: float = 1.0
     """Factor from the rows' numbers to the axis: 100 for shares shown in percent."""
+    bounds: tuple[float, float] | None = None
+    """Ends of the axis; None takes those of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one more checkpoint wrote for an item."""
+class Answers:
+    """Browser of answers, with filters and search."""
 
-    name: str
-    """Of the checkpoint."""
-    text: str
-    """Its completion."""
-    score: float
-    """Grade of it, 0..1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """What the model wrote for one item, before and after, and what others wrote."""
-
-    title: str
-    """Task and level."""
-    prompt: str
-    """The item's prompt."""
-    answer: str
-    """The gold answer; empty when there is none."""
-    before: str
-    """Completion before training."""
-    after: str
-    """Completion after training."""
-    score_before: float
-    """Grade of `before`, 0..1."""
-    score_after: float
-    """Grade of `after`, 0..1."""
-    names: tuple[str, str] = ("before", "after")
-    """What the two are called."""
-    between: tuple[Answer, ...] = ()
-    """Answers of other checkpoints, shown between the two."""
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Completions before and after, side by side."""
-
-    caption: str
-    """Heading of the list."""
-    pairs: tuple[Pair, ...]
+    names: tuple[str, ...]
+    """Names of the two or three models."""
+    pairs: Sequence[AnswerPair]
     """In the order shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """Words to explain here, if they stand here first; `verdict/page/terms.py` has their meanings."""
-
-    words: tuple[str, ...]
-    """Keys of `terms.MEANING_BY_TERM`; others are left out."""
-    meanings: tuple[str, ...] = ()
-    """One per word, filled in where it stands first."""
+    graded: bool = True
+    """Whether scores mean anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +183,9 @@ class Code:
     """A command or path to copy."""
 
     caption: str
-    """What the text is for."""
+    """Purpose of the text."""
     text: str
-    """What is copied, as it is."""
+    """The text, as it is copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +195,7 @@ class Fold:
     summary: str
     """The line that stays visible."""
     blocks: tuple[Block, ...]
-    """What opens under it."""
+    """Blocks under it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,24 +206,26 @@ class Grid:
     """Charts, in reading order."""
 
 
-Chart = Lines | Forest
-Block = (
-    Paragraph | Headline | Table | Claims | HeatMap | ShareMap | Rows | Lines | Forest | Texts | Terms | Code | Fold | Grid
-)
-
-Part = tuple[str, str, int, list[Block]]
-"""(name, title, order, blocks) of one section."""
-FIRST_SCREEN_ORDER = 20
-"""Sections below this order stand above the fold."""
+Block = Paragraph | Headline | Table | Rows | Lines | Forest | Answers | Code | Fold | Grid
 
 
-def folded_claims(summary: str, caption: str, claims: Sequence[Claim], outcome: Outcome = "greedy") -> Fold:
-    """Claims that stay closed."""
-    return Fold(summary, (Claims(caption, tuple(claims), outcome),))
+class Part(NamedTuple):
+    """A part of a page behind its first screen."""
+
+    name: str
+    """Anchor."""
+    title: str
+    """Heading."""
+    blocks: Sequence[Block]
+    """Content."""
+    note: str = ""
+    """Few words after the heading, such as a count."""
+    is_open: bool = False
+    """Whether it is open at first."""
 
 
 def keep_filled(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks that hold something; folds and grids lose what is empty in them, and go when nothing is left."""
+    """Return the blocks that hold something; folds and grids lose their empty blocks, and go when nothing is left."""
     filled_blocks: list[Block] = []
     for block in blocks:
         if isinstance(block, Fold | Grid):
@@ -345,20 +238,16 @@ def keep_filled(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _content(block: Block) -> object:
-    """What a block would be empty without."""
+    """Return the field without which a block is empty."""
     match block:
-        case Table() | HeatMap() | ShareMap() | Forest():
+        case Table() | Forest():
             return block.rows
-        case Claims():
-            return block.claims
         case Lines():
             return any(series.x for series in block.series)
-        case Texts():
-            return block.pairs
         case Rows():
             return block.items
-        case Terms():
-            return block.words
+        case Answers():
+            return block.pairs
         case Paragraph() | Headline() | Code():
             return block.text
         case _:

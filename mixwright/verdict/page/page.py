@@ -1,114 +1,348 @@
-"""Page of blocks as one self-contained HTML file: no scripts, no network; every string is made visible and escaped."""
+"""Page of a verdict: the answer first, and behind it all tasks, all answers, how sure, and how it was measured.
+
+Left out on purpose: reading files, and judging; the page is a function of the verdict and the answers alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
+from mixwright.records import SEVERITIES, Observation
+from mixwright.records.verdict import AnswerPair, Feature, GateOutcome, TaskChange, TaskWord, Verdict
+from mixwright.verdict.page.blocks import (
+    Answers,
+    Block,
+    Code,
+    Fold,
+    Forest,
+    ForestRow,
+    Headline,
+    Paragraph,
+    Part,
+    Rows,
+    RowSide,
+    SideBySide,
+    Table,
+    Tone,
+    keep_filled,
+)
+from mixwright.verdict.page.frame import render_frame, sign_score
+from mixwright.verdict.page.text import (
+    NO_VALUE_SIGN,
+    cell_name,
+    format_bounds,
+    format_change,
+    format_count,
+    format_magnitude,
+    format_p,
+    format_signed,
+    format_value,
+    percent,
+)
+from mixwright.verdict.page.trial import arms_chart, trial_parts
+from mixwright.verdict.words import START, TASK_WORDS, describe_certainty, list_rows, name_task, say_average
 
-from mixwright.estimates.readings import READINGS
-from mixwright.records import Claim, ClaimKind
-from mixwright.verdict.page import text
-from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Chart, Forest, Headline, Lines, Part, Table, Terms
-from mixwright.verdict.page.charts import render_svg
-from mixwright.verdict.rules.claims import format_kind
-
-HEAT_COLOUR_COUNT = 6
-"""Colours of the heat map, each with its own text colour."""
-SIGN_BY_KIND: dict[ClaimKind, str] = {
-    "learnt": "▲",
-    "damaged": "▼",
-    "commonest": "≈",
-    "less dependent": "▽",
-    "sharper": "◇",
-    "unchanged": "=",
-    "cannot tell": "?",
+SIGNS: dict[GateOutcome, tuple[str, Tone]] = {
+    "passed": ("✓", "good"),
+    "damaged": ("✕", "bad"),
+    "inconclusive": ("?", "caution"),
 }
-"""Signs of the heat map."""
+TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
+    "learned": ("▲", "good"),
+    "lost": ("▼", "bad"),
+    "kept": ("=", "plain"),
+    "not shown": ("? no clear change", "plain"),
+    "less dependent": ("▼", "bad"),
+    "commonest": ("≈", "caution"),
+    "sharper": ("≈", "caution"),
+    "never right": ("?", "plain"),
+    "too few items": ("?", "plain"),
+    "not measured": ("?", "plain"),
+}
+FEATURE_WORDS: dict[Feature, str] = {
+    "empty": "empty",
+    "cut": "cut at the token limit",
+    "prompt copied": "a copy of the prompt",
+    "one answer": "one and the same",
+    "shorter": "at most half as long",
+    "longer": "at least twice as long",
+    "own form gone": "in the task's own format",
+    "new form": "in a format of no task",
+    "form of another task": "in another task's format",
+}
+MAX_TASKS = 12
+"""Tasks of the chart on the first screen."""
+MAX_WHY = 3
+"""Sentences of the explanation on the first screen."""
+MAX_NOTES = 200
+"""Notes, and findings of the audit; the others are counted."""
 
 
-def render_page(title: str, about: str, sections: Sequence[Part]) -> str:
-    """The whole page.
+def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
+    """Return the page as HTML.
 
     Args:
-        title: of the browser's tab.
-        about: one line on what run this is.
-        sections: sections in order.
+        verdict: everything that the page says.
+        answers: all answers of both models, for the browser of answers.
     """
-    headline = next((block for _, _, _, blocks in sections for block in blocks if isinstance(block, Headline)), None)
-    first_screen = [section for section in sections if section[2] < FIRST_SCREEN_ORDER]
-    return _template().render(
-        title=title,
-        about=about,
-        headline=headline,
-        top=[section for section in first_screen if not section[1]],
-        columns=[section for section in first_screen if section[1]],
-        rest=[section for section in sections if section[2] >= FIRST_SCREEN_ORDER],
-        css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
-    )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else text.to_visible(str(value), limit=20_000),
-    )
-    environment.filters |= {
-        "kind": lambda block: type(block).__name__,
-        "line": text.to_line,
-        "name": lambda name: Markup("_<wbr>").join(text.to_line(name, limit=80).split("_")),
-        "visible": lambda value: text.to_visible(value, limit=2000),
-        "percent": text.percent,
-        "points": text.points,
-        "between": text.format_interval,
-        "format_value": text.format_value,
-        "change": text.format_signed,
-        "unit": lambda claims: READINGS[claims.outcome].unit,
-        "level": text.format_level,
-        "svg": lambda chart: Markup(render_svg(chart)),
-        "numbers": chart_table,
-        "kind_in_words": format_kind,
-        "heat": lambda share: min(int(share * HEAT_COLOUR_COUNT), HEAT_COLOUR_COUNT - 1) if share is not None else "none",
-        "axis": axis_positions,
-        "used_marks": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
-        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Terms) for block in blocks),
-    }
-    environment.globals["marks"] = SIGN_BY_KIND
-    return environment.get_template("page.html")
-
-
-def chart_table(chart: Chart) -> Table:
-    """The chart's numbers as a table, for those who read rather than look."""
-    if isinstance(chart, Lines):
-        rows = [
-            (series.name, f"{x:g}", text.percent(y), f"{text.percent(low)} to {text.percent(high)}")
-            for series in chart.series
-            for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
+    models = f"{verdict.after} compared with {verdict.before}" if verdict.before and verdict.after else verdict.name
+    made = verdict.manifest.created[:10] if verdict.manifest else ""
+    items = format_count(verdict.total.items, "item") if verdict.total else ""
+    about = " · ".join(filter(None, (models, verdict.about, items, made)))
+    is_trial = verdict.trial is not None and verdict.reason == "trial"
+    columns = (
+        [[arms_chart(verdict.trial)], [_task_chart(verdict)]]
+        if is_trial and verdict.trial
+        else [
+            [_task_chart(verdict)],
+            [_examples(verdict)],
         ]
-        return Table(chart.caption, ("series", chart.x_label, chart.y_label, "95 % interval"), rows, (1, 2, 3))
-    rows, scale = [], chart.scale
-    for row in chart.rows:
-        value = text.NO_VALUE_SIGN if row.value is None else f"{scale * row.value:.4g}"
-        points = ", ".join(f"{scale * point:.3g}" for point in row.points)
-        rows.append((row.label, value, f"{scale * row.low:.4g} to {scale * row.high:.4g}", points, row.note))
-    return Table(chart.caption, ("row", "value", "range", "points", "note"), rows, (1, 2))
+    )
+    parts = [
+        Part("tasks", "All tasks", [_task_table(verdict)], f"{len(verdict.tasks):,}"),
+        Part(
+            "answers", "Answers", [Answers(_names(verdict), answers, verdict.graded)], f"{len(answers):,}, filter and search"
+        ),
+        Part("sure", "How sure is this?", _sure(verdict), items),
+        *(trial_parts(verdict.trial) if verdict.trial else ()),
+        *(Part(name, title, blocks) for name, (title, blocks) in verdict.extra.items()),
+        Part("measured", "How it was measured", _measured(verdict), verdict.decoding),
+    ]
+    filled = [part._replace(blocks=found) for part in parts if (found := keep_filled(part.blocks))]
+    shown = [keep_filled(column) for column in (*columns, _why(verdict), _next(verdict))]
+    return render_frame(f"{verdict.after or verdict.name}: {verdict.outcome}", about, _headline(verdict), shown, filled)
 
 
-def axis_positions(claims: Sequence[Claim]) -> list[dict[str, float]]:
-    """Where the interval, the estimate and 0 of each claim lie on one shared axis of 0..100."""
-    low = min(0.0, *(claim.difference.low for claim in claims))
-    high = max(0.0, *(claim.difference.high for claim in claims))
-    span = (high - low) or 1.0
-    positions = []
-    for difference in (claim.difference for claim in claims):
-        ends = {"low": difference.low, "value": difference.value, "high": difference.high, "zero": 0.0}
-        positions.append({name: round(4 + 92 * (value - low) / span, 1) for name, value in ends.items()})
-    return positions
+def _names(verdict: Verdict) -> tuple[str, ...]:
+    return (verdict.before or "before", *filter(None, (verdict.third,)), verdict.after or "after")
+
+
+def _headline(verdict: Verdict) -> Headline:
+    """Return the sentence, with the outcome that it begins with as a badge."""
+    (sign, tone), start = SIGNS[verdict.outcome], START[verdict.outcome]
+    if not verdict.headline.startswith(start):
+        return Headline(verdict.headline, note=say_average(verdict))
+    return Headline(verdict.headline.removeprefix(start).strip(), tone, f"{sign} {start}", say_average(verdict))
+
+
+def _task_chart(verdict: Verdict) -> Forest:
+    changes = list_rows(verdict)
+    hidden = len(changes) - MAX_TASKS
+    unit = "%" if verdict.unit == "share" else verdict.unit
+    caption = f"{verdict.measure[:1].upper()}{verdict.measure[1:]} of each task: ○ before, ● now, with the 95 % interval"
+    more = f" ({hidden:,} more under All tasks)" if hidden > 0 else ""
+    rows = tuple(_task_row(change, verdict.unit) for change in changes[:MAX_TASKS])
+    is_share = verdict.unit == "share"
+    return Forest(caption + more, "", unit, rows, scale=100.0 if is_share else 1.0, bounds=(0.0, 1.0) if is_share else None)
+
+
+def _word(change: TaskChange) -> str:
+    return f"{TASK_SIGNS[change.word][0]} {TASK_WORDS[change.word]}".strip()
+
+
+def _task_row(change: TaskChange, unit: str) -> ForestRow:
+    word, tone, label = _word(change), TASK_SIGNS[change.word][1], name_task(change)
+    before = format_value(change.before, unit)
+    if change.after is None:
+        return ForestRow(label, None, 0.0, 0.0, note=word, text=before, tone=tone)
+    text = f"{before.removesuffix(' %')} → {format_value(change.after, unit)}"
+    low, high = (change.before + end for end in (change.change.low, change.change.high))
+    return ForestRow(label, change.after, low, high, (), word, change.before, text, tone)
+
+
+def _examples(verdict: Verdict) -> Rows:
+    items = []
+    for pair in verdict.pairs:
+        scores = (pair.score_before, *(() if pair.third is None else (pair.score_third,)), pair.score_after)
+        texts = (pair.before, *(() if pair.third is None else (pair.third,)), pair.after)
+        sides = [
+            RowSide(f"{name} {sign}".strip(), text, "", tone)
+            for name, text, score in zip(_names(verdict), texts, scores, strict=False)
+            for sign, tone in (sign_score(score, graded=verdict.graded),)
+        ]
+        items.append(SideBySide(tuple(sides), title=pair.prompt))
+    lost, gained = (
+        sum(getattr(change, name) for change in verdict.tasks if not change.whole) for name in ("lost", "gained")
+    )
+    counts = f": {lost:,} lost, {gained:,} gained" if verdict.graded else ""
+    return Rows(f"Answers that changed{counts}", tuple(items))
+
+
+def _why(verdict: Verdict) -> list[Block]:
+    return [Paragraph(text, lead="" if place else "Why") for place, text in enumerate(verdict.why[:MAX_WHY])]
+
+
+def _next(verdict: Verdict) -> list[Block]:
+    steps = [Code(step.text, step.command) for step in verdict.next]
+    return [*steps[:1], Fold("More to do", tuple(steps[1:]))]
+
+
+def _task_table(verdict: Verdict) -> Table:
+    unit = verdict.unit
+    rows = []
+    for change in verdict.tasks:
+        row = {
+            "task": cell_name(change.task, change.level, whole_task=change.whole) + ", protected" * change.protected,
+            "result": _word(change),
+            verdict.before or "before": format_value(change.before, unit),
+            verdict.third: NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
+            verdict.after or "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
+            "change, 95 % CI": format_change(change.change, unit),
+            "items": f"{change.items:,}",
+            "gained": f"{change.gained:,}",
+            "lost": f"{change.lost:,}",
+            "by chance": percent(change.chance.value) if change.chance else NO_VALUE_SIGN,
+        }
+        unused = {"gained", "lost", "by chance"} if not verdict.graded else {""}
+        rows.append({name: text for name, text in row.items() if name not in unused and name})
+    columns = tuple(rows[0]) if rows else ()
+    return Table("Worst first", columns, [tuple(row.values()) for row in rows], tuple(range(2, len(columns))))
+
+
+def _sure(verdict: Verdict) -> list[Block]:
+    unit = verdict.unit
+    facts = [Paragraph(line) for line in (*verdict.why[MAX_WHY:], *describe_certainty(verdict))]
+    not_judged = [(task, reason) for task, reason in verdict.not_judged.items()]
+    parts = [
+        (
+            cell_name(change.task, change.level, whole_task=change.whole),
+            format_change(change.shuffled, unit),
+            format_change(change.dependence, unit),
+            " → ".join(percent(share) for share in change.sampled) if change.sampled else NO_VALUE_SIGN,
+            format_magnitude(change.detectable, unit),
+            NO_VALUE_SIGN if change.adjusted_p is None else format_p(change.adjusted_p),
+        )
+        for change in verdict.tasks
+    ]
+    return [
+        *facts,
+        Table("Not judged", ("task", "reason"), not_judged),
+        Table(
+            "Change with prompts shuffled (S) and of the rest, which depends on the prompt (D)",
+            ("task", "S", "D", "sampled", "shown in 80 % of cases", "p"),
+            parts,
+            (1, 2, 3, 4, 5),
+        ),
+        *_forms(verdict),
+        Table(
+            "Log-probability of the earlier model's answers under the later model, nats per token",
+            ("task", "answers", "tokens", "before", "change", "95 % CI"),
+            [
+                (
+                    row.task,
+                    f"{row.items:,}",
+                    f"{row.tokens:,}",
+                    format_signed(row.before, "nats"),
+                    format_signed(row.change, "nats"),
+                    format_bounds(row.low, row.high, "nats"),
+                )
+                for row in verdict.former
+            ],
+            (1, 2, 3, 4, 5),
+        ),
+        Table(
+            "Probability of the gold answer",
+            ("task", "items", "before", "after", "change", "greedy success", "success, adjusted"),
+            [
+                (
+                    row.task or "all of these",
+                    f"{row.items:,}",
+                    percent(row.before),
+                    percent(row.after),
+                    *map(format_change, (row.change, row.success, row.adjusted)),
+                )
+                for row in verdict.gold
+            ],
+            (1, 2, 3, 4, 5, 6),
+        ),
+    ]
+
+
+def _forms(verdict: Verdict) -> list[Block]:
+    taken = [
+        (
+            form.owner,
+            ", ".join(form.tasks),
+            f"{form.answers:,} of {form.items:,}",
+            f"{form.lost_with_form:,} of {form.lost:,}",
+        )
+        for form in verdict.forms
+    ]
+
+    def table(caption: str, *, reported: bool) -> Table:
+        rows = [
+            (
+                change.task,
+                " ".join(filter(None, (FEATURE_WORDS[change.feature], change.other_task, change.pattern))),
+                f"{change.before:,}",
+                f"{change.after:,}",
+                f"{change.items:,}",
+                format_p(change.adjusted_p),
+            )
+            for change in verdict.form_changes
+            if change.reported == reported and change.before != change.after
+        ]
+        return Table(caption, ("task", "answers that are", "before", "after", "items", "p"), rows, (2, 3, 4, 5))
+
+    columns = ("format of", "in tasks", "answers", "lost answers with it")
+    return [
+        Table("Formats that spread to other tasks", columns, taken, (2, 3)),
+        table("Format of answers: shown changes", reported=True),
+        Fold("Format of answers: other changes", (table("Not significant", reported=False),)),
+    ]
+
+
+def _measured(verdict: Verdict) -> list[Block]:
+    manifest = verdict.manifest
+    notes = sorted(verdict.notes, key=lambda note: SEVERITIES.index(note.severity))
+    how = f"{verdict.about}. Outcome: {verdict.measure}, {verdict.decoding}." if verdict.about else ""
+    blocks: list[Block] = [Paragraph(how), *(_note(note) for note in notes[:MAX_NOTES])]
+    if len(notes) > MAX_NOTES:
+        blocks.append(Paragraph(f"{len(notes) - MAX_NOTES:,} more notes are in verdict.json."))
+    blocks.append(observation_table("Audit of the data", verdict.audit))
+    if manifest:
+        settings = {"made": manifest.created, "starting model": manifest.parent, **manifest.settings}
+        tables = {
+            "Settings": settings,
+            "Seeds": manifest.seeds,
+            "Versions": manifest.versions,
+            "Inputs, sha256": manifest.inputs,
+        }
+        blocks += [Code("Repeat:", manifest.command), *(_settings(name, values) for name, values in tables.items())]
+    return blocks
+
+
+def _note(note: Observation) -> Paragraph:
+    return Paragraph(
+        f"{note.message} {note.remedy}".strip(), "plain" if note.severity == "info" else "caution", note.task or ""
+    )
+
+
+def observation_table(caption: str, observations: Sequence[Observation]) -> Table:
+    """Return findings of an audit, errors first."""
+    ordered = sorted(observations, key=lambda found: SEVERITIES.index(found.severity))
+    rows = [
+        (
+            found.check,
+            found.severity,
+            found.task or "all",
+            f"{found.count:,} of {found.total:,}",
+            found.message,
+            found.remedy,
+        )
+        for found in ordered[:MAX_NOTES]
+    ]
+    hidden = len(ordered) - len(rows)
+    more = f" ({hidden:,} more in the audit's file)" if hidden else ""
+    return Table(caption + more, ("check", "severity", "task", "rows", "finding", "what to do"), rows)
+
+
+def _settings(caption: str, values: Mapping[str, Any]) -> Table:
+    rows = [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        for name, value in values.items()
+        if value not in ("", None)
+    ]
+    return Table(caption, ("name", "value"), rows)

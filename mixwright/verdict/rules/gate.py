@@ -18,7 +18,6 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
@@ -120,13 +119,6 @@ class GateResult:
     def mean_margin(self) -> float:
         """Mean loss that had to be excluded, a share."""
         return MEAN_LOSS_MARGIN if self.margin is None else self.margin
-
-    def exit_code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
-        """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
-        if self.outcome == "inconclusive":
-            measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
-            return EXIT_PASSED if cannot_tell == "warn" and measured and not self.reason else EXIT_CANNOT_TELL
-        return EXIT_PASSED if self.outcome == "passed" else EXIT_DAMAGED
 
 
 def check_protected(

@@ -1,26 +1,17 @@
-"""Section of plans of several stages: success of every task after each stage, beside what the plan expected there.
+"""Section of plans of several stages: success of every task after each stage, and what the plan expected there.
 
 Source: stages/ of every branch of the leading arm, and the stages of plan.yaml.
-Unit: success under the declared decoding in percent, mean over seeds; in brackets what was expected.
-Cost: reads a small file per stage and seed.
+Unit: success under the declared decoding in percent, mean over seeds; in brackets the plan's expectation.
+Cost: none.
 Blind spot: a mean over seeds and items without an interval; the effects of the trial judge the end alone.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from statistics import fmean
-from typing import Any
-
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
-from mixwright.run.folder import RunFolder, read_json, read_measurements
-from mixwright.trial.plan_stages import success_of
+from mixwright.records import Verdict
 from mixwright.verdict.page.blocks import Block, Paragraph, Table
 from mixwright.verdict.page.text import percent
-from mixwright.verdict.rules.evidence import headline_arm, leading_folders, plan_of, read_outcome
-
-ABOUT = "Each stage starts from the model that the stage before left. In brackets: what the plan expected after that stage."
 
 
 class Stages(Section):
@@ -29,41 +20,22 @@ class Stages(Section):
     ORDER = 43
     TITLE = "Success after each stage"
 
-    def blocks(self, run: RunFolder) -> list[Block]:
-        """A table; nothing for plans of one stage, or where nothing was graded."""
-        plan, folders, declared = plan_of(run), leading_folders(run), read_outcome(run)
-        if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES:
-            return []
-        success_by_stage: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-        rehearsed = Counter[str]()
-        for folder in folders:
-            for number in range(len(plan.stages)):
-                path = folder / "stages" / str(number + 1) / "measured.parquet"
-                measured = read_measurements(path) if path.is_file() else []
-                for task, (success, _) in success_of(measured, READINGS[declared].column).items():
-                    success_by_stage[task][number].append(success)
-            for path in (folder / "stages").glob("*/stage.json"):
-                rehearsed.update(read_json(path, dict[str, Any]).get("rehearses", []))
-        if not success_by_stage:
-            return []
-        rows = [
-            (
-                task,
-                *(
-                    _cell(by_stage.get(stage_number), stage.expected.get(task))
-                    for stage_number, stage in enumerate(plan.stages)
-                ),
-            )
-            for task, by_stage in sorted(success_by_stage.items())
+    def blocks(self, verdict: Verdict) -> list[Block]:
+        """Return a table, and the tasks that were replayed."""
+        stages = verdict.plan.stages if verdict.plan else ()
+        rows = []
+        for task, shares in verdict.stages.items():
+            expected = [stage.expected.get(task) for stage in stages] or [None] * len(shares)
+            texts = [
+                percent(share) + ("" if hope is None else f" ({percent(hope)})")
+                for share, hope in zip(shares, expected, strict=False)
+            ]
+            rows.append((task, *texts))
+        names = [f"{place} {stage.name}" for place, stage in enumerate(stages, 1)]
+        names = names or [str(place) for place in range(1, len(rows[0]))] if rows else []
+        replayed = ", ".join(f"{task} in {times} stages" for task, times in verdict.replayed.items())
+        caption = "In percent, mean over seeds; in brackets what the plan expected"
+        return [
+            Table(caption, ("task", *names), rows, tuple(range(1, len(names) + 1))),
+            Paragraph(f"Replayed because success was below what the plan expected: {replayed}." if replayed else ""),
         ]
-        columns = ("task", *(f"{number} {stage.name}" for number, stage in enumerate(plan.stages, 1)))
-        arm = headline_arm(run)
-        caption = f"Success after each stage, {declared}, in percent, mean over {len(folders)} seeds (arm {arm})"
-        rehearsed_text = ", ".join(f"{task} in {times} stages" for task, times in sorted(rehearsed.items()))
-        text = f"Rehearsed because it was measured below what was expected: {rehearsed_text}." if rehearsed_text else ""
-        return [Paragraph(ABOUT), Table(caption, columns, rows, tuple(range(1, len(columns)))), Paragraph(text)]
-
-
-def _cell(values: list[float] | None, expected: float | None) -> str:
-    mean_text = "" if values is None else percent(fmean(values))
-    return mean_text if expected is None else f"{mean_text} ({percent(expected)})"

@@ -1,0 +1,140 @@
+"""Parts of the page of a trial: its arms against each other, with the raw numbers of every seed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
+from mixwright.records import Effect, TrialResult
+from mixwright.verdict.page.arm_words import effect_word, format_effect, format_outcome, seed_differences, unit_of
+from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Part, Table, Tone
+from mixwright.verdict.page.text import (
+    MINUS_SIGN,
+    NO_VALUE_SIGN,
+    format_change,
+    format_count,
+    format_magnitude,
+    format_p,
+    format_signed,
+    format_value,
+    percent,
+    words_for,
+)
+
+ROLLOUTS_NUMBER = "rollouts"
+"""Number that is 0 of every branch that only reads rows, and is left out then."""
+TONES: dict[str | None, Tone] = {"improves": "good", "worsens": "bad"}
+
+
+def arms_chart(result: TrialResult) -> Forest:
+    """Return the primary outcome of every arm against the arms that it is compared with."""
+    primary = READINGS[result.decoding].name
+    return _forest(result, [effect for effect in result.effects if effect.name == primary], format_outcome(result.decoding))
+
+
+def trial_parts(result: TrialResult) -> list[Part]:
+    """Return the comparisons and the raw rows."""
+    others: dict[str, list[Effect]] = defaultdict(list)
+    for effect in result.effects:
+        if effect.name != READINGS[result.decoding].name:
+            others[effect.name].append(effect)
+    charts = tuple(_forest(result, effects, words_for(name)) for name, effects in others.items())
+    judgements = [
+        (row.arm, row.word, row.because, ", ".join(row.missing) or NO_VALUE_SIGN, row.proof) for row in result.judgements
+    ]
+    by_task = [
+        (row.task, words_for(row.name), row.arm, row.against, format_effect(result, row), format_p(row.p))
+        for row in result.by_task
+    ]
+    comparisons: list[Block] = [
+        *_about(result),
+        Table("Each method", ("method", "word", "decided by", "did not run", "against its nulls"), judgements),
+        _comparison_table(result),
+        Fold("Charts of the other numbers", (Grid(charts),)),
+        Fold(
+            "Each task by itself, not judged",
+            (Table("Tasks", ("task", "number", "method", "against", "difference", "p"), by_task, (4, 5)),),
+        ),
+        Fold("How these numbers are made", tuple(map(Paragraph, result.notes))),
+    ]
+    branches = format_count(len({(row.arm, row.seed) for row in result.rows}), "branch")
+    return [
+        Part("comparisons", "All comparisons", comparisons, f"{len(result.effects):,}"),
+        Part("rows", "Raw numbers of every seed", [_raw_table(result)], branches.replace("branchs", "branches")),
+    ]
+
+
+def _about(result: TrialResult) -> list[Block]:
+    roles = {"References": result.references, "Nulls": result.nulls, "The plan without one part": result.ablations}
+    named = " ".join(f"{role}: {', '.join(arms)}." for role, arms in roles.items() if arms)
+    unit = READINGS[result.decoding].unit
+    margin = f"{format_magnitude(result.margin, unit)} {format_unit(unit)}"
+    seeds = f"{format_count(len(result.seeds), 'seed')}, paired. {named} Changes within {margin} do not matter."
+    rollouts = ", ".join(f"{arm} {count:,}" for arm, count in result.rollouts.items() if count)
+    targets = ", ".join(f"{words_for(name)} {percent(value)}" for name, value in result.success_targets.items())
+    is_graded = result.decoding in GRADED_OUTCOMES
+    return [
+        Paragraph(seeds),
+        Paragraph(f"Rollouts, measuring included: {rollouts}." if rollouts else ""),
+        Paragraph(f"Targets, fixed before the run: {targets}." if targets and is_graded else ""),
+    ]
+
+
+def _forest(result: TrialResult, effects: Sequence[Effect], title: str) -> Forest:
+    units = {unit_of(result, effect) for effect in effects}
+    unit = units.pop() if units else "share"
+    label, scale = ("points", 100.0) if unit == "share" else (unit, 1.0)
+    rows = tuple(
+        ForestRow(
+            f"{effect.arm} {'/' if unit == 'ratio' else MINUS_SIGN} {effect.against}",
+            effect.difference.value if effect.difference.n else None,
+            effect.difference.low,
+            effect.difference.high,
+            () if unit == "ratio" else seed_differences(result, effect.name, effect.arm, effect.against),
+            effect_word(result, effect),
+            text=format_effect(result, effect) if effect.difference.n else "no estimate",
+            tone=TONES.get(effect.word, "plain"),
+        )
+        for effect in effects
+    )
+    margin = None if unit == "ratio" else result.margin if unit == READINGS[result.decoding].unit else 0.0
+    caption = f"{title[:1].upper()}{title[1:]}: difference with its 95 % interval, dots are seeds"
+    return Forest(caption, "", label, rows, margin, scale)
+
+
+def _comparison_table(result: TrialResult) -> Table:
+    """Return every effect; without the columns of S, D and censored runs where nothing is graded."""
+    rows = []
+    for effect in result.effects:
+        unit = unit_of(result, effect)
+        arm, against = (f"{name} (null)" if name in result.nulls else name for name in (effect.arm, effect.against))
+        row = {
+            "number": words_for(effect.name),
+            "method": arm,
+            "against": against,
+            "difference": format_effect(result, effect),
+            "change of S": format_change(effect.swapped),
+            "change of D": format_change(effect.dependence),
+            "p": format_p(effect.p) if effect.items else NO_VALUE_SIGN,
+            "word": effect_word(result, effect),
+            "shown in 80 % of cases": format_signed(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
+            "censored": str(effect.censored),
+        }
+        if result.decoding not in GRADED_OUTCOMES:
+            row = {name: text for name, text in row.items() if name not in ("change of S", "change of D", "censored")}
+        rows.append(row)
+    columns = tuple(rows[0]) if rows else ()
+    numeric = tuple(place for place, name in enumerate(columns) if name not in ("number", "method", "against", "word"))
+    return Table("Every comparison against another method", columns, [tuple(row.values()) for row in rows], numeric)
+
+
+def _raw_table(result: TrialResult) -> Table:
+    has_rollouts = any(row.value for row in result.rows if row.name == ROLLOUTS_NUMBER)
+    rows = [row for row in result.rows if has_rollouts or row.name != ROLLOUTS_NUMBER]
+    names = list(dict.fromkeys(row.name for row in rows))
+    values = {(row.arm, row.seed, row.name): format_value(row.value, row.unit) for row in rows}
+    branches = dict.fromkeys((row.arm, row.seed) for row in result.rows)
+    cells = [(arm, str(seed), *(values.get((arm, seed, name), NO_VALUE_SIGN) for name in names)) for arm, seed in branches]
+    columns = ("method", "seed", *map(words_for, names))
+    return Table("One row per method and seed", columns, cells, tuple(range(1, len(columns))))
