@@ -166,7 +166,7 @@ def check_protected(
     cell_rule_items = min((size for size, limit in limits.items() if limit == cell_loss_limit), default=0)
     compared = [cell for cell in cells if cell.change is not None]
     if not named_by_user:  # what was learned must not pay for what was lost
-        compared = [cell for cell in compared if cell.word != "improves"] or compared
+        compared = [cell for cell in compared if cell.change is None or cell.change.low <= 0] or compared
     compared_cells = {(cell.task, cell.level) for cell in compared}
 
     def counts_in_mean(item: Item) -> bool:
