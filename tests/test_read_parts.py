@@ -12,7 +12,7 @@ import verdicts
 from _example_run import build
 from test_beside import example
 
-from mixwright.catalog import create, listing
+from mixwright.catalog import create
 from mixwright.errors import InputError
 from mixwright.records import Measurement, Plan, Stage, TrialResult, Verdict
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements, write_plan
@@ -89,12 +89,6 @@ def test_the_change_of_a_short_run_stands_in_its_column() -> None:
     measured += [row("a", "success after b", 0.25), row("a", "change at the start by b", -0.25, 0.125)]
     rows = cells_of(verdicts.trial(measured=tuple(measured)), "transfer")
     assert rows == [("a", "50 %", "", "25 %, \u221225 [\u221238, \u221212]", ""), ("b", "50 %", "", "", "")]
-
-
-@pytest.mark.parametrize("name", listing("sections"))
-def test_a_section_has_nothing_to_say_of_a_verdict_without_its_part(name: str) -> None:
-    verdict = verdicts.passed(decisions=(), stages={}, measured=())
-    assert cells_of(verdict, name) == []
 
 
 def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) -> None:
