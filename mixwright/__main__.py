@@ -1,7 +1,7 @@
 """Command line of one verb per stage, in the order of the flow.
 
 Results go to stdout, everything else to stderr. Exit code 0: fine; 1: something in your input; 2: a bug of ours;
-3: `verdict --gate` found damage, or `audit --fail-on` found what it is to fail on; 4: the gate cannot tell.
+3: `verdict` found damage, or `audit --fail-on` found what it should fail on; 4: the verdict is inconclusive.
 Nothing heavy is imported before a command needs it.
 """
 
@@ -12,9 +12,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -36,6 +35,10 @@ from mixwright.cli.options import (
 from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 from mixwright.run.progress import heartbeat
+
+if TYPE_CHECKING:
+    from mixwright.records import Verdict
+    from mixwright.run.folder import RunFolder
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
 VERBS_BY_HEADING = {
@@ -425,23 +428,34 @@ def verdict(
             help="Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page.",
         ),
     ] = None,
-    gate: Annotated[bool, typer.Option("--gate", help=options.GATE_HELP)] = False,
-    protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
-    each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
+    gate: Annotated[bool, typer.Option("--gate/--no-gate", help=options.GATE_HELP)] = True,
+    protect: Annotated[list[str] | None, typer.Option(help=options.PROTECT_HELP)] = None,
+    each: Annotated[bool, typer.Option("--each", help="Rule out a loss of 5 points for every protected task.")] = False,
     margin: Annotated[float | None, typer.Option(metavar="POINTS", help=options.MARGIN_HELP)] = None,
-    cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Too few items: exit 4, or 0 and a warning")] = "fail",
-    until_decided: Annotated[bool, typer.Option("--until-decided", help="Four looks, until the gate decides.")] = False,
-    max_items: Annotated[int | None, typer.Option(min=4, help="Items at the last look, over all tasks and levels.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Print all of the page, not only its first screen.")] = False,
+    cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Exit code of too few items: 4, or 0.")] = "fail",
+    until_decided: Annotated[bool, typer.Option("--until-decided", help="Up to four interim analyses.")] = False,
+    max_items: Annotated[int | None, typer.Option(min=4, help="Items at the last of them, over all tasks.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write Markdown, for a pull request.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML, for a CI server.")] = None,
+    why: Annotated[bool, typer.Option("--why", help="Also print how sure the verdict is.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every task, level and example.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Say what was learnt and what was damaged; write the page."""
+    """Say what a model learned and what it lost, compared with the model before; write the page."""
     from mixwright.cli.gating import Gating
-    from mixwright.cli.judging import judge, show_verdict
+    from mixwright.cli.judging import judge, write_exports
 
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
     gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, measured)
-    result = judge(before, after, measuring, folder, gating, partial(show_verdict, gating=gating, full=full))
-    if result is not None and (code := result.exit_code(cannot_tell)):
+
+    def show(run: RunFolder, verdict: Verdict) -> None:
+        write_exports(verdict, markdown, junit)
+        if as_json:
+            output.out(run.verdict_data.read_text(encoding="utf-8").rstrip())
+        else:
+            output.conclude(run, verdict, full=full, certainty=why)
+
+    if code := judge(before, after, measuring, folder, gating, show).exit_code:
         raise typer.Exit(code)
 
 
@@ -485,8 +499,7 @@ def run(
         output.out_rows(("stage", "what would be done"), outline(checked_run))
         return
     run_options = {"budget": budget, "placing": placing, "console": output.console()}
-    page = api.run(source, folder, **run_options, say=lambda line: output.say(one_line(line)))
-    output.out(f"verdict: {page}")
+    api.run(source, folder, **run_options, say=lambda line: output.say(one_line(line)))
 
 
 app.command()(verbs_beside.diagnose)

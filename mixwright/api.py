@@ -43,7 +43,7 @@ from mixwright.measure.stage import measure_learner
 from mixwright.mine.job import mine_in_run, options_of
 from mixwright.mine.stage import make_miner
 from mixwright.plan.stage import make_plan
-from mixwright.records import Measurement, Observation, Plan, TrialResult
+from mixwright.records import Measurement, Observation, Plan, TrialResult, Verdict
 from mixwright.rewards.stage import DEFAULT_ITEMS, run_reward_audit
 from mixwright.run import pipeline
 from mixwright.run.folder import RunFolder
@@ -51,8 +51,7 @@ from mixwright.run.opening import open_with_workers
 from mixwright.run.preflight import check_items, check_settings
 from mixwright.scan.table import column_groups
 from mixwright.trial.stage import checked_trial, steer_once, try_plan
-from mixwright.verdict.rules.gate import GateResult
-from mixwright.verdict.stage import summarise
+from mixwright.verdict.report import show_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,13 +89,14 @@ def run(
     placing: Placing | None = None,
     say: Callable[[str], None] = lambda line: None,
     console: Console | None = None,
-) -> Path:
-    """The whole line, corpus to verdict; goes on where an earlier call stopped. Returns the page.
+) -> Verdict:
+    """Run every stage, from the corpus to the verdict; goes on where an earlier call stopped.
+
+    The page is `verdict.html` in the run folder, and `verdict.json` beside it holds what is returned.
 
     Examples:
-        >>> page = run("run.yaml")
-        >>> page.as_posix()
-        'runs/run/verdict.html'
+        >>> run("run.yaml").reason
+        'trial'
 
     Args:
         config: a settings file, or settings; relative paths start from the file's folder, or from the current one.
@@ -104,17 +104,17 @@ def run(
         budget: time that the whole run may take, such as "20m"; over that of the settings.
         placing: a cluster for the workers, over that of the settings.
         say: told what is being done, line by line.
-        console: where the first screen of the page is printed, too; None prints nothing.
+        console: where the report is printed; None prints nothing.
 
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
     settings, run_folder, relative_to = _open_settings(config, folder, placing)
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
-    page = pipeline.run(settings, run_folder, relative_to=relative_to, say=say, deadline=deadline)
+    verdict = pipeline.run(settings, run_folder, relative_to=relative_to, say=say, deadline=deadline)
     if console is not None:
-        summarise(run_folder, console)
-    return page
+        show_report(console, verdict, str(run_folder.page))
+    return verdict
 
 
 def audit(
@@ -415,38 +415,35 @@ def verdict(
     gating: Gating | None = None,
     folder: RunFolder | str | Path = Path("runs/comparison"),
     console: Console | None = None,
-) -> Path:
-    """Judge a run folder, measure and compare two checkpoints, or compare two evaluation logs. Returns the page.
+) -> Verdict:
+    """Judge a run folder, measure and compare two models, or compare two evaluation logs.
+
+    The page is `verdict.html` in the folder, and `verdict.json` beside it holds what is returned. Judging a run folder takes
+    no torch.
 
     Examples:
         >>> verdict("runs/run").name
-        'verdict.html'
-
-    `mixwright.verdict.rules.basis.gate_answer` says what the gate of that folder says, where it was asked. A run folder
-    takes no torch.
+        'run'
 
     Args:
         before: folder of a run or of a comparison; with `after`, a checkpoint or an evaluation log.
         after: checkpoint or log that is compared with it.
         measuring: examples that both checkpoints are measured on, or a `Measuring` of them.
-        gating: whether and how the gate is asked.
+        gating: what the gate is asked.
         folder: where a comparison is written.
-        console: where the first screen of the page is printed, too; None prints nothing.
+        console: where the report is printed; None prints nothing.
 
     Raises:
         InputError: no run, a file in it is broken, or checkpoints or examples that cannot be used.
     """
-    pages: list[Path] = []
 
-    def show(run: RunFolder, page: Path, _: GateResult | None) -> None:
-        pages.append(page)
+    def show(run: RunFolder, verdict: Verdict) -> None:
         if console is not None:
-            summarise(run, console)
+            show_report(console, verdict, str(run.page))
 
     source = before.path if isinstance(before, RunFolder) else before
     tuned = None if after is None else str(after)
-    judge(str(source), tuned, _as_measuring(measuring), _as_folder(folder).path, gating or Gating(), show)
-    return pages[0]
+    return judge(str(source), tuned, _as_measuring(measuring), _as_folder(folder).path, gating or Gating(), show)
 
 
 def dial(

@@ -44,13 +44,12 @@ from mixwright.records import Cell, FormerAnswers, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.verdict.page.beside import BESIDE_NAME
-from mixwright.verdict.page.text import format_count
+from mixwright.verdict.page.text import format_bounds, format_count, points
 from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
-from mixwright.verdict.rules.gate import check_sides
+from mixwright.verdict.rules.gate import GateResult, check_sides
 from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
-from mixwright.verdict.rules.gate_words import gate_lines
 
 COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
 """Options that mean nothing where none are written."""
@@ -120,7 +119,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measured_looks = measure_in_looks(ready, folder, planned_looks, gating.question) if planned_looks else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
     notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
-    results = with_greedy_answers(ready, results, measuring) if gating.gate and not ready.graded else results
+    results = with_greedy_answers(ready, results, measuring) if _writes_answers(measure) else results
     former_answers = read_former_likelihood(ready, results)
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, results, notes, earlier, former_answers, question)
@@ -139,13 +138,13 @@ def _read_rows(measuring: Measuring, gating: Gating, graders: Mapping[str, str])
     known = rows.corpus.tasks
     named = {cell if cell in known else cell.rpartition("@")[0] for cell in gating.protect}
     gradable = sorted({name for name in named if name in known} - {*rows.ungradable_tasks})
-    if gating.gate and rows.ungradable_tasks and gradable:
+    if rows.ungradable_tasks and gradable:
         got = f"{join_some(gradable)}, which can, and {join_some(rows.ungradable_tasks)}, which cannot"
         remedy = "Ask about either kind with a command of its own."
         raise InputError("protected tasks that all can be graded, or none of them", got, remedy)
-    if gating.gate and rows.probe not in (None, READINGS["loss"].probe):
-        remedy = "Leave --gate out: pairs are compared without it."
-        raise InputError("rows with answers or targets, by which the gate judges a loss", "preference pairs", remedy)
+    if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
+        remedy = "Leave --protect out: pairs are compared without it."
+        raise InputError("rows with answers or targets, by which a loss of a task is judged", "preference pairs", remedy)
     return rows
 
 
@@ -154,7 +153,7 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     outcome = outcome_of(measure.probes, gating.decoding) or gating.decoding
     if outcome in GRADED_OUTCOMES:
         return f"{gating.decoding} decoding is judged"
-    writes_answers = gating.gate and outcome == "loss"
+    writes_answers = _writes_answers(measure)
     unused_options = [
         name
         for name in measuring.given_options()
@@ -164,6 +163,19 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     text = f"no answer can be graded, so {READINGS[outcome].title} is compared, and "
     text += "the form and the likelihood of answers" if writes_answers else "no completion is written"
     return text + (f"; nothing is done with {', '.join(unused_options)}" if unused_options else "")
+
+
+def _writes_answers(measure: MeasureConfig) -> bool:
+    """Whether answers are written although nothing grades them: their format and likelihood are compared then."""
+    return outcome_of(measure.probes, measure.decoding) == "loss"
+
+
+def _format_mean(result: GateResult) -> str:
+    """Return `, average of what is protected +0.4 points [-2.1, +2.9]`; empty where nothing could be compared."""
+    if result.mean is None:
+        return ""
+    mean = result.mean
+    return f", average of what is protected {points(mean.value)} points {format_bounds(mean.low, mean.high)}"
 
 
 def _measure_both(ready: PreparedModels, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
@@ -302,7 +314,7 @@ def measure_in_looks(
             }
             before, after = ([item_scores(result.measurements)] for result in results.values())
             gate_result = check_sides((before, after), decoding, replace(question, look=look))
-            say(one_line(f"{look.label}: {gate_lines(gate_result)[0]}"))
+            say(one_line(f"{look.label}: {gate_result.outcome}{_format_mean(gate_result)}"))
             protected_tasks = {cell.task for cell in gate_result.cells} if question.protect else None
             unjudged_tasks = [
                 task
@@ -316,6 +328,6 @@ def measure_in_looks(
                         "before or after"
                     )
                 )
-            elif gate_result.outcome != "cannot tell" or look.last:
+            elif gate_result.outcome != "inconclusive" or look.last:
                 return ready, results, look
     raise AssertionError("the last look ends the loop")

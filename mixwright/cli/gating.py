@@ -1,4 +1,4 @@
-"""Options of `mixwright verdict` beside those of measuring, of its gate above all, and which of them go together."""
+"""Options of `mixwright verdict` other than those of measuring, and which of them go together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mixwright.verdict.rules.gate_question import GateQuestion
 
 @dataclass(frozen=True, slots=True)
 class Gating:
-    """How the gate is asked, and what is taken over for it; one option of the command line per field."""
+    """How the gate is asked, and earlier measurements to reuse; one option of the command line per field."""
 
-    gate: bool = False
-    """Whether it is asked."""
+    gate: bool = True
+    """Whether the exit code follows its answer."""
     protect: Sequence[str] = ()
-    """Tasks and cells; empty for what was mastered before."""
+    """Tasks and cells; empty for all with a right answer before."""
     each: bool = False
     """Every protected cell by itself."""
     margin: float | None = None
@@ -69,22 +69,17 @@ class Gating:
 
         With `compares` two checkpoints are compared; else a run folder is judged.
         """
-        if self.until_decided and not self.gate:
-            raise InputError("--gate beside --until-decided", "no --gate", "Add it: looks end when the gate is decided.")
         if self.max_items is not None and not self.until_decided:
             raise InputError("--until-decided beside --max-items", "none", "Add it, or say --items, per task and level.")
         if self.margin is not None:
-            if not (self.gate and self.protect):
-                got = "no --protect" if self.gate else "no --gate"
-                remedy = "Name the tasks whose mean loss is to stay below it: --gate --protect TASK --margin 15."
-                raise InputError("--gate and --protect beside --margin", got, remedy)
+            if not self.protect:
+                remedy = "Name the tasks whose average loss must stay below it: --protect TASK --margin 15."
+                raise InputError("--protect with --margin", "no --protect", remedy)
             if not 0 < self.margin < 100:
                 raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
             if self.each:
                 remedy = "Leave one of them out: --margin asks of the mean, --each of every cell."
                 raise InputError("--margin or --each", "both", remedy)
-        if not self.gate and (self.protect or self.each or self.cannot_tell != "fail"):
-            raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")
         remedy = "Name both checkpoints, or leave it out."
         if self.beside is not None and not compares:
             raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", remedy)

@@ -8,31 +8,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mixwright.cli import output
 from mixwright.cli.comparison_folder import check_folder
 from mixwright.cli.gating import Gating
 from mixwright.cli.logs import are_logs, check_log_options, compare_logs
 from mixwright.cli.options import Measuring, is_server
-from mixwright.errors import InputError, one_line
+from mixwright.errors import InputError
 from mixwright.estimates.looks import Look
 from mixwright.logs.reading import find_reader
 from mixwright.measure.kept_folder import drop_kept
-from mixwright.run.folder import RunFolder
-from mixwright.verdict.rules.basis import gate_answer
-from mixwright.verdict.rules.gate import GateResult
+from mixwright.records import Verdict
+from mixwright.run.folder import RunFolder, write_text
+from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.rules.gate_question import read_question, write_question
-from mixwright.verdict.rules.gate_run import check_gate
-from mixwright.verdict.rules.gate_words import gate_lines
-from mixwright.verdict.stage import render
+from mixwright.verdict.rules.gate_run import ask_gate
+from mixwright.verdict.stage import write_verdict
 
-ShowVerdict = Callable[[RunFolder, Path, GateResult | None], None]
-"""Told the run folder, its page, and what the gate says where it is asked."""
+ShowVerdict = Callable[[RunFolder, Verdict], None]
+"""Receives the run folder and its verdict, while what was measured for it is still kept."""
 
 
-def judge(
-    before: str, after: str | None, measuring: Measuring, folder: Path, gating: Gating, show: ShowVerdict
-) -> GateResult | None:
-    """Measure where two checkpoints are named, write the page and have it shown; returns what the gate says, if it is asked.
+def judge(before: str, after: str | None, measuring: Measuring, folder: Path, gating: Gating, show: ShowVerdict) -> Verdict:
+    """Measure where two models are named, judge, write the reports, and have the verdict shown.
 
     Two evaluation logs are compared as they are, without a model.
 
@@ -85,27 +81,24 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _conclude(run: RunFolder, look: Look | None, gating: Gating, show: ShowVerdict) -> GateResult | None:
-    """Ask the gate, if that is wanted, write the page and have it shown."""
-    result = _ask_gate(run, gating, look) if gating.gate else None
-    show(run, render(run), result)
-    return result
+def _conclude(run: RunFolder, look: Look | None, gating: Gating, show: ShowVerdict) -> Verdict:
+    """Note what the gate is asked, write the reports, and have the verdict shown.
 
-
-def show_verdict(run: RunFolder, page: Path, result: GateResult | None, gating: Gating, *, full: bool) -> None:
-    """Print the page's first screen (or all of it), and the gate's lines where it was asked."""
-    output.conclude(run, page, full=full, without_sections=() if result is None else ("gate",))
-    if result is not None:
-        output.out("\n".join(f"gate: {one_line(line)}" for line in gate_lines(result, gating.cannot_tell)))
-
-
-def _ask_gate(run: RunFolder, gating: Gating, look: Look | None) -> GateResult:
-    """What the gate says; the question is written for the page.
-
-    A folder that was measured in looks is asked as its last look was, whenever it is asked again.
+    A folder that was measured in interim analyses is asked as the last of them was, whenever it is asked again.
     """
     earlier_question = read_question(run) if look is None else None
     question = replace(gating.question, look=earlier_question.look if earlier_question is not None else look)
-    result = check_gate(run, question)  # first: a name that is not there is refused before the page
-    write_question(run, question)
-    return gate_answer(run) or result
+    ask_gate(run, question)  # first: a name that is not there is refused before anything is written
+    if run.path.is_dir():
+        write_question(run, question)
+    verdict = write_verdict(run, gated=gating.gate, inconclusive=gating.cannot_tell)
+    show(run, verdict)
+    return verdict
+
+
+def write_exports(verdict: Verdict, markdown: Path | None, junit: Path | None) -> None:
+    """Write Markdown and JUnit XML where a file was named for them."""
+    if markdown is not None:
+        write_text(markdown, to_markdown(verdict))
+    if junit is not None:
+        write_text(junit, to_junit(verdict))

@@ -103,10 +103,10 @@ def mine_folder(
         output.out("Keep all rows: there is no choice to try.")
     elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
         deadline.save()
-        page = pipeline.run(settings, run, relative_to=relative_to, say=_say_line, deadline=deadline)
+        verdict = pipeline.run(settings, run, relative_to=relative_to, say=_say_line, deadline=deadline)
         for line in format_selection(read_json(run.result, TrialResult)):
             output.out(one_line(line))
-        conclude(run, page)
+        conclude(run, verdict)
     else:
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
 

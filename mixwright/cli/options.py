@@ -55,12 +55,12 @@ ADAPTER_HELP = (
     "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
 )
 CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: wherever it has one."
-GATE_HELP = (
-    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average, and each less than 20, or "
-    "than its items can exclude, with 3 when something was damaged, and with 4 when the items cannot tell."
+GATE_HELP = "Exit with 0 when passed, 3 when damaged, 4 when inconclusive (the default); --no-gate: always 0."
+PROTECT_HELP = (
+    "Task that must not be lost, or one level of it (TASK@LEVEL); default: all with a right answer before. Repeatable."
 )
 MARGIN_HELP = (
-    "Mean loss of the tasks of --protect, in points, that has to be excluded; 5 by default. The rule for each task stays."
+    "Average loss of the tasks of --protect that must be ruled out, in points; 5 by default. The rule for each task stays."
 )
 EXPORT_HELP = (
     "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "

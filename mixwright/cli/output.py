@@ -8,13 +8,13 @@ import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.audit.findings import worst_first
 from mixwright.errors import one_line
-from mixwright.records import SEVERITIES, Effect, Measurement, Observation, to_data
+from mixwright.records import SEVERITIES, Effect, Measurement, Observation, Verdict, to_data
 from mixwright.run.folder import RunFolder, yaml_text
 
 if TYPE_CHECKING:
@@ -239,9 +239,8 @@ def out_effects(effects: Iterable[Effect]) -> None:
     out_rows(("arm", "against", "number", "difference", "95 % interval", "p", "word"), rows)
 
 
-def conclude(run: RunFolder, page: Path, *, full: bool = False, without_sections: Collection[str] = ()) -> None:
-    """Print the page's first screen (or all of it) except for some sections, and say where the page is."""
-    from mixwright.verdict.stage import summarise
+def conclude(run: RunFolder, verdict: Verdict, *, full: bool = False, certainty: bool = False) -> None:
+    """Print the report of a verdict."""
+    from mixwright.verdict.report import show_report
 
-    summarise(run, console(), full=full, without=without_sections)
-    out(f"verdict: {page}")
+    show_report(console(), verdict, str(run.page), full=full, certainty=certainty)

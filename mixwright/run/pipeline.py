@@ -16,6 +16,7 @@ from mixwright.measure.bases import measure_bases
 from mixwright.measure.probes.formats import warn_of_unused_forms
 from mixwright.mine.job import mine_rehearsal, with_mined_rehearsal
 from mixwright.plan.stage import plan_run
+from mixwright.records import Verdict
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.run.manifest import settings_file
@@ -24,7 +25,7 @@ from mixwright.run.workers import Workers
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.deadline import Deadline
 from mixwright.trial.stage import checked_trial, try_plan
-from mixwright.verdict.stage import render
+from mixwright.verdict.stage import write_verdict
 
 
 def run(
@@ -34,8 +35,8 @@ def run(
     relative_to: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
     deadline: Deadline | None = None,
-) -> Path:
-    """Corpus to verdict; returns the page.
+) -> Verdict:
+    """Run every stage, from the corpus to the verdict.
 
     Args:
         config: the settings.
@@ -66,7 +67,7 @@ def run(
             trial = checked_trial(checked_run)
             say(f"trial: {', '.join(trial.arms.always_run)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(checked_run, trial, workers, say=say, deadline=deadline)
-        return render(folder)
+        return write_verdict(folder)
 
 
 def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str], None], deadline: Deadline) -> None:

@@ -51,7 +51,7 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
 
 def _say_damage(verdict: Verdict) -> str:
     if verdict.reason == "one format took over" and verdict.forms:
-        form = verdict.forms[0]
+        form, *_ = verdict.forms
         if form.answers == form.items:
             others = "everything else" if len(form.tasks) > 1 else form.tasks[0]
             return f"It answers {others} as if it were {form.owner}."

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN, change_word
-from mixwright.estimates.outcome import Change, estimate_change
+from mixwright.estimates.outcome import Change, TaskLevel, estimate_change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.notes import CUT_NOTE
-from mixwright.records import Claim, Observation, RunManifest, TrialResult
+from mixwright.records import Claim, GateOutcome, Observation, RunManifest, TrialResult, cell_key
 from mixwright.run.folder import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.page.arm_words import seed_differences
+from mixwright.verdict.page.text import join_words
 from mixwright.verdict.rules import evidence
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.claims import (
@@ -26,14 +26,12 @@ from mixwright.verdict.rules.claims import (
     find_far_former_answers,
     find_tasks_not_learned,
     find_unjudged_tasks,
-    format_unlikely,
     read_claims,
 )
 from mixwright.verdict.rules.evidence import Sides
-from mixwright.verdict.rules.gate import GateOutcome, GateResult, check_sides
-from mixwright.verdict.rules.gate_question import GateQuestion, read_question
-from mixwright.verdict.rules.gate_run import check_gate
-from mixwright.verdict.rules.gate_words import format_damage
+from mixwright.verdict.rules.gate import GateResult
+from mixwright.verdict.rules.gate_question import read_question
+from mixwright.verdict.rules.gate_run import ask_gate
 from mixwright.verdict.rules.recommendation import (
     EQUAL_SHARES_ARM,
     UNGRADED_REASON,
@@ -73,7 +71,7 @@ def recommend_run(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | P
         unfinished = "the trial has no result; run it to its end"
     elif _name_later_checkpoint(_read_settings(run)) and not run.measurements("after").is_file():
         unfinished = "the later checkpoint was not measured; run the comparison again"
-    return (Recommendation("cannot tell", f"Cannot tell yet: {unfinished}.", "plain") if unfinished else None), None
+    return (Recommendation("cannot tell", f"Cannot tell yet: {unfinished}.") if unfinished else None), None
 
 
 def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
@@ -87,7 +85,7 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
     reading, leading_arm, row_counts = READINGS[result.decoding], evidence.headline_arm(run), evidence.count_rows(run)
     trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == leading_arm), None)
-    gate = check_gate(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
+    gate = ask_gate(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
     any_right, right_as_declared = _find_any_right(sides_by_arm.values(), result.decoding)
     items, step_count = max((effect.items for effect in result.effects), default=0), int(_read_number(settings, "steps"))
     return TrialBasis(
@@ -115,8 +113,15 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
         rows=row_counts["train"],
         selection=result.selection,
         gate=gate.outcome if gate is not None else None,
-        damage_text=format_damage(gate) or "something that was not protected is damaged" if gate is not None else "",
+        damage_text=_name_damage(gate) if gate is not None else "",
     )
+
+
+def _name_damage(gate: GateResult) -> str:
+    """Return which protected tasks and levels were lost, or that their average fell."""
+    damaged = [cell_key(cell.task, cell.level) for cell in (*gate.cells, *gate.damaged_tasks) if cell.is_damaged]
+    damaged = damaged or [cell_key(cell.task, cell.level) for cell in gate.unprotected_losses]
+    return f"it lost {join_words(damaged)}" if damaged else "the average of what is protected fell"
 
 
 def _find_any_right(comparisons: Iterable[Sides], outcome: Outcome) -> tuple[bool, bool]:
@@ -180,113 +185,75 @@ def _estimate_change(sides: Sides, outcome: Outcome) -> Change | None:
 
 
 def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
-    """What the rule sees of two checkpoints."""
-    outcome, gate_question, settings = evidence.read_outcome(run), read_question(run), _read_settings(run)
+    """Read the facts about two models."""
+    outcome, settings = evidence.read_outcome(run), _read_settings(run)
     change = _estimate_change(sides, outcome)
     if change is None:
         return None
-    gate = check_gate(run, gate_question) if gate_question is not None else None
-    if outcome in ("greedy", "sampled") and gate_question is None:
-        gate = check_sides(sides, outcome, GateQuestion())
-    reading, unjudged_tasks, (any_right, right_as_declared) = (
-        READINGS[outcome],
-        find_unjudged_tasks(sides, outcome),
-        _find_any_right([sides], outcome),
-    )
-    damaged, other_damage = _split_damage(read_claims(run), gate)
-    tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named_by_user else None
+    gate = ask_gate(run)
+    unjudged_tasks, (any_right, right_as_declared) = find_unjudged_tasks(sides, outcome), _find_any_right([sides], outcome)
+    named_tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named_by_user else None
     takeovers = group_takeovers(
-        form_change for form_change in form_changes_of(run) if tasks is None or form_change.task in tasks
+        form_change for form_change in form_changes_of(run) if named_tasks is None or form_change.task in named_tasks
     )
-    items_by_cell, detectable_change = Counter(item[:2] for item in change.items), change.estimate.detectable()
-    target_change = NO_CHANGE_MARGIN if detectable_change > NO_CHANGE_MARGIN else max(abs(change.estimate.value), 0.01)
-    items_needed = gate.items_needed if gate else None
-    # one item shows no spread, and fewer than MIN_ITEMS are never judged
-    if not items_needed and math.isfinite(detectable_change):
-        items_needed = max(
-            math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS
-        )
-    if items_needed:  # fewer than there are would change nothing
-        items_needed = max(items_needed, max(items_by_cell.values()) + 1)
+    items_by_cell = Counter(item[:2] for item in change.items)
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
     tasks_left_out = tuple(settings.get(LEFT_OUT_SETTING, ()))
+    unlikely = find_far_former_answers(run, named_tasks & set(unjudged_tasks)) if named_tasks else []
+    protected_tasks = {cell.task for cell in gate.cells} if gate else set[str]()
     return PairBasis(
         right=any_right,
         any_right=right_as_declared,
         word=change_word(change),
-        difference=clip_interval(change.estimate, reading.unit),
-        detectable=detectable_change,
-        gate=gate.outcome if gate else "cannot tell",
+        gate=gate.outcome if gate else "inconclusive",
         protected=len(gate.cells) if gate else 0,
-        damaged=damaged,
-        after=_name_later_checkpoint(settings) or "AFTER",
+        damaged=_list_damage(read_claims(run), gate),
         items=len(change.items),
         cells=len(items_by_cell),
-        items_needed=items_needed or None,
-        aim=target_change,
+        items_needed=_count_items_needed(change, items_by_cell, gate),
         pace=_read_number(settings, PACE_SETTING),
         all_items_measured=0 < _read_number(settings, LARGEST_CELL_ROWS_SETTING) <= _read_number(settings, "items"),
         cut=max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0),
-        outcome=reading.title,
-        unit=reading.unit,
-        lower_is_better=reading.sign < 0,
         graded=outcome in GRADED_OUTCOMES,
-        margin=gate.mean_margin if gate else NO_CHANGE_MARGIN,
-        asked=gate_question is not None,
-        named=gate is not None and gate.named_by_user,
-        damage_elsewhere=other_damage,
+        named=named_tasks is not None,
         tasks_without_right_answer=unjudged_tasks,
         tasks_left_out=tasks_left_out,
-        protected_left_out=tuple(task for task in tasks_left_out if task in (tasks or ())),
+        protected_left_out=tuple(task for task in tasks_left_out if task in (named_tasks or ())),
         left_out_reason=str(settings.get(LEFT_OUT_REASON_SETTING, UNGRADED_REASON)),
-        tasks_never_right=tuple(task for task in unjudged_tasks if task in (tasks or ())),
-        tasks_not_learned=find_tasks_not_learned(sides, outcome, {cell.task for cell in gate.cells}) if gate else (),
-        answers_became_unlikely=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
-        damage_text=(gate.damage_text or format_damage(gate)) if gate else "",
-        form_change="; ".join(group.sentence for group in takeovers),
+        tasks_never_right=tuple(task for task in unjudged_tasks if task in (named_tasks or ())),
+        tasks_not_learned=find_tasks_not_learned(sides, outcome, protected_tasks) if gate else (),
+        answers_became_unlikely=bool(unlikely),
+        form_change=bool(takeovers),
         gate_reason=gate.reason if gate else "",
     )
 
 
-def _split_damage(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
-    """Claims of damage that decide, and those of what the user did not name; of a loss the gate says itself what decides."""
-    if gate is not None and gate.reading_lines:
-        unnamed_keys = {(cell.task, cell.level, False) for cell in gate.unprotected_losses}
-        return (), tuple(claim for claim in claims if claim_key(claim) in unnamed_keys)
+def _count_items_needed(change: Change, items_by_cell: Counter[TaskLevel], gate: GateResult | None) -> int | None:
+    """Items per task and level that would tell; None where no number of them is known to."""
+    detectable = change.estimate.detectable()
+    items_needed = gate.items_needed if gate else None
+    # one item shows no spread, and fewer than MIN_ITEMS are never judged
+    if not items_needed and math.isfinite(detectable):
+        target = NO_CHANGE_MARGIN if detectable > NO_CHANGE_MARGIN else max(abs(change.estimate.value), 0.01)
+        items_needed = max(math.ceil(len(change.items) / len(items_by_cell) * (detectable / target) ** 2), MIN_ITEMS)
+    return max(items_needed, max(items_by_cell.values()) + 1) if items_needed else None  # fewer would change nothing
+
+
+def _list_damage(claims: Sequence[Claim], gate: GateResult | None) -> tuple[Claim, ...]:
+    """List the claims of damage that decide: none where a gate judges a loss, and none of what a user did not name."""
+    if gate is not None and not gate.graded:
+        return ()
     damaged = tuple(claim for claim in claims if claim.kind == "damaged")
     if gate is None or not gate.named_by_user:
-        return damaged, ()
+        return damaged
     named_keys = {(cell.task, cell.level, cell.is_whole_task) for cell in (*gate.cells, *gate.damaged_tasks)}
-    return tuple(damage_claim for damage_claim in damaged if claim_key(damage_claim) in named_keys), tuple(
-        damage_claim for damage_claim in damaged if claim_key(damage_claim) not in named_keys
-    )
+    return tuple(claim for claim in damaged if claim_key(claim) in named_keys)
 
 
-PASSING_ADVICE = ("ship", "may replace", "not learned")
-GATE_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", **dict.fromkeys(PASSING_ADVICE, "passed")}
-"""Advice for two checkpoints -> what the gate answers; cannot tell for all other."""
+OUTCOME_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "not learned": "passed"}
+"""Advice for two models -> outcome; inconclusive for all other."""
 BLOCKING_ADVICE = ("stop", "do not train", "not this plan")
 """Advice against the arms of a trial, with which no gate passes."""
-
-
-def gate_answer(run: RunFolder) -> GateResult | None:
-    """What the gate says of the folder as it is now; None where it was not asked.
-
-    It never contradicts the page's first sentence, which rests on all that was measured.
-
-    Raises:
-        InputError: as `check_gate` does.
-    """
-    question = read_question(run)
-    if question is None:
-        return None
-    result, (recommendation, basis) = check_gate(run, question), recommend_run(run)
-    if recommendation is None:
-        return result
-    outcome = result.outcome if recommendation.advice not in BLOCKING_ADVICE else "damaged"
-    if isinstance(basis, PairBasis):
-        outcome = GATE_BY_ADVICE.get(recommendation.advice, "cannot tell")
-    return result if outcome == result.outcome else replace(result, outcome=outcome, reason=recommendation.sentence)
 
 
 def _read_settings(run: RunFolder) -> Mapping[str, Any]:

@@ -18,7 +18,6 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
@@ -37,7 +36,7 @@ from mixwright.estimates.loss_limits import (
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
 from mixwright.estimates.protected import SideScores, cells_with_right_answers
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import ChangeWord, cell_key
+from mixwright.records import ChangeWord, GateOutcome, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
 from mixwright.verdict.rules.evidence import Sides, keep_recent
 from mixwright.verdict.rules.gate_question import GateQuestion
@@ -47,7 +46,6 @@ EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
 LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 
-GateOutcome = Literal["passed", "damaged", "cannot tell"]
 SidesByTask = Mapping[str, tuple[SideScores, SideScores]]
 """Task -> what each checkpoint showed of it before, and after."""
 
@@ -87,7 +85,7 @@ class GateResult:
     """What the gate says, and why."""
 
     outcome: GateOutcome
-    """passed, damaged or cannot tell."""
+    """passed, damaged or inconclusive."""
     mean: Estimate | None
     """Mean change over the protected cells that could be compared, each counted once."""
     cells: tuple[JudgedCell, ...]
@@ -112,10 +110,8 @@ class GateResult:
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
     reason: str = ""
     """What the page says, where that and not the protected cells decided."""
-    reading_lines: tuple[str, ...] = ()
-    """Where no answer was graded, what was read of each protected cell, a line each."""
-    damage_text: str = ""
-    """Where no answer was graded, what is damaged."""
+    graded: bool = True
+    """Whether answers were graded; else damage is found by their format and likelihood, and nothing passes."""
     look: Look | None = None
     """Which of the planned looks this is; None where all items were measured at once."""
 
@@ -123,13 +119,6 @@ class GateResult:
     def mean_margin(self) -> float:
         """Mean loss that had to be excluded, a share."""
         return MEAN_LOSS_MARGIN if self.margin is None else self.margin
-
-    def exit_code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
-        """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
-        if self.outcome == "cannot tell":
-            measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
-            return EXIT_PASSED if cannot_tell == "warn" and measured and not self.reason else EXIT_CANNOT_TELL
-        return EXIT_PASSED if self.outcome == "passed" else EXIT_DAMAGED
 
 
 def check_protected(
@@ -213,7 +202,7 @@ def check_protected(
             items_needed = items_to_pass(len(item_counts), margin=mean_margin, churn=churn)
             items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
     return GateResult(
-        outcome="damaged" if is_damaged else "passed" if is_safe and mean_change is not None else "cannot tell",
+        outcome="damaged" if is_damaged else "passed" if is_safe and mean_change is not None else "inconclusive",
         mean=mean_change,
         cells=cells,
         cell_loss_limit=cell_loss_limit,

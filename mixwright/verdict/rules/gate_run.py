@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from mixwright.errors import InputError
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.evidence import headline_arm, leading_sides, read_outcome
 from mixwright.verdict.rules.gate import GateResult, check_sides
-from mixwright.verdict.rules.gate_question import GateQuestion
+from mixwright.verdict.rules.gate_question import GateQuestion, read_question
 from mixwright.verdict.rules.gate_ungraded import check_ungraded
 
 
-def check_gate(run: RunFolder, question: GateQuestion) -> GateResult:
-    """The gate over what a run folder holds, of its leading arm where there was a trial.
+def ask_gate(run: RunFolder, question: GateQuestion | None = None) -> GateResult | None:
+    """Ask the gate about a run folder, or about the leading arm of a trial.
 
     Args:
         run: the folder.
-        question: what is protected, and by which margin.
+        question: what is protected, and by which margin; None reads the question that was asked last, if any.
+
+    Returns:
+        None where nothing was measured before and after, or no gate can judge the outcome: that of preference pairs, and the
+        loss of a trial, which is judged against its references.
 
     Raises:
-        InputError: nothing was measured before and after, or a name was not measured before.
+        InputError: a name that was not measured before, or a broken file.
     """
     sides, outcome = leading_sides(run), read_outcome(run)
+    question = question or read_question(run) or GateQuestion()
     if sides is None:
-        got, remedy = "none", "Run the trial, or compare two checkpoints, first."
-        raise InputError("measurements before and after", got, remedy, file=run.path)
-    if outcome == "loss" and not headline_arm(run):  # a trial is judged against its references
+        return None
+    if outcome == "loss" and not headline_arm(run):
         return check_ungraded(run, sides, question)
-    if outcome not in ("greedy", "sampled"):
-        expected, remedy = (
-            "graded answers, by which the gate judges a loss",
-            "Give the gate a corpus with answers that a grader can judge.",
-        )
-        raise InputError(expected, f"a run of {outcome} alone", remedy, file=run.path)
-    return check_sides(sides, outcome, question)
+    return check_sides(sides, outcome, question) if outcome in ("greedy", "sampled") else None

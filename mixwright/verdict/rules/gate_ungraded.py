@@ -10,9 +10,7 @@ Unit: nats a token, 95 % intervals over items.
 from __future__ import annotations
 
 from mixwright.estimates.outcome import TaskLevel
-from mixwright.records import FormerAnswers, Interval, cell_key
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.text import format_bounds, format_signed, join_words
 from mixwright.verdict.rules import claims
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.evidence import Sides
@@ -40,59 +38,28 @@ def check_ungraded(run: RunFolder, sides: Sides, question: GateQuestion) -> Gate
         named_cells(sides[0], question.protect) if question.protect else list(comparison_by_cell)
     )  # without names every cell
     former_by_task = claims.read_former_answers(run)
-    cells: list[JudgedCell] = []
-    unprotected_losses: list[JudgedCell] = []
-    reading_lines, unprotected_lines, far_rises = [], [], []
-    protected_cells, protected_tasks = set(protected), {task for task, _ in protected}
+    protected_cells = set(protected)
+    damaged, judged_cells = set[TaskLevel](), list[JudgedCell]()
+    far_rises = False
     for cell in [*protected, *(cell for cell in comparison_by_cell if cell not in protected_cells)]:
-        comparison, former_answers = comparison_by_cell.get(cell), former_by_task.get(cell[0])
+        comparison = comparison_by_cell.get(cell)
         is_judged = comparison is not None and comparison.adjusted_p is not None
         loss_rise = claims.to_interval(comparison.change.estimate, "loss") if comparison is not None and is_judged else None
-        is_damaged = claims.is_shown_damaged(
-            loss_rise, former_answers, learnt=comparison is not None and comparison.word == "improves"
-        )
-        judged_cell, reading = (
-            JudgedCell(*cell, None, word="worsens" if is_damaged else "cannot tell"),
-            _format_reading(cell, loss_rise, former_answers, is_damaged=is_damaged),
-        )
-        if cell in protected_cells:
-            cells.append(judged_cell)
-            reading_lines.append(reading)
-            far_rises += (
-                [f"{cell_key(*cell)} {loss_rise.value:+.2g}"]
-                if loss_rise is not None and claims.has_risen_far(loss_rise)
-                else []
-            )
-        elif is_damaged:
-            unprotected_losses.append(judged_cell)
-            unprotected_lines.append(f"{reading} (reported only, since others were named)")
-    takeovers = group_takeovers(form_change for form_change in form_changes_of(run) if form_change.task in protected_tasks)
-    former_text = claims.format_unlikely(
-        claims.find_far_former_answers(run, {cell.task for cell in cells if cell.is_damaged})
-    )
-    rise_text = f"held-out loss rose far, in nats per token: {join_words(far_rises)}" if far_rises else ""
-    damage = "; ".join([*(form.sentence for form in takeovers), *filter(None, [former_text or rise_text])])
+        learnt = comparison is not None and comparison.word == "improves"
+        if claims.is_shown_damaged(loss_rise, former_by_task.get(cell[0]), learnt=learnt):
+            damaged.add(cell)
+        far_rises |= cell in protected_cells and claims.has_risen_far(loss_rise)
+        judged_cells.append(JudgedCell(*cell, None, word="worsens" if cell in damaged else "cannot tell"))
+    protected_tasks = {task for task, _ in protected}
+    damaged_tasks = {task for task, level in damaged if (task, level) in protected_cells}
+    takeovers = group_takeovers(change for change in form_changes_of(run) if change.task in protected_tasks)
+    is_damaged = bool(takeovers) or far_rises or bool(claims.find_far_former_answers(run, damaged_tasks))
     return GateResult(
-        "damaged" if damage else "cannot tell",
+        "damaged" if is_damaged else "inconclusive",
         None,
-        tuple(cells),
+        tuple(judged_cells[: len(protected)]),
         None,
-        unprotected_losses=tuple(unprotected_losses),
+        unprotected_losses=tuple(cell for cell in judged_cells[len(protected) :] if cell.is_damaged),
         named_by_user=bool(question.protect),
-        reading_lines=(*reading_lines, *unprotected_lines),
-        damage_text=damage,
+        graded=False,
     )
-
-
-def _format_reading(cell: TaskLevel, loss_rise: Interval | None, former: FormerAnswers | None, *, is_damaged: bool) -> str:
-    """What was read of a cell: the change of its held-out loss, None for too few items, and its former answers."""
-    readings = []
-    if loss_rise is not None:
-        rise_text = (
-            f"{format_signed(loss_rise.value, 'nats')} nats per token {format_bounds(loss_rise.low, loss_rise.high, 'nats')}"
-        )
-        readings.append(f"held-out loss {rise_text}")
-    if former is not None:
-        change_text = f"{format_signed(former.change, 'nats')} nats a token {format_bounds(former.low, former.high, 'nats')}"
-        readings.append(f"likelihood of its former answers {change_text}")
-    return f"{cell_key(*cell)}: {', '.join(readings) or 'not measurable, too few items'}{'; damaged' if is_damaged else ''}"

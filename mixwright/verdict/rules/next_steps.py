@@ -155,78 +155,59 @@ def _measuring_anew(command: str, settings: Mapping[str, Any]) -> str:
 
 
 def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis, settings: Mapping[str, Any]) -> list[Code]:
-    """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told.
+    """List the steps after a comparison of two models; where answers were cut and nothing could be told, first let them end.
 
-    Other items and longer answers need BEFORE to be measured again, so that it is no longer taken over; what it was measured
-    with is named then.
+    Other items and longer answers need BEFORE to be measured again, with the options that it was measured with.
     """
     same_command, command = command, _measuring_anew(command, settings)
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
     steps, token_limit = [], max((length for length in lengths if isinstance(length, int)), default=None)
     is_undecided = advice in ("cannot tell", "check the grader", "unjudged", "none right")
     if is_undecided and basis.cut >= WARNING_CUT_SHARE and token_limit is not None:
-        command, cut_share = with_option(command, "--max-new-tokens", str(2 * token_limit)), percent(basis.cut)
-        step_text = (
-            f"Raise --max-new-tokens: {cut_share} of completions were cut at {token_limit:,} tokens and graded as they are"
-        )
-        steps.append(Code(step_text, command))
+        command = with_option(command, "--max-new-tokens", str(2 * token_limit))
+        steps.append(Code(f"Let answers end: {percent(basis.cut)} were cut at {token_limit:,} tokens", command))
     words, items_needed = shlex.split(command), basis.items_needed
+    if advice == "cannot tell" and not basis.protected:
+        return [*steps, Code("Add questions that the earlier model can answer, and compare again", command)]
     if advice == "cannot tell" and basis.all_items_measured and items_needed:
         source = "--eval" if "--eval" in words else "--corpus"
         longer_command = with_option(with_option(command, source, "FILE_WITH_MORE_ROWS"), "--items", str(items_needed))
         rows_per_cell = max(items_needed - basis.items // basis.cells, 1)
-        measured_text = f"All {basis.items:,} items of the file were" if basis.items > 1 else "The only item of the file was"
-        return [
-            *steps,
-            Code(f"{measured_text} measured: add about {rows_per_cell:,} rows per task and level to it", longer_command),
-        ]
+        return [*steps, Code(f"Add about {rows_per_cell:,} questions per task: all of the file were asked", longer_command)]
     minutes = math.ceil((items_needed or 0) * basis.cells * basis.pace / 60)
-    price = f", about {format_count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
-    gated_command = same_command if "--gate" in words else f"{same_command} --gate"
-    step_by_advice = {
-        "no gain": ("Leave the model before as it is, or ask the same of a later checkpoint", same_command),
-        "ship": ("Ask the same of every later checkpoint; exit code 0 only when a loss is excluded", gated_command),
-        "may replace": ("Ask the same of every later checkpoint", gated_command),
-        "do not ship": ("Read all of what was lost", f"{same_command} --full"),
-        "not learned": ("Train longer, or at a higher learning rate, and compare again", same_command),
-        "check the grader": ("See which graders there are, and name another one", GRADERS_COMMAND),
-        "unjudged": ("See which graders there are, and name another one for these tasks", GRADERS_COMMAND),
-        "none right": ("Compare checkpoints that have some items right, or take easier items", command),
-        "cannot tell": (
-            f"Measure more items{price}",
-            with_option(command, "--items", str(items_needed)) if items_needed else command,
-        ),
-    }
-    if advice in ("may replace", "unjudged") and not basis.graded:
-        step_text = "See whether its answers are right: compare both on examples with answers that can be graded"
-        return [*steps, Code(step_text, f"{COMPARE_COMMAND} --gate")]
-    steps.append(Code(*step_by_advice[advice]))
+    price = f" (about {format_count(minutes, 'minute')})" if minutes else ""
     if advice == "do not ship" and basis.graded:  # the plan that keeps what was lost in supervised training
         before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
         source = next((words[word_index + 1] for word_index, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
         plan_words = ["mixwright", "plan", before, "--corpus", "TRAIN", "--eval", source, "--objective", "sft"]
-        step_text = (
-            "Train again with a share of the steps for what was lost (REQUESTS: ordinary ones, with or without answers)"
-        )
-        steps.append(Code(step_text, shlex.join([*plan_words, "--rehearse", "REQUESTS"])))
-    return steps
+        steps.append(Code("Fix it", shlex.join([*plan_words, "--rehearse", "REQUESTS"])))
+    if advice == "unjudged" and not basis.graded:
+        return [*steps, Code("Compare both on questions with answers that can be graded", COMPARE_COMMAND)]
+    step_by_advice = {
+        "ship": ("Ask the same of every later checkpoint", same_command),
+        "do not ship": ("See all that was lost", f"{same_command} --full"),
+        "not learned": ("Train longer, or at a higher learning rate, and compare again", same_command),
+        "check the grader": ("Name another grader (--grader); this lists them", GRADERS_COMMAND),
+        "unjudged": ("Name a grader for these tasks (--grader TASK=NAME); this lists them", GRADERS_COMMAND),
+        "none right": ("Take easier questions, or a model that can answer some", command),
+        "cannot tell": (
+            f"Ask more questions{price}",
+            with_option(command, "--items", str(items_needed)) if items_needed else command,
+        ),
+    }
+    return [*steps, Code(*step_by_advice[advice])]
 
 
 def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> list[Code]:
-    """What to do after comparing two evaluation logs, of which nothing can be measured further here."""
-    gated_command, full_command = (
-        command if option in shlex.split(command) else f"{command} {option}" for option in ("--gate", "--full")
-    )
-    needed = f", about {basis.items_needed:,} per task and level" if basis.items_needed else ""
+    """List the steps after a comparison of two evaluation logs, of which nothing more can be measured here."""
+    needed = f" (about {basis.items_needed:,} per task)" if basis.items_needed else ""
     another_metric = f"{command} --grader TASK=METRIC"
     step_by_advice = {
-        "ship": ("Ask the same of every later log; exit code 0 only when a loss is excluded", gated_command),
-        "may replace": ("Ask the same of every later log", gated_command),
-        "do not ship": ("Read all of what was lost", full_command),
+        "ship": ("Ask the same of every later log", command),
+        "do not ship": ("See all that was lost", command if "--full" in shlex.split(command) else f"{command} --full"),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", command),
-        "check the grader": ("See which metrics the logs have (notes on measuring), and name another one", another_metric),
-        "unjudged": ("Evaluate both models in the same way, or name another metric for these tasks", another_metric),
-        "none right": ("Compare models that have some items right, or take easier items", command),
+        "check the grader": ("Name another metric of the logs", another_metric),
+        "unjudged": ("Log both models in the same way, or name another metric of these tasks", another_metric),
+        "none right": ("Take easier questions, or a model that can answer some", command),
     }
-    undecided = (f"Evaluate both models on more items{needed}, and compare again", command)
-    return [Code(*step_by_advice.get(advice, undecided))]
+    return [Code(*step_by_advice.get(advice, (f"Log more questions of both models{needed}, and compare again", command)))]

@@ -6,16 +6,13 @@ The two tables of rules are written out in docs/luck.md. Nothing is searched for
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
-from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
-from mixwright.verdict.page.blocks import Tone
+from mixwright.records import ChangeWord, Claim, GateOutcome, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.page.text import format_cell, format_count, format_magnitude, join_words, with_verb
 from mixwright.verdict.rules.spared import ClaimKey, claim_key, format_spared
 
@@ -23,10 +20,10 @@ FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "e
 """References that a trial has by default, and the arm that trains the plan as it stands."""
 Advice = Literal[
     "check the grader", "none right", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses",
-    "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
-    "not learned", "unjudged", "gate", "cannot tell",
+    "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "not learned", "unjudged",
+    "gate", "cannot tell",
 ]  # fmt: skip
-"""What a page may begin with, of a trial or of two checkpoints."""
+"""Advice that a report begins with, of a trial or of two models."""
 CHECK_GRADER_SENTENCE = "Cannot tell: no answer was right before or after; nothing was learned, or the grader misreads."
 UNGRADED_REASON = "nothing can be graded"
 """Why tasks are left out, where nobody says otherwise."""
@@ -39,31 +36,16 @@ class Recommendation:
 
     advice: Advice
     """By the rule."""
-    sentence: str
-    """For people."""
-    tone: Tone
-    """How it is coloured."""
+    sentence: str = ""
+    """Recommendation of a trial as a sentence; empty for two models, whose sentence is made from the whole verdict."""
 
 
 def recommend(basis: TrialBasis | PairBasis) -> Recommendation:
-    """The advice of the first rule that holds."""
+    """Return the advice of the first rule that holds."""
     if isinstance(basis, TrialBasis):
         advice: Advice = next(name for name, holds in TRIAL_RULES if holds(basis))
-        is_worth_training = advice != "mined rows" or (
-            basis.selection is not None and basis.selection.advice == "train on it"
-        )
-        is_proven = basis.proof == "beats its nulls" and is_worth_training and not basis.damaged.get(basis.lever)
-        return Recommendation(advice, _format_trial_sentence(advice, basis), _choose_tone(advice, proven=is_proven))
-    pair_advice: Advice = next(name for name, holds in PAIR_RULES if holds(basis))
-    return Recommendation(
-        pair_advice, _format_pair_sentence(pair_advice, basis), _choose_tone(pair_advice, proven=basis.gate == "passed")
-    )
-
-
-def _choose_tone(advice: Advice, *, proven: bool) -> Tone:
-    if advice in ("stop", "do not train", "not this plan", "do not ship", "gate"):
-        return "bad"
-    return "good" if proven and advice in ("train", "ship", "mined rows") else "plain"
+        return Recommendation(advice, _format_trial_sentence(advice, basis))
+    return Recommendation(next(name for name, holds in PAIR_RULES if holds(basis)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +114,7 @@ class TrialBasis:
     """Whether any answer of any arm was right under the declared decoding."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
-    gate: Literal["passed", "damaged", "cannot tell"] | None = None
+    gate: GateOutcome | None = None
     """What the gate answers of the leading arm; None where it was not asked."""
     damage_text: str = ""
     """What it calls damaged."""
@@ -279,216 +261,84 @@ def _format_seeds(basis: TrialBasis) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PairBasis:
-    """What the recommendation of a comparison of two checkpoints rests on."""
+    """Facts about two models that decide the verdict on the later one."""
 
     right: bool
     """Whether any answer was right before or after."""
     word: ChangeWord
-    """What the change of the primary outcome is called."""
-    difference: Interval
-    """Of the primary outcome, all held-out items; above 0 where the later checkpoint is better."""
-    detectable: float
-    """Size of a change that these items would show in 80 % of cases."""
-    gate: Literal["passed", "damaged", "cannot tell"]
-    """Outcome of the gate over what the user named, or over what was mastered before."""
+    """Change of the primary outcome."""
+    gate: GateOutcome
+    """Outcome of the gate."""
     protected: int
-    """Cells that the gate protects."""
+    """Tasks and levels that the gate protects."""
     damaged: tuple[Claim, ...] = ()
-    """Claims of damage."""
-    after: str = "AFTER"
-    """Name of the later checkpoint."""
+    """Claims of damage to what is protected."""
     items: int = 0
     """Held-out items."""
     cells: int = 1
-    """Tasks and levels that they are of."""
+    """Tasks and levels of these items."""
     items_needed: int | None = None
-    """Items per cell that would do."""
-    aim: float = NO_CHANGE_MARGIN
-    """Change that so many would show."""
+    """Items per task and level that would do."""
     pace: float = 0.0
-    """Seconds that an item took on both checkpoints; 0 where it is not known."""
+    """Seconds that an item took on both models; 0 where it is not known."""
     all_items_measured: bool = False
-    """Whether all items of the file were measured, so that no option can take more."""
+    """Whether the file has no further items."""
     cut: float = 0.0
-    """Share of completions cut short, of the checkpoint of which more were."""
-    outcome: str = "success"
-    """Name of the primary outcome."""
-    unit: str = "share"
-    """Of its difference."""
-    lower_is_better: bool = False
-    """Whether a lower value of the outcome is better."""
+    """Share of answers that ran into the token limit, of the model with more of them."""
     graded: bool = True
-    """Whether answers were graded; else nothing says whether they are right."""
+    """Whether answers were graded."""
     any_right: bool = True
     """Whether any answer was right under the declared decoding."""
-    margin: float = NO_CHANGE_MARGIN
-    """Mean loss of what is protected that the gate had to exclude, a share."""
-    asked: bool = False
-    """Whether the user asked the gate, so that its exit code is this recommendation's."""
     named: bool = False
-    """Whether the user said what is protected: then a loss of other tasks is told, and decides nothing."""
-    damage_elsewhere: tuple[Claim, ...] = ()
-    """Damage of what the user did not name."""
+    """Whether the user named what is protected: then a loss of other tasks is reported, and decides nothing."""
     tasks_left_out: tuple[str, ...] = ()
-    """Tasks of the file that no grader can judge, or of logs that cannot be compared, which were not measured."""
+    """Tasks that no grader can judge, or of logs that cannot be compared, which were not measured."""
     protected_left_out: tuple[str, ...] = ()
     """Those of them that the user named."""
     left_out_reason: str = UNGRADED_REASON
-    """Why they were left out, in words that follow `where`."""
+    """Why they were left out."""
     tasks_without_right_answer: tuple[str, ...] = ()
-    """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
-    form_change: str = ""
-    """Which tasks' answers went over to the form of another task's; empty where none did."""
-    answers_became_unlikely: str = ""
-    """What is said of protected tasks that nothing graded and whose former answers became far less likely, or nothing."""
-    tasks_not_learned: tuple[str, ...] = ()
-    """Tasks that the gate does not protect and that are not shown to be above chance after, with what was right of each,
-    where nothing else was learned."""
+    """Tasks without a right answer on either side."""
     tasks_never_right: tuple[str, ...] = ()
-    """Protected tasks that the user named and of which no answer was right on either side."""
-    damage_text: str = ""
-    """Which protected cells the gate calls damaged, and by what."""
+    """Those of them that the user named."""
+    tasks_not_learned: tuple[str, ...] = ()
+    """Unprotected tasks that are not shown to be above chance after, with their right answers, where nothing improved."""
+    form_change: bool = False
+    """Whether answers of some task went over to the format of another task."""
+    answers_became_unlikely: bool = False
+    """Whether earlier answers of named tasks became far less likely, and nothing graded the new ones."""
     gate_reason: str = ""
     """Why the gate cannot tell, where that is not too few items."""
 
 
-def _would_ship(basis: PairBasis) -> bool:
-    """Whether nothing that was judged speaks against it: the gate passes, or was not asked and has nothing to protect."""
-    is_free = not basis.protected and not basis.asked and basis.word == "improves"
-    return basis.graded and (basis.gate == "passed" or is_free)
-
-
 def _is_worse(basis: PairBasis) -> bool:
-    """Whether the whole outcome got worse, where nobody said what matters; of a loss that is gated its size decides."""
-    return not (basis.named or (basis.asked and not basis.graded)) and basis.word in (
-        "worsens",
-        "less dependent",
-        "commonest",
+    """Whether the whole outcome got worse, where the user did not name what matters; of a gated loss its size decides."""
+    return (
+        not basis.named
+        and (basis.graded or not basis.protected)
+        and basis.word in ("worsens", "less dependent", "commonest")
     )
+
+
+def _is_unjudged(basis: PairBasis) -> bool:
+    """Whether what would otherwise pass, or fails by what cannot be judged alone, holds a task that was not judged."""
+    if not basis.graded:
+        return True
+    if basis.named:
+        unjudged = basis.tasks_never_right + basis.protected_left_out
+    else:
+        unjudged = basis.tasks_without_right_answer + basis.tasks_left_out
+    return bool(unjudged) and (basis.gate == "passed" or bool(basis.gate_reason))
 
 
 PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
-    ("do not ship", lambda basis: bool(basis.form_change)),
-    ("do not ship", lambda basis: bool(basis.answers_became_unlikely)),
+    ("do not ship", lambda basis: basis.form_change or basis.answers_became_unlikely),
     ("check the grader", lambda basis: not basis.right),
     ("none right", lambda basis: not basis.any_right),
-    ("do not ship", lambda basis: bool(basis.damaged) or basis.gate == "damaged"),
-    ("do not ship", _is_worse),
-    (
-        "unjudged",
-        lambda basis: (
-            bool(
-                basis.tasks_never_right or basis.protected_left_out
-                if basis.named
-                else basis.tasks_without_right_answer or basis.tasks_left_out
-            )
-            and _would_ship(basis)
-        ),
-    ),
-    ("unjudged", lambda basis: basis.asked and not basis.graded),
-    ("not learned", lambda basis: bool(basis.tasks_not_learned) and basis.word != "improves" and _would_ship(basis)),
-    (
-        "ship",
-        lambda basis: (
-            not basis.tasks_without_right_answer
-            and not basis.tasks_left_out
-            and basis.word == "improves"
-            and _would_ship(basis)
-        ),
-    ),
-    ("may replace", lambda basis: basis.gate == "passed" or (basis.word == "improves" and not basis.graded)),
-    ("no gain", lambda basis: basis.word == "no change" and not basis.graded),
+    ("do not ship", lambda basis: bool(basis.damaged) or basis.gate == "damaged" or _is_worse(basis)),
+    ("unjudged", _is_unjudged),
+    ("not learned", lambda basis: bool(basis.tasks_not_learned) and basis.word != "improves" and basis.gate == "passed"),
+    ("ship", lambda basis: basis.gate == "passed"),
     ("cannot tell", lambda basis: True),
 )
 """Rules for two checkpoints, in order."""
-
-
-def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
-    """The sentence of an advice."""
-    name, unit, difference = basis.after, format_unit(basis.unit), basis.difference.value
-    word_better, word_worse = ("lower", "higher") if basis.lower_is_better else ("better", "worse")
-    direction = word_better if difference >= 0 else word_worse
-    change_text = f"{basis.outcome} is {direction} by {format_magnitude(difference, basis.unit)} {unit}"
-    worse_text = {
-        "worsens": change_text,
-        "commonest": "it gives the commonest answer more often, which is no skill",
-        "less dependent": "its answers depend less on their prompts",
-    }.get(basis.word, "")
-    protected_word = "named" if basis.named else "mastered"
-    if advice == "do not ship":
-        reason = f"{with_verb(_name_cells(basis.damaged))} damaged" if basis.damaged else worse_text
-        if basis.form_change or basis.answers_became_unlikely:
-            reason = (
-                basis.form_change
-                or f"{basis.answers_became_unlikely}, and no grader that was named or chosen judges the new ones"
-            )
-        elif not basis.damaged and basis.gate == "damaged":
-            reason = basis.damage_text or f"what was {protected_word} is damaged"
-        return f"Do not ship {name}: {reason}."
-    others_text = (
-        f". Not named, and damaged: {join_words(_name_cells(basis.damage_elsewhere))}" if basis.damage_elsewhere else ""
-    )
-    safe_text = f"a mean loss of {format_magnitude(basis.margin, 'share')} points on what was {protected_word} is excluded"
-    kept_text = (safe_text if basis.protected else "nothing was mastered before that could be lost") + others_text
-    safe_text = kept_text
-    if basis.named and basis.tasks_without_right_answer:
-        safe_text += (
-            f". Not learned, since no answer was right before or after: {join_words(basis.tasks_without_right_answer)}"
-        )
-    if basis.named and basis.tasks_left_out:
-        safe_text += f". Not measured, since {basis.left_out_reason}: {join_words(basis.tasks_left_out)}"
-    if unjudged_tasks := basis.tasks_never_right or (() if basis.protected_left_out else basis.tasks_without_right_answer):
-        unknown_text = f"{join_words(unjudged_tasks)}, where no answer was right: not learned, or the grader misreads"
-    else:
-        remedy = "name graders, or what is to be kept (--protect)"
-        left_out = basis.protected_left_out or basis.tasks_left_out
-        unknown_text = f"{join_words(left_out)}, where {basis.left_out_reason}; {remedy}"
-    undamaged_text = "nothing that needs no grader is shown to be damaged"
-    if basis.damage_elsewhere:
-        undamaged_text = "nothing that was named is shown to be damaged by what needs no grader"
-    gain = (
-        f"though {worse_text}"
-        if worse_text
-        else "though no gain in the mean of all tasks is shown"
-        if basis.word != "improves"
-        else f"and {change_text}"
-    )
-    sentence_by_advice = {
-        "unjudged": f"Cannot tell: {change_text}, but nothing says what became of {unknown_text}."
-        if basis.graded
-        else f"Cannot tell: {change_text}; {undamaged_text}, and no answer was graded{others_text}.",
-        "check the grader": CHECK_GRADER_SENTENCE,
-        "none right": NONE_RIGHT_SENTENCE,
-        "not learned": f"No reason to ship {name}: it is not shown to have learned {join_words(basis.tasks_not_learned)}; "
-        f"{kept_text}.",
-        "ship": f"Ship {name}: {change_text}, and {safe_text}.",
-        "may replace": f"{name} may be shipped, {gain}: {safe_text}."
-        if basis.graded
-        else f"{name} may replace the model before: {change_text}. Whether its answers are right is not known: none was "
-        "graded.",
-        "no gain": f"Nothing is gained by {name}: {basis.outcome} changed by less than "
-        f"{format_magnitude(NO_CHANGE_MARGIN, basis.unit)} {unit}.",
-        "cannot tell": f"Cannot tell: {basis.gate_reason}." if basis.gate_reason else _format_items(basis),
-    }
-    return sentence_by_advice[advice]
-
-
-def _name_cells(claims: Sequence[Claim]) -> list[str]:
-    """The cells among the claims; whole tasks where there are none."""
-    return [format_cell(claim) for claim in [claim for claim in claims if not claim.whole] or claims]
-
-
-def _format_items(basis: PairBasis) -> str:
-    """What the items at hand can show, and how many a smaller change would take."""
-    unit, remedy = format_unit(basis.unit), "add rows to it" if basis.all_items_measured else "take more items"
-    items = "one item" if basis.items == 1 else format_count(basis.items, "item")
-    if basis.all_items_measured:
-        items = "the only item of the file" if basis.items == 1 else f"all {items} of the file"
-    largest_possible = 1.0 if basis.unit == "share" else math.inf
-    if basis.items < MIN_ITEMS or not basis.detectable < largest_possible:
-        return f"Cannot tell: {items} {'is' if basis.items == 1 else 'are'} too few to see any change; {remedy}."
-    size, aim = (format_magnitude(value, basis.unit) for value in (basis.detectable, basis.aim))
-    cannot_tell_text = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
-    if not basis.items_needed:
-        return f"{cannot_tell_text}; {remedy}."
-    return f"{cannot_tell_text}; a change of {aim} {unit} takes about {basis.items_needed:,} items per task and level."

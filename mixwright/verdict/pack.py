@@ -1,0 +1,378 @@
+"""Packing of a run folder into a `Verdict`, of which every report is a function.
+
+Three judges read the same tables: claims about each task (`rules/claims.py`), the gate (`rules/gate.py`) and the
+recommendation (`rules/recommendation.py`). Where they disagree, the recommendation decides the outcome, and the claim of a
+task decides the word of that task: a report says "learned" only where a task's own claim does, whatever the total did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any, Literal
+
+import numpy as np
+
+from mixwright import catalog
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.estimates.judgement import change_word
+from mixwright.estimates.outcome import Item, estimate_change
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
+from mixwright.measure.former import former_file
+from mixwright.records import (
+    AnswerPair,
+    Claim,
+    ClaimKind,
+    FormerAnswers,
+    FormTaken,
+    Gate,
+    GateOutcome,
+    Interval,
+    Measurement,
+    Observation,
+    Reason,
+    RunManifest,
+    Step,
+    TaskChange,
+    TaskWord,
+    TotalChange,
+    Verdict,
+)
+from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements
+from mixwright.verdict.page.answers import interleave_groups
+from mixwright.verdict.page.arm_words import describe_run
+from mixwright.verdict.page.beside import read_three_checkpoints
+from mixwright.verdict.page.blocks import keep_filled
+from mixwright.verdict.read_parts import read_decisions, read_gold, read_pairs, read_stages
+from mixwright.verdict.rules.answer_forms import FormTakeover, form_changes_of, group_takeovers
+from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, recommend_run
+from mixwright.verdict.rules.cells import cells_of, group_items
+from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, to_interval
+from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, plan_of, read_outcome, trial_of
+from mixwright.verdict.rules.gate import EXIT_CANNOT_TELL, EXIT_DAMAGED, EXIT_PASSED, GateResult
+from mixwright.verdict.rules.gate_run import ask_gate
+from mixwright.verdict.rules.marks import find_marks
+from mixwright.verdict.rules.next_steps import list_next_steps
+from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
+from mixwright.verdict.rules.spared import ClaimKey, claim_key
+from mixwright.verdict.words import explain, say_headline
+
+MAX_PAIRS, SHORT_PROMPT = 3, 120
+"""Pairs of answers that a verdict shows, and characters of a prompt that is preferred."""
+WORD_BY_KIND: Mapping[ClaimKind, TaskWord] = {
+    "learnt": "learned",
+    "damaged": "lost",
+    "commonest": "commonest",
+    "less dependent": "less dependent",
+    "sharper": "sharper",
+    "unchanged": "kept",
+    "cannot tell": "not shown",
+}
+WORST_FIRST: tuple[TaskWord, ...] = (
+    "lost", "less dependent", "never right", "not measured", "learned", "commonest", "not shown", "sharper", "too few items",
+    "kept",
+)  # fmt: skip
+"""Order of the tasks in a report."""
+REASON_BY_ADVICE: Mapping[str, Reason] = {
+    "check the grader": "nothing right",
+    "none right": "nothing right greedily",
+    "not learned": "not learned",
+    "ship": "kept",
+}
+EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {
+    "passed": EXIT_PASSED,
+    "damaged": EXIT_DAMAGED,
+    "inconclusive": EXIT_CANNOT_TELL,
+}
+
+
+def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
+    """Read a run folder, judge it, and return what a report says.
+
+    Args:
+        run: a trial, or a comparison of two models.
+        gated: whether the outcome is the exit code; otherwise it is 0.
+        inconclusive: `warn` gives 0 for too few items, unless something could not be judged at all.
+
+    Raises:
+        InputError: a file is broken, or a protected name was not measured.
+    """
+    outcome, sides, manifest = read_outcome(run), leading_sides(run), _read_manifest(run)
+    (recommendation, basis), gate = recommend_run(run), ask_gate(run)
+    reading = READINGS[outcome]
+    pairs = read_pairs(run)
+    notes = tuple(read_list(run.notes, Observation)) if run.notes.is_file() else ()
+    takeovers = group_takeovers(form_changes_of(run))
+    before, third, after = _name_models(run, manifest)
+    tasks = _list_tasks(run, sides, outcome, gate, basis)
+    reason, result = _decide(recommendation, basis, gate)
+    verdict = Verdict(
+        name=run.path.resolve().name,
+        about=describe_run(run),
+        before=before,
+        after=after,
+        third=third,
+        outcome=result,
+        reason=reason,
+        exit_code=_choose_exit_code(result, gate, inconclusive) if gated else EXIT_PASSED,
+        headline="",
+        measure=reading.title,
+        unit=reading.unit,
+        decoding=outcome,
+        graded=outcome in GRADED_OUTCOMES,
+        lower_is_better=reading.sign < 0,
+        total=_total(sides, outcome),
+        gate=_pack_gate(gate),
+        tasks=tasks,
+        forms=tuple(_pack_form(takeover, pairs) for takeover in takeovers),
+        not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
+        not_judged=_list_not_judged(basis, notes),
+        pairs=_choose_pairs(pairs, tasks),
+        advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
+        notes=notes,
+        audit=tuple(read_list(run.audit, Observation)) if run.audit.is_file() else (),
+        trial=trial_of(run),
+        plan=plan_of(run),
+        manifest=manifest,
+        measured=_read_summary_rows(run),
+        form_changes=tuple(form_changes_of(run)),
+        former=tuple(read_list(former_file(run), FormerAnswers)) if former_file(run).is_file() else (),
+        gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
+        decisions=read_decisions(run),
+        stages=read_stages(run)[0],
+        replayed=read_stages(run)[1],
+    )
+    verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
+    steps = list_next_steps(run, recommendation, basis) if recommendation else []
+    verdict = replace(verdict, why=explain(verdict), next=tuple(Step(step.caption, step.text) for step in steps))
+    return replace(verdict, extra=_collect_extra(verdict))
+
+
+def _read_manifest(run: RunFolder) -> RunManifest | None:
+    return read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
+
+
+def _name_models(run: RunFolder, manifest: RunManifest | None) -> tuple[str, str, str]:
+    """Short names of the earlier model, of a third one, and of the later one; of a trial the leading arm."""
+    three = read_three_checkpoints(run)
+    if three is not None:
+        return three.names
+    before = PurePath(manifest.parent).name if manifest and manifest.parent else "before"
+    settings = manifest.settings if manifest else {}
+    after = headline_arm(run) or PurePath(str(settings.get("checkpoint after", "after"))).name
+    if before == after:  # two folders or logs of one name: their parents tell them apart
+        before = str(PurePath(*PurePath(manifest.parent).parts[-2:])) if manifest else before
+        after = str(PurePath(*PurePath(str(settings.get("checkpoint after", "after"))).parts[-2:]))
+    return before, "", after
+
+
+def _decide(
+    recommendation: Recommendation | None, basis: TrialBasis | PairBasis | None, gate: GateResult | None
+) -> tuple[Reason, GateOutcome]:
+    """Why the outcome is what it is, and the outcome. The recommendation decides it; the gate alone does in a trial."""
+    gate_outcome: GateOutcome = "inconclusive" if gate is None else gate.outcome
+    if recommendation is None:
+        return "nothing compared", gate_outcome
+    if isinstance(basis, TrialBasis):
+        return "trial", "damaged" if recommendation.advice in BLOCKING_ADVICE else gate_outcome
+    if not isinstance(basis, PairBasis):
+        return "not measured", "inconclusive"
+    outcome = OUTCOME_BY_ADVICE.get(recommendation.advice, "inconclusive")
+    return _find_reason(recommendation, basis, gate), outcome
+
+
+def _find_reason(recommendation: Recommendation, basis: PairBasis, gate: GateResult | None) -> Reason:
+    if recommendation.advice == "do not ship":
+        return _find_damage(basis, gate)
+    if recommendation.advice == "cannot tell" and gate is not None and not gate.cells:
+        return "nothing to protect"
+    if recommendation.advice == "cannot tell" and basis.gate_reason:
+        return "a task was not judged"
+    if recommendation.advice == "unjudged":
+        return "a task was not judged" if basis.graded else "nothing was graded"
+    return REASON_BY_ADVICE.get(recommendation.advice, "too few items")
+
+
+def _find_damage(basis: PairBasis, gate: GateResult | None) -> Reason:
+    if basis.form_change:
+        return "one format took over"
+    if basis.answers_became_unlikely:
+        return "old answers became unlikely"
+    if basis.damaged or (gate is not None and any(cell.is_damaged for cell in (*gate.cells, *gate.unprotected_losses))):
+        return "a task was lost"
+    if gate is not None and gate.outcome == "damaged":
+        is_mean = gate.mean is not None and gate.mean.high < 0
+        return "the average fell" if is_mean else "prompts matter less"
+    if basis.word == "commonest":
+        return "the commonest answer"
+    return "prompts matter less" if basis.word == "less dependent" else "the average fell"
+
+
+def _choose_exit_code(outcome: GateOutcome, gate: GateResult | None, inconclusive: Literal["fail", "warn"]) -> int:
+    is_measured = gate is not None and gate.mean is not None and all(cell.change is not None for cell in gate.cells)
+    if outcome == "inconclusive" and inconclusive == "warn" and is_measured and not (gate and gate.reason):
+        return EXIT_PASSED
+    return EXIT_BY_OUTCOME[outcome]
+
+
+def _total(sides: Sides | None, outcome: Outcome) -> TotalChange | None:
+    change = estimate_change(*sides, outcome=outcome) if sides else None
+    if sides is None or change is None:
+        return None
+    gained, lost = _count_turns(sides, outcome, change.items)
+    return TotalChange(
+        word=WORD_BY_KIND[KIND_BY_WORD[change_word(change)]],
+        change=to_interval(change.estimate, outcome),
+        items=len(change.items),
+        gained=gained,
+        lost=lost,
+        shuffled=_known(to_interval(change.swapped, outcome)) if outcome in GRADED_OUTCOMES else None,
+        dependence=_known(to_interval(change.dependence, outcome)) if outcome in GRADED_OUTCOMES else None,
+        sampled=_known(to_interval(change.sampled, outcome)) if change.sampled is not None else None,
+        detectable=change.estimate.detectable(),
+    )
+
+
+def _known(interval: Interval) -> Interval | None:
+    return interval if np.isfinite(interval.value) else None
+
+
+def _count_turns(sides: Sides, outcome: Outcome, items: Sequence[Item]) -> tuple[int, int]:
+    """Items that only the later model got right, and that only the earlier one did; of one seed of greedy answers alone."""
+    if outcome != "greedy" or len(sides[0]) != 1:
+        return 0, 0
+    before, after = (side[0].column(READINGS[outcome].column, items) for side in sides)
+    return int(np.sum(after > before)), int(np.sum(after < before))
+
+
+def _list_tasks(
+    run: RunFolder, sides: Sides | None, outcome: Outcome, gate: GateResult | None, basis: TrialBasis | PairBasis | None
+) -> tuple[TaskChange, ...]:
+    """Every task and level, the worst first."""
+    judged_cells = {} if gate is None else {(cell.task, cell.level): cell for cell in gate.cells}
+    items_of = group_items(sides) if sides else {}
+    never_right = basis.tasks_without_right_answer if isinstance(basis, PairBasis) else ()
+    third = _read_third(run, outcome)
+    tasks = []
+    for cell in cells_of(run):
+        claim, key = cell.claim, claim_key(cell.claim)
+        judged = None if claim.whole else judged_cells.get((claim.task, claim.level))
+        gained, lost = _count_turns(sides, outcome, items_of[key]) if sides and key in items_of else (0, 0)
+        change = TaskChange(
+            task=claim.task,
+            level=claim.level,
+            whole=claim.whole,
+            word=_find_word(claim, never_right),
+            before=claim.before,
+            after=claim.after if claim.difference.n else None,
+            change=claim.difference,
+            items=claim.items,
+            gained=gained,
+            lost=lost,
+            protected=judged is not None,
+            loss_limit=judged.loss_limit if judged else None,
+            limit_excluded=judged.limit_excluded if judged else True,
+            chance=cell.chance,
+            shuffled=claim.swapped,
+            dependence=claim.dependence,
+            sampled=cell.sampled if outcome == "greedy" else None,
+            third=third.get(key),
+            detectable=claim.detectable,
+            adjusted_p=claim.adjusted_p,
+        )
+        tasks.append(change)
+    sign = READINGS[outcome].sign
+    return tuple(sorted(tasks, key=lambda change: (WORST_FIRST.index(change.word), sign * change.change.value, change.task)))
+
+
+def _find_word(claim: Claim, never_right: Sequence[str]) -> TaskWord:
+    if not claim.difference.n:
+        return "not measured"
+    if claim.kind == "cannot tell" and claim.task in never_right:
+        return "never right"
+    if claim.items < MIN_ITEMS:
+        return "too few items"
+    return WORD_BY_KIND[claim.kind]
+
+
+def _read_third(run: RunFolder, outcome: Outcome) -> dict[ClaimKey, float]:
+    """Success of the third model per task and level; empty without one."""
+    three = read_three_checkpoints(run)
+    if three is None:
+        return {}
+    return {claim_key(claim): claim.after for claim in claims_between(three.other, outcome) if claim.difference.n}
+
+
+def _pack_gate(gate: GateResult | None) -> Gate | None:
+    if gate is None:
+        return None
+
+    return Gate(
+        mean=to_interval(gate.mean) if gate.mean is not None else None,
+        margin=gate.mean_margin,
+        protected=tuple(dict.fromkeys(cell.task for cell in gate.cells)),
+        named=gate.named_by_user,
+        dependence=to_interval(gate.dependence) if gate.dependence is not None else None,
+        cell_loss_limit=gate.cell_loss_limit,
+        unseen_loss=gate.unseen_loss,
+        items_needed=gate.items_needed,
+        look=gate.look.label if gate.look is not None else "",
+    )
+
+
+def _pack_form(takeover: FormTakeover, pairs: Sequence[AnswerPair]) -> FormTaken:
+    """The format that spread, and how much of what was lost it covers."""
+    pattern_of = {change.task: change.pattern for change in takeover.changes}
+    lost = [pair for pair in pairs if pair.task in pattern_of and is_lost(pair)]
+    with_form = [pair for pair in lost if pattern_of[pair.task] in find_marks(pair.after)]
+    tasks = tuple(pattern_of)
+    return FormTaken(takeover.other_task, tasks, takeover.answers_with_form, takeover.items, len(lost), len(with_form))
+
+
+def _list_not_judged(basis: TrialBasis | PairBasis | None, notes: Sequence[Observation]) -> dict[str, str]:
+    """Task -> why nothing says what became of it: its own warning where there is one."""
+    if not isinstance(basis, PairBasis):
+        return {}
+    reasons = dict.fromkeys(basis.tasks_left_out, basis.left_out_reason)
+    for note in notes:
+        if note.severity == "warning" and note.task in reasons:
+            reasons[note.task] = note.message.removeprefix(f"task {note.task}: ").removeprefix(f"{note.task}: ")
+    return reasons | dict.fromkeys(basis.tasks_without_right_answer, "no answer was right before or after")
+
+
+def is_lost(pair: AnswerPair) -> bool:
+    """Whether the answer was right before and is wrong now."""
+    return pair.score_before >= RIGHT_FROM_SCORE > pair.score_after
+
+
+def is_gained(pair: AnswerPair) -> bool:
+    """Whether the answer was wrong before and is right now."""
+    return pair.score_after >= RIGHT_FROM_SCORE > pair.score_before
+
+
+def _choose_pairs(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange]) -> tuple[AnswerPair, ...]:
+    """Answers that changed, short ones, one task after the other in the order of the report: lost, then gained."""
+    rank = {change.task: place for place, change in reversed(list(enumerate(tasks)))}
+    lost = [pair for pair in pairs if is_lost(pair)]
+    changed = lost or [pair for pair in pairs if is_gained(pair)] or list(pairs)
+    changed = [pair for pair in changed if pair.before != pair.after]
+    changed.sort(key=lambda pair: (rank.get(pair.task, len(rank)), len(pair.prompt) > SHORT_PROMPT))
+    return tuple(interleave_groups(changed, lambda pair: pair.task)[:MAX_PAIRS])
+
+
+def _read_summary_rows(run: RunFolder) -> tuple[Measurement, ...]:
+    """Numbers of tasks, and not of single items, of what was measured before training."""
+    path = run.measurements("before")
+    return tuple(row for row in read_measurements(path) if row.example is None) if path.is_file() else ()
+
+
+def _collect_extra(verdict: Verdict) -> dict[str, Any]:
+    """Section -> title and blocks, of every plug-in that has something to add."""
+    parts = {}
+    for name in sorted(catalog.listing("sections"), key=lambda name: (catalog.create("sections", name).ORDER, name)):
+        section = catalog.create("sections", name)
+        if blocks := keep_filled(section.blocks(verdict)):
+            parts[name] = (section.TITLE, blocks)
+    return parts
