@@ -54,7 +54,7 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "learned": ("▲", "good"),
     "lost": ("▼", "bad"),
     "kept": ("=", "plain"),
-    "not shown": ("? no clear change", "plain"),
+    "not shown": ("? unclear", "plain"),
     "less dependent": ("▼", "bad"),
     "commonest": ("≈", "caution"),
     "sharper": ("≈", "caution"),
@@ -124,7 +124,7 @@ def _headline(verdict: Verdict) -> Headline:
     """Return the sentence, with the outcome that it begins with as a badge."""
     (sign, tone), start = SIGNS[verdict.outcome], START[verdict.outcome]
     if not verdict.headline.startswith(start):
-        return Headline(verdict.headline, note=say_average(verdict))
+        return Headline(verdict.headline, tone, note=say_average(verdict))
     return Headline(verdict.headline.removeprefix(start).strip(), tone, f"{sign} {start}", say_average(verdict))
 
 
