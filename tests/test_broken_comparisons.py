@@ -16,7 +16,8 @@ from trainers_tiny import model, tokenizer
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.verdict.rules.gate import check_mastered
+from mixwright.verdict.rules.gate import check_sides
+from mixwright.verdict.rules.gate_question import GateQuestion
 
 
 @pytest.fixture
@@ -84,9 +85,9 @@ def test_the_gate_finds_a_small_task_that_was_lost_on_all_of_its_items() -> None
         swapped = dict.fromkeys(greedy, 0.0)
         return [ItemScores({"greedy": greedy, "pass@1": greedy, "greedy.swapped": swapped})]
 
-    assert check_mastered(side(1.0), side(1.0)).outcome == "passed"
-    found = check_mastered(side(1.0), side(0.0))
-    assert (found.outcome, [cell.task for cell in found.unprotected_losses]) == ("damaged", ["lost"])
+    assert check_sides((side(1.0), side(1.0)), "greedy", GateQuestion()).outcome == "passed"
+    found = check_sides((side(1.0), side(0.0)), "greedy", GateQuestion())
+    assert (found.outcome, [cell.task for cell in found.cells if cell.is_damaged]) == ("damaged", ["lost"])
 
 
 def test_the_gate_does_not_pass_what_its_page_says_not_to_ship(call: Call) -> None:

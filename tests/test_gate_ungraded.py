@@ -9,19 +9,17 @@ import pytest
 from cli_call import Call
 from test_form_changes import rows, sentence, ticket, tool
 from trainers_tiny import model, tokenizer
+from verdicts import ask
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
 from mixwright.measure.bases import write_completion_rows
 from mixwright.measure.former import former_file
 from mixwright.measure.written import same_answers
-from mixwright.records import Example, FormerAnswers, Measurement
+from mixwright.records import Example, FormerAnswers, Measurement, Verdict
 from mixwright.run.folder import RunFolder, write_json, write_measurements
-from mixwright.verdict.rules.basis import gate_answer, recommend_run
-from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, find_far_former_answers, format_unlikely, judge
-from mixwright.verdict.rules.gate_question import GateQuestion, write_question
-from mixwright.verdict.rules.gate_run import check_gate
-from mixwright.verdict.rules.gate_words import gate_lines
+from mixwright.verdict.pack import pack
+from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, find_far_former_answers, judge
 
 ITEMS = 20
 
@@ -48,18 +46,15 @@ def compared(path: Path, after: Mapping[str, float], former: Mapping[str, float]
     return run
 
 
-def answer(run: RunFolder, *protect: str) -> tuple[str, int]:
-    """First sentence, and exit code and cards, which may not contradict it."""
-    write_question(run, GateQuestion(protect))
-    found, result = recommend_run(run)[0], gate_answer(run)
-    assert found is not None
-    assert result is not None
-    assert found.sentence.startswith("Do not ship" if result.exit_code() == 3 else "Cannot tell"), found.sentence
-    assert result.exit_code("warn") == result.exit_code(), "what was not judged is no pass by --cannot-tell warn"
-    cards = {claim.task for claim in judge(run) if claim.kind == "damaged"}
-    assert cards == {cell.task for cell in (*result.cells, *result.unprotected_losses) if cell.is_damaged}
-    assert result.exit_code() == 3 or all(f"Not named, and damaged: task {card}" in found.sentence for card in cards)
-    return found.sentence, result.exit_code()
+def check(run: RunFolder, *protect: str) -> Verdict:
+    """Ask the gate; its damage and that of the claims are the same."""
+    verdict = ask(run, *protect)
+    assert verdict.outcome in ("damaged", "inconclusive"), "nothing passes"
+    assert pack(run, inconclusive="warn").exit_code == verdict.exit_code, "what was not judged is not waived"
+    lost = {change.task for change in verdict.tasks if change.word == "lost"}
+    assert lost == {claim.task for claim in judge(run) if claim.kind == "damaged"}
+    assert verdict.exit_code == 3 or all(task in verdict.headline for task in lost), "a loss that was not named is reported"
+    return verdict
 
 
 CASES = {
@@ -78,47 +73,30 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_damage(name: str, tmp_path: Path) -> None:
     after, former, protect, code = CASES[name]
-    assert answer(compared(tmp_path / "run", after, former), *protect)[1] == code
+    assert check(compared(tmp_path / "run", after, former), *protect).exit_code == code
 
 
-def test_the_reason_is_named(tmp_path: Path) -> None:
+def test_a_far_rise_of_the_loss_is_damage_without_earlier_answers_too(tmp_path: Path) -> None:
     run = compared(tmp_path / "run", {"a": 7.0, "b": 7.0, "c": 0.1}, {"a": -3.0, "b": -4.5, "c": -2.0})
-    sentence, _ = answer(run, "a", "b")
-    assert sentence == (
-        "Do not ship AFTER: its own former answers to b and a became far less likely, by 3 to 4.5 nats a token."
-    )
-    told = gate_lines(check_gate(run, GateQuestion(("a", "b"))))
-    assert told[0].startswith("damaged: its own former answers to b and a")
-    assert told[1].startswith("a: held-out loss +5.01 nats per token")
+    assert check(run, "a", "b").exit_code == 3
     former_file(run).unlink()
-    assert "held-out loss rose far, in nats per token: a +5 and b +5" in answer(run)[0]
+    assert check(run).exit_code == 3
 
 
 def test_the_form_of_another_task_comes_first(tmp_path: Path) -> None:
-    run = compared(tmp_path / "run", {"ticket": 0.1, "city": 5.0})
     made: Sequence[Mapping[str, object]] = rows("ticket", sentence, ticket, ticket) + rows("city", sentence, ticket)
-    write_completion_rows(run.path / "completions.parquet", made)
-    sentence_, code = answer(run, "city")
-    assert code == 3
-    assert "answers of city now look like answers of ticket" in sentence_
-    assert tool(1) not in sentence_
-
-
-def test_a_page_against_the_checkpoint_does_not_say_that_nothing_is_damaged(tmp_path: Path) -> None:
-    run = compared(tmp_path / "run", {"ticket": 0.1, "city": 2.3})
-    calm = compared(tmp_path / "calm", {"ticket": 2.0, "city": 2.3})
-    made: Sequence[Mapping[str, object]] = rows("ticket", sentence, ticket, ticket) + rows("city", sentence, ticket)
-    write_completion_rows(run.path / "completions.parquet", made)
-    assert answer(run, "city")[1] == 3
-    assert answer(calm, "city")[1] == 4
-    without = compared(tmp_path / "unasked", {"city": 2.3})  # nobody asked the gate: a rise that is shown is damage, and bad
-    assert [claim.kind for claim in judge(without)] == ["damaged"]
-    assert recommend_run(without)[0].sentence.startswith("Do not ship")  # pyright: ignore[reportOptionalMemberAccess]
+    for name, loss in (("far", 5.0), ("near", 2.3)):
+        run = compared(tmp_path / name, {"ticket": 0.1, "city": loss})
+        write_completion_rows(run.path / "completions.parquet", made)
+        verdict = check(run, "city")
+        assert (verdict.exit_code, verdict.reason, verdict.forms[0].owner) == (3, "one format took over", "ticket")
+        assert tool(1) not in verdict.headline
+    assert check(compared(tmp_path / "calm", {"ticket": 2.0, "city": 2.3}), "city").exit_code == 4
 
 
 def test_far_is_shown_by_the_interval_and_told_by_the_mean(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
-    assert (find_far_former_answers(run, ["a"]), format_unlikely([])) == ([], "")
+    assert find_far_former_answers(run, ["a"]) == []
     near = FormerAnswers("a", 9, 90, -0.5, -FAR_NATS_PER_TOKEN - 0.5, -2.0, -FAR_NATS_PER_TOKEN)
     write_json(former_file(run), [near, FormerAnswers("b", 9, 90, -0.5, -2.0, -2.5, -1.5)])
     assert [one.task for one in find_far_former_answers(run, ["a", "b"])] == ["b"]
@@ -156,11 +134,11 @@ def test_graded_and_ungraded_tasks_are_not_protected_together(call: Call) -> Non
     Path("rows.jsonl").write_text("\n".join(lines_), encoding="utf-8")
     model().save_pretrained("a")
     tokenizer().save_pretrained("a")
-    asked = ("verdict", "a", "a", "--corpus", "rows.jsonl", "--gate", "--protect", "n", "--protect", "s")
+    asked = ("verdict", "a", "a", "--corpus", "rows.jsonl", "--protect", "n", "--protect", "s")
     code, out, err = call(*asked)
     assert (code, out) == (1, "")
     assert "n, which can, and s, which cannot" in err
     Path("rows.jsonl").write_text("\n".join(lines_).replace('"task": "s"', '"task": "n@host"'), encoding="utf-8")
-    code, out, err = call(*asked[:6], "--protect", "n@host", "--max-new-tokens", "4")
+    code, out, err = call(*asked[:5], "--protect", "n@host", "--max-new-tokens", "4")
     assert "which can" not in err, "n@host is a task, and no level of n"
     assert code in (3, 4), err

@@ -15,7 +15,7 @@ from mixwright.audit.stage import run_audit
 from mixwright.cli import output
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Measurement
-from mixwright.verdict.stage import render
+from mixwright.verdict.stage import write_verdict
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
 STEEPEST = 1.4
@@ -56,7 +56,7 @@ def test_the_count_tells_work_for_each_pair() -> None:
 def test_a_comparison_is_judged_in_time_that_follows_its_cells(tmp_path: Path) -> None:
     def judge(cells: int) -> None:
         sides = {when: {f"task{n}": right(count, 12) for n in range(cells)} for when, count in (("before", 9), ("after", 8))}
-        render(folder(tmp_path / f"run{cells}", sides | {"beside": sides["before"]}))
+        write_verdict(folder(tmp_path / f"run{cells}", sides | {"beside": sides["before"]}))
 
     assert growth(judge, 20) < STEEPEST
 

@@ -32,10 +32,9 @@ from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
-from mixwright.verdict.rules.gate import check_mastered, check_protected, check_sides
+from mixwright.verdict.rules.gate import check_protected, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
-from mixwright.verdict.rules.gate_run import check_gate
-from mixwright.verdict.rules.gate_words import gate_lines
+from mixwright.verdict.rules.gate_run import ask_gate
 
 PUBLISHED = {
     2: (2.797, 1.977),
@@ -81,7 +80,7 @@ def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05)
         found = check_protected(
             [scores(old)], [scores(new)], list(old), named_by_user=True, margin=margin, look=at(number, most)
         )
-        if found.outcome != "cannot tell":
+        if found.outcome != "inconclusive":
             break
     return found.outcome, at(number, most).items
 
@@ -107,9 +106,8 @@ def test_before_the_last_look_a_nominal_loss_of_a_cell_neither_stops_nor_passes(
     asked = {"named_by_user": True, "margin": 0.05}
     assert check_protected(*sides, list(before), **asked).outcome == "damaged"
     early = check_protected(*sides, list(before), **asked, look=Look(2, 480, 960))
-    assert (early.outcome, [cell.is_damaged for cell in early.cells]) == ("cannot tell", [True, False, False, False])
+    assert (early.outcome, [cell.is_damaged for cell in early.cells]) == ("inconclusive", [True, False, False, False])
     assert check_protected(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
-    assert gate_lines(early)[1].startswith("not decided at look 2 of 4, 480 of 960 items")
 
 
 def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_look_too() -> None:
@@ -119,16 +117,7 @@ def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_lo
     early = check_protected(*sides, list(before), look=Look(2, 800, 1600))
     assert early.cell_rule_items <= 40, "80 items at the last look are enough, so half of them are at the second"
     assert [cell.limit_excluded for cell in early.cells].count(False) >= 1
-    assert early.outcome == "cannot tell"
-
-
-def test_an_early_look_does_not_pass_while_a_cell_has_too_few_items_to_be_protected() -> None:
-    cells: Cells = {("a", None): np.ones(600), ("b", None): np.ones(20)}
-    assert check_mastered([scores(cells)], [scores(cells)]).outcome == "passed"
-    early = check_mastered([scores(cells)], [scores(cells)], look=Look(3, 620, 800))
-    assert ([found.cell for found in early.too_small], early.outcome) == ([("b", None)], "cannot tell")
-    alone = {("a", None): cells["a", None]}
-    assert check_mastered([scores(alone)], [scores(alone)], look=Look(3, 600, 800)).outcome == "passed"
+    assert early.outcome == "inconclusive"
 
 
 def test_looks_are_quarters_over_the_cells_and_small_cells_give_what_they_have() -> None:
@@ -188,7 +177,9 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     assert check_sides((side := [item_scores(table)], side), "greedy", GateQuestion(("t",))).outcome == "passed", (
         "by 95 % it would"
     )
-    assert check_gate(run, replace(asked, protect=("t",))).outcome == "cannot tell"
+    found = ask_gate(run, replace(asked, protect=("t",)))
+    assert found is not None
+    assert found.outcome == "inconclusive"
     write_question(run, GateQuestion(("t",)))
     assert read_question(run) == GateQuestion(("t",), look=at(1, 800)), "a question of another time does not begin anew"
     write_json(run.manifest, replace(noted, settings={"looks": "the first"}))
@@ -210,11 +201,8 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
         half = t_quantile(99, at(1, 800).confidence()) * math.sqrt(moved / 99 / 100)
         assert cell.change is not None
         assert cell.change.low == pytest.approx(-lost / 100 - half, rel=1e-3)
-    told = [next(line for line in gate_lines(found) if line.startswith("t@2")) for found in (plain_, early)]
-    shown = [float(line.rpartition("at most ")[2].split()[0]) for line in told]
-    assert shown[1] > 2 * shown[0]
-    assert early.cells[1].change is not None
-    assert shown[1] == pytest.approx(-100 * early.cells[1].change.low, abs=0.51), "points are told whole"
+    lows = [found.cells[1].change.low for found in (plain_, early) if found.cells[1].change is not None]
+    assert lows[1] < 2 * lows[0]
 
 
 def test_a_full_disk_names_the_file_and_keeps_what_stood_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,9 @@ from mixwright.records.verdict import (
     TotalChange,
     Verdict,
 )
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.pack import pack
+from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 
 TASKS: tuple[tuple[str, TaskWord, float, float, bool], ...] = (
     ("plurals", "lost", 0.93, 0.0, True),
@@ -197,3 +200,9 @@ def trial(**more: Any) -> Verdict:
         ),
     }
     return passed(**values | more)
+
+
+def ask(run: RunFolder, *protect: str, margin: float | None = None) -> Verdict:
+    """Ask the gate about a folder, and pack what any report of it says."""
+    write_question(run, GateQuestion(protect, margin=margin))
+    return pack(run)

@@ -12,6 +12,8 @@ FAR_NATS_PER_TOKEN = 1.0
 """Nats per token from which earlier answers count as far less likely."""
 MAX_NAMED = 3
 """Tasks that a sentence names."""
+LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
+"""Words of a task that is worse."""
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
 """Outcome -> how the headline begins."""
 EXIT_WORDS = {0: "passed", 3: "damaged", 4: "inconclusive"}
@@ -44,9 +46,10 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     if verdict.outcome == "damaged":
         gain = f" It did learn {learned}." if learned else ""
         return f"DO NOT SHIP {name}. {_say_damage(verdict)}{gain}"
+    others = _say_others(verdict)
     if verdict.outcome == "passed":
-        return f"PASSED {name}{_say_passed(verdict, learned)}"
-    return f"INCONCLUSIVE for {name}. {_say_inconclusive(verdict, learned)}"
+        return f"PASSED {name}{_say_passed(verdict, learned)}{others}"
+    return f"INCONCLUSIVE for {name}. {_say_inconclusive(verdict, learned)}{others}"
 
 
 def _say_damage(verdict: Verdict) -> str:
@@ -62,7 +65,7 @@ def _say_damage(verdict: Verdict) -> str:
         tasks = join_words([former.task for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN])
         return f"Its earlier answers to {tasks} became far less likely, and nothing grades the new ones."
     if verdict.reason == "a task was lost":
-        return f"It lost {_name_changes([change for change in verdict.tasks if change.word in ('lost', 'less dependent')])}."
+        return f"It lost {_name_changes([change for change in verdict.tasks if change.word in LOSSES])}."
     if verdict.reason == "prompts matter less":
         return "Its answers depend less on the prompt than before."
     if verdict.reason == "the commonest answer":
@@ -71,6 +74,18 @@ def _say_damage(verdict: Verdict) -> str:
         return f"The average of what it could do fell by {_size(verdict.gate.mean)}."
     total = verdict.total
     return f"{_capital(verdict.measure)} got worse by {_size(total.change, verdict.unit)}." if total else "It got worse."
+
+
+def _say_others(verdict: Verdict) -> str:
+    """Say what happened outside the tasks that the user named: what was lost there, and what was not judged."""
+    if verdict.gate is None or not verdict.gate.named:
+        return ""
+    lost = _name_changes(
+        [change for change in verdict.tasks if change.word in LOSSES and not change.protected], verdict.unit
+    )
+    text = f" Not protected, and lost: {lost}." if lost else ""
+    unjudged = [task for task in verdict.not_judged if task not in verdict.gate.protected]
+    return f"{text} Not judged: {join_some(unjudged)}." if unjudged and verdict.outcome == "passed" else text
 
 
 def _say_passed(verdict: Verdict, learned: str) -> str:
@@ -184,11 +199,10 @@ def name_task(change: TaskChange) -> str:
 def list_rows(verdict: Verdict) -> list[TaskChange]:
     """Return whole tasks, and levels whose word is worse than their task's; the worst first."""
     whole = {change.task: change for change in verdict.tasks if change.whole}
-    bad = ("lost", "less dependent")
     return [
         change
         for change in verdict.tasks
-        if change.task not in whole or change.whole or (change.word in bad and whole[change.task].word not in bad)
+        if change.task not in whole or change.whole or (change.word in LOSSES and whole[change.task].word not in LOSSES)
     ]
 
 
