@@ -132,7 +132,7 @@ def _task_chart(verdict: Verdict) -> Forest:
     more = f" ({hidden:,} more under All tasks)" if hidden > 0 else ""
     rows = tuple(_task_row(change, verdict.unit) for change in changes[:MAX_TASKS])
     is_share = verdict.unit == "share"
-    return Forest(caption + more, "", unit, rows, scale=100.0 if is_share else 1.0, bounds=(0.0, 1.0) if is_share else None)
+    return Forest(caption + more, unit, rows, scale=100.0 if is_share else 1.0, bounds=(0.0, 1.0) if is_share else None)
 
 
 def _word(change: TaskChange) -> str:

@@ -101,7 +101,7 @@ def _forest(result: TrialResult, effects: Sequence[Effect], title: str) -> Fores
     )
     margin = None if unit == "ratio" else result.margin if unit == READINGS[result.decoding].unit else 0.0
     caption = f"Difference in {title} between methods, with the 95 % interval"
-    return Forest(caption, "", label, rows, margin, scale)
+    return Forest(caption, label, rows, margin, scale)
 
 
 def _comparison_table(result: TrialResult) -> Table:
