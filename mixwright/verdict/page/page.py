@@ -40,6 +40,7 @@ from mixwright.verdict.page.text import (
     format_p,
     format_signed,
     format_value,
+    join_sentences,
     percent,
 )
 from mixwright.verdict.page.trial import arms_chart, trial_parts
@@ -161,7 +162,7 @@ def _examples(verdict: Verdict) -> Rows:
 
 
 def _why(verdict: Verdict) -> list[Block]:
-    return [Paragraph(text, lead="" if place else "Why") for place, text in enumerate(verdict.why[:MAX_WHY])]
+    return [Paragraph(join_sentences(text), lead="" if place else "Why") for place, text in enumerate(verdict.why[:MAX_WHY])]
 
 
 def _next(verdict: Verdict) -> list[Block]:
@@ -297,9 +298,8 @@ def _measured(verdict: Verdict) -> list[Block]:
 
 
 def _note(note: Observation) -> Paragraph:
-    return Paragraph(
-        f"{note.message} {note.remedy}".strip(), "plain" if note.severity == "info" else "caution", note.task or ""
-    )
+    tone: Tone = "plain" if note.severity == "info" else "caution"
+    return Paragraph(join_sentences(note.message, note.remedy), tone, note.task or "")
 
 
 def observation_table(caption: str, observations: Sequence[Observation]) -> Table:
