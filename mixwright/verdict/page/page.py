@@ -55,7 +55,7 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "learned": ("▲", "good"),
     "lost": ("▼", "bad"),
     "kept": ("=", "plain"),
-    "not shown": ("? unclear", "plain"),
+    "not shown": ("?", "plain"),
     "less dependent": ("▼", "bad"),
     "commonest": ("≈", "caution"),
     "sharper": ("≈", "caution"),
