@@ -160,9 +160,8 @@ def forests(found: Sequence[Judged]) -> list[Forest]:
         rows = [
             ForestRow(f"{place}. {one.name}", one.value, one.low, one.high, one.points, one.word) for place, one in group
         ]
-        told = "; ".join(f"{one.name}: {figure(one)}" for one in found if one.unit == unit)
         scale = 100.0 if unit == "points" else 1.0
-        charts.append(Forest("Contrasts, one point per seed", told, unit, tuple(rows), margin=0.0, scale=scale))
+        charts.append(Forest("Contrasts, one point per seed", unit, tuple(rows), margin=0.0, scale=scale))
     return charts
 
 

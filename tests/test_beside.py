@@ -81,7 +81,7 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     asked = ("--corpus", write("a.jsonl", sums(12)), *FAST, "--gate", "--protect", "sum", "--margin", "15")
     code, _, err = call("verdict", "before", "models/narrow", *asked, "--folder", "one")
     assert code in (3, 4), err
-    code, out, err = call("verdict", "before", "models/planned", *asked, "--folder", "two", "--beside", "one")
+    code, _, err = call("verdict", "before", "models/planned", *asked, "--folder", "two", "--beside", "one")
     assert code in (3, 4), err
     assert "measure before: taken over from one, and models/narrow stands beside" in err
     assert "measure before, " not in err
@@ -91,7 +91,8 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     rows, old = (read_completion_rows(run.path / "completions.parquet") for run in (two, one))
     kept = [row for row in rows if row["when"] != "after"]
     assert kept == [row | {"when": {"before": "before", "after": "beside"}[row["when"]]} for row in old]
-    assert "narrow and planned beside before" in out
+    told = read_json(two.verdict_data, dict)
+    assert [told[name] for name in ("before", "third", "after")] == ["before", "narrow", "planned"]
     call("verdict", "before", "models/planned", *asked, "--folder", "alone")
     alone = read_measurements(RunFolder("alone").measurements("after"))
     assert read_measurements(two.measurements("after")) == alone
@@ -118,7 +119,7 @@ def test_options_that_are_not_given_are_those_of_the_measuring(call: Call) -> No
     )
     assert call("measure", "before", *asked, *measuring, "--folder", "measured")[0] == 0
     code, _, err = call("verdict", "before", "after", *asked, "--measured", "measured", "--folder", "gate")
-    assert code == 0, err
+    assert code == 4, err
     settings = read_json(RunFolder("gate").manifest, RunManifest).settings
     found = {name: settings[name] for name in ("items", "samples", "temperature", "max_new_tokens")}
     assert found == {"items": 5, "samples": 2, "temperature": 0.7, "max_new_tokens": 4}
@@ -144,7 +145,7 @@ def test_a_grader_of_all_tasks_is_taken_over(call: Call) -> None:
     asked = ("--corpus", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
     assert call("measure", "before", *asked, "--grader", "includes", "--folder", "measured")[0] == 0
     code, _, err = call("verdict", "before", "after", *asked[:2], "--measured", "measured", "--folder", "gate")
-    assert code == 0, err
+    assert code == 4, err
     assert read_json(RunFolder("gate").manifest, RunManifest).settings["grader"] == "includes"
 
 
@@ -152,7 +153,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) ->
     for seed, name in enumerate(("before", "after", "other")):
         checkpoint(name, seed)
     rows = ("--corpus", write("a.jsonl", sums(12)))
-    assert call("verdict", "before", "other", *rows, *FAST, "--folder", "one")[0] == 0
+    assert call("verdict", "before", "other", *rows, *FAST, "--folder", "one")[0] == 4
     write("b.jsonl", sums(13))
     cases = {
         ("before", "after", *rows, *FAST, "--folder", "two", "--beside", "nowhere"): "one without manifest.json",

@@ -182,18 +182,18 @@ def test_a_verdict_without_anything_is_a_page() -> None:
 
 
 def test_empty_blocks_go() -> None:
-    empty = [Paragraph(""), Table("t", ("a",), []), Fold("f", (Paragraph(""),)), Forest("f", "", "x", ())]
+    empty = [Paragraph(""), Table("t", ("a",), []), Fold("f", (Paragraph(""),)), Forest("f", "x", ())]
     assert keep_filled([*empty, Paragraph("x")]) == [Paragraph("x")]
 
 
 def test_places_on_an_axis_by_hand() -> None:
-    chart = Forest("c", "", "points", (ForestRow("a", 0.1, -0.2, 0.3, (0.0,)), ForestRow("b", None, 0, 0)), margin=0.05)
+    chart = Forest("c", "points", (ForestRow("a", 0.1, -0.2, 0.3, (0.0,)), ForestRow("b", None, 0, 0)), margin=0.05)
     axis = place_on_axis(chart)
     row, nothing = axis["rows"]
     assert nothing is None
     assert [row["low"], row["value"], row["high"], row["points"]] == [2, pytest.approx(59.6), 98, [pytest.approx(40.4)]]
     assert axis["margins"] == pytest.approx([30.8, 40.4, 50.0])
-    whole = place_on_axis(Forest("c", "", "%", (ForestRow("a", 1.0, 0.9, 1.4, start=0.5),), bounds=(0.0, 1.0)))
+    whole = place_on_axis(Forest("c", "%", (ForestRow("a", 1.0, 0.9, 1.4, start=0.5),), bounds=(0.0, 1.0)))
     assert [whole["rows"][0][name] for name in ("start", "value", "high")] == [50, 98, 98], "cut at the ends of the axis"
 
 

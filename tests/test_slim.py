@@ -20,7 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "reasoning_gym", "peft")
+HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "reasoning_gym", "peft", "matplotlib")
 SOURCES = ("mixwright", "mixwright_lab", "pyproject.toml", "README.md", "LICENSE")
 
 
@@ -107,9 +107,9 @@ def test_a_verdict_page_is_rendered_again(slim: Path, tmp_path: Path) -> None:
     from _example_run import build
 
     build(tmp_path / "run", seeds=2)
-    done = run(slim, CALL.format(commands=[["verdict", "run"]]), tmp_path)
+    done = run(slim, CALL.format(commands=[["verdict", "run", "--no-gate"]]), tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.rstrip().endswith("verdict: run/verdict.html")
+    assert "run/verdict.html" in done.stdout
     assert (tmp_path / "run" / "verdict.html").stat().st_size > 10_000
 
 

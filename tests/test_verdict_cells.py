@@ -13,7 +13,6 @@ from mixwright.estimates.intervals import wilson
 from mixwright.records import CellAssessment, Claim, Measurement, Observation, Plan, Stage
 from mixwright.run.folder import RunFolder, write_json, write_measurements, write_plan
 from mixwright.verdict.page.blocks import Headline
-from mixwright.verdict.page.text import NO_VALUE_SIGN, format_share
 from mixwright.verdict.rules.cells import cells_of, chance_levels
 from mixwright.verdict.rules.claims import chance_level
 from mixwright.verdict.stage import to_json_ready
@@ -60,12 +59,6 @@ def test_the_interval_is_the_measured_one_where_it_is_of_the_same_items(tmp_path
 def test_before_and_after_in_both_decodings(tmp_path: Path) -> None:
     (cell,) = cells_of(half_right(tmp_path))
     assert (cell.greedy, cell.sampled) == ((0.25, 0.75), (0.125, 0.375))
-
-
-def test_share_told() -> None:
-    assert format_share(None) == NO_VALUE_SIGN
-    level = chance_level([scores({CELL: [0] * 4}, chance=0.0)], [("t", 1.0, f"t-{i}") for i in range(4)])
-    assert format_share(level).startswith("0 % ± ")
 
 
 def test_what_is_no_number_is_null() -> None:

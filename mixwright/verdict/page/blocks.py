@@ -153,8 +153,6 @@ class Forest:
 
     caption: str
     """Heading of the chart."""
-    alternative: str
-    """Text in place of the chart where none can be drawn."""
     x_label: str
     """Name and unit of the axis."""
     rows: tuple[ForestRow, ...]

@@ -172,14 +172,12 @@ def answers_json(block: Answers) -> Markup:
     places: dict[str, int] = {}
     rows = []
     for pair in block.pairs:
-        sides = [(pair.before, pair.score_before, pair.cut[0]), (pair.after, pair.score_after, pair.cut[1])]
-        if pair.third is not None:
-            sides.insert(1, (pair.third, pair.score_third, False))
+        sides = list_sides(pair, graded=block.graded)
         shown = [text.to_visible(answer, limit=limit) or "(empty)" for answer, _, _ in sides]
-        answers = []
-        for place, (_, score, was_cut) in enumerate(sides):
-            sign, tone = sign_score(score, graded=block.graded)
-            answers.append([sign + " (cut)" * was_cut, tone, *mark_change(shown[place], shown[0] if place else shown[-1])])
+        answers = [
+            [sign, tone, *mark_change(shown[place], shown[0] if place else shown[-1])]
+            for place, (_, sign, tone) in enumerate(sides)
+        ]
         task = text.cell_name(text.to_line(pair.task), pair.level)
         prompt, gold = text.to_visible(pair.prompt, limit=limit), text.to_visible(pair.gold, limit=limit)
         rows.append([places.setdefault(task, len(places)), kind_of_change(pair, graded=block.graded), prompt, gold, answers])
@@ -195,10 +193,15 @@ def answers_json(block: Answers) -> Markup:
     return Markup(encoded)
 
 
-def sign_score(score: float, *, graded: bool) -> tuple[str, Tone]:
-    """Return the sign and the colour of an answer."""
-    if not graded:
-        return "", "plain"
-    if score >= RIGHT_FROM_SCORE:
-        return "✓", "good"
-    return (f"✕ {score:.2g}" if score > 0 else "✕"), "bad"
+def list_sides(pair: AnswerPair, *, graded: bool) -> list[tuple[str, str, Tone]]:
+    """Return the answers of the two or three models, each with the sign and the colour of its score."""
+    sides = [(pair.before, pair.score_before, pair.cut[0]), (pair.after, pair.score_after, pair.cut[1])]
+    if pair.third is not None:
+        sides.insert(1, (pair.third, pair.score_third, False))
+    shown: list[tuple[str, str, Tone]] = []
+    for answer, score, was_cut in sides:
+        is_right = score >= RIGHT_FROM_SCORE
+        sign = "" if not graded else "✓" if is_right else f"✕ {score:.2g}" if score > 0 else "✕"
+        tone: Tone = "plain" if not graded else "good" if is_right else "bad"
+        shown.append((answer, sign + " (cut)" * was_cut, tone))
+    return shown

@@ -29,7 +29,7 @@ from mixwright.verdict.page.blocks import (
     keep_filled,
     tabulate,
 )
-from mixwright.verdict.page.frame import render_frame, sign_score
+from mixwright.verdict.page.frame import list_sides, render_frame
 from mixwright.verdict.page.text import (
     NO_VALUE_SIGN,
     cell_name,
@@ -40,6 +40,7 @@ from mixwright.verdict.page.text import (
     format_p,
     format_signed,
     format_value,
+    join_sentences,
     percent,
 )
 from mixwright.verdict.page.trial import arms_chart, trial_parts
@@ -54,7 +55,7 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "learned": ("▲", "good"),
     "lost": ("▼", "bad"),
     "kept": ("=", "plain"),
-    "not shown": ("? unclear", "plain"),
+    "not shown": ("?", "plain"),
     "less dependent": ("▼", "bad"),
     "commonest": ("≈", "caution"),
     "sharper": ("≈", "caution"),
@@ -92,27 +93,23 @@ def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
     made = verdict.manifest.created[:10] if verdict.manifest else ""
     items = format_count(verdict.total.items, "item") if verdict.total else ""
     about = " · ".join(filter(None, (models, verdict.about, items, made)))
-    is_trial = verdict.trial is not None and verdict.reason == "trial"
-    columns = (
-        [[arms_chart(verdict.trial)], [_task_chart(verdict)]]
-        if is_trial and verdict.trial
-        else [
-            [_task_chart(verdict)],
-            [_examples(verdict)],
-        ]
-    )
+    trial = verdict.trial if verdict.reason == "trial" else None
+    columns: list[list[Block]] = [
+        *([[arms_chart(trial)], [_task_chart(verdict)]] if trial else [[_task_chart(verdict)], [_examples(verdict)]]),
+        _why(verdict),
+        _next(verdict),
+    ]
+    browser = Answers(_names(verdict), answers, verdict.graded)
     parts = [
         Part("tasks", "All tasks", [_task_table(verdict)], f"{len(verdict.tasks):,}"),
-        Part(
-            "answers", "Answers", [Answers(_names(verdict), answers, verdict.graded)], f"{len(answers):,}, filter and search"
-        ),
+        Part("answers", "Answers", [browser], f"{len(answers):,}, filter and search"),
         Part("sure", "How sure is this?", _sure(verdict), items),
         *(trial_parts(verdict.trial) if verdict.trial else ()),
         *(Part(name, title, blocks) for name, (title, blocks) in verdict.extra.items()),
         Part("measured", "How it was measured", _measured(verdict), verdict.decoding),
     ]
     filled = [part._replace(blocks=found) for part in parts if (found := keep_filled(part.blocks))]
-    shown = [keep_filled(column) for column in (*columns, _why(verdict), _next(verdict))]
+    shown = [keep_filled(column) for column in columns]
     return render_frame(f"{verdict.after or verdict.name}: {verdict.outcome}", about, _headline(verdict), shown, filled)
 
 
@@ -136,7 +133,7 @@ def _task_chart(verdict: Verdict) -> Forest:
     more = f" ({hidden:,} more under All tasks)" if hidden > 0 else ""
     rows = tuple(_task_row(change, verdict.unit) for change in changes[:MAX_TASKS])
     is_share = verdict.unit == "share"
-    return Forest(caption + more, "", unit, rows, scale=100.0 if is_share else 1.0, bounds=(0.0, 1.0) if is_share else None)
+    return Forest(caption + more, unit, rows, scale=100.0 if is_share else 1.0, bounds=(0.0, 1.0) if is_share else None)
 
 
 def _word(change: TaskChange) -> str:
@@ -156,23 +153,16 @@ def _task_row(change: TaskChange, unit: str) -> ForestRow:
 def _examples(verdict: Verdict) -> Rows:
     items = []
     for pair in verdict.pairs:
-        scores = (pair.score_before, *(() if pair.third is None else (pair.score_third,)), pair.score_after)
-        texts = (pair.before, *(() if pair.third is None else (pair.third,)), pair.after)
-        sides = [
-            RowSide(f"{name} {sign}".strip(), text, "", tone)
-            for name, text, score in zip(_names(verdict), texts, scores, strict=False)
-            for sign, tone in (sign_score(score, graded=verdict.graded),)
-        ]
-        items.append(SideBySide(tuple(sides), title=pair.prompt))
-    lost, gained = (
-        sum(getattr(change, name) for change in verdict.tasks if not change.whole) for name in ("lost", "gained")
-    )
-    counts = f": {lost:,} lost, {gained:,} gained" if verdict.graded else ""
+        sides = zip(_names(verdict), list_sides(pair, graded=verdict.graded), strict=False)
+        shown = tuple(RowSide(f"{name} {sign}".strip(), text, "", tone) for name, (text, sign, tone) in sides)
+        items.append(SideBySide(shown, title=pair.prompt))
+    total = verdict.total
+    counts = f": {total.lost:,} lost, {total.gained:,} gained" if total and total.lost + total.gained else ""
     return Rows(f"Answers that changed{counts}", tuple(items))
 
 
 def _why(verdict: Verdict) -> list[Block]:
-    return [Paragraph(text, lead="" if place else "Why") for place, text in enumerate(verdict.why[:MAX_WHY])]
+    return [Paragraph(join_sentences(text), lead="" if place else "Why") for place, text in enumerate(verdict.why[:MAX_WHY])]
 
 
 def _next(verdict: Verdict) -> list[Block]:
@@ -187,7 +177,7 @@ def _task_table(verdict: Verdict) -> Table:
             "task": cell_name(change.task, change.level, whole_task=change.whole) + ", protected" * change.protected,
             "result": _word(change),
             "before": format_value(change.before, unit),
-            verdict.third or "third": NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
+            f"third ({verdict.third})": NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
             "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
             "change, 95 % CI": format_change(change.change, unit),
             "items": f"{change.items:,}",
@@ -308,9 +298,8 @@ def _measured(verdict: Verdict) -> list[Block]:
 
 
 def _note(note: Observation) -> Paragraph:
-    return Paragraph(
-        f"{note.message} {note.remedy}".strip(), "plain" if note.severity == "info" else "caution", note.task or ""
-    )
+    tone: Tone = "plain" if note.severity == "info" else "caution"
+    return Paragraph(join_sentences(note.message, note.remedy), tone, note.task or "")
 
 
 def observation_table(caption: str, observations: Sequence[Observation]) -> Table:

@@ -40,11 +40,6 @@ def percent(share: float | None) -> str:
     return NO_VALUE_SIGN if share is None else f"{round(100 * share)} %"
 
 
-def format_share(share: Interval | None) -> str:
-    """A share with half the width of its 95 % interval: `34 % ± 8`; a dash for None."""
-    return NO_VALUE_SIGN if share is None else f"{percent(share.value)} ± {100 * (share.high - share.low) / 2:.0f}"
-
-
 def points(difference: float) -> str:
     """A difference of shares in points with its sign, one decimal below 10: `+37`, `+4.2`, `0`."""
     value = round(100 * difference, 1)

@@ -100,8 +100,8 @@ def _forest(result: TrialResult, effects: Sequence[Effect], title: str) -> Fores
         for effect in effects
     )
     margin = None if unit == "ratio" else result.margin if unit == READINGS[result.decoding].unit else 0.0
-    caption = f"Difference in {title} between methods, with the 95 % interval; dots are seeds"
-    return Forest(caption, "", label, rows, margin, scale)
+    caption = f"Difference in {title} between methods, with the 95 % interval"
+    return Forest(caption, label, rows, margin, scale)
 
 
 def _comparison_table(result: TrialResult) -> Table:
