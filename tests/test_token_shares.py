@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mixwright.cli.token_shares import with_token_shares
+from mixwright.cli.token_shares import count_token_shares, with_token_shares
 from mixwright.config import ModelConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.learner.tiny import build_tiny
@@ -34,7 +34,8 @@ def test_a_task_of_long_answers_takes_most_of_the_loss() -> None:
     rows.append(Example("c", "long", "copy=", target="1" * 20, split="eval"))
     corpus = Corpus.from_examples(rows)
     stage = Stage("sft", "sft", 10, {"short": 0.75, "long": 0.25, "none": 0.0})
-    plan = with_token_shares(Plan("p", (stage,), why={"stages.0.weights.short": "new"}), corpus, TrainConfig(), tiny)
+    plan = Plan("p", (stage,), why={"stages.0.weights.short": "new"})
+    plan = with_token_shares(plan, count_token_shares(plan, corpus, TrainConfig(), tiny))
     assert plan.why["stages.0.weights.short"].startswith("new; ")
     # the end token is in the loss; the row held out counts for nothing
     prompts = {"short": 0.75 * tokens("sort 1 2="), "long": 0.25 * tokens("copy=")}

@@ -77,6 +77,10 @@ PROMPTS_HELP = (
 )
 SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .1."
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
+PLAN_OUTPUT_HELP = (
+    "With --corpus: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to stdout, and the "
+    "report to stderr."
+)
 FRESH_HELP = (
     "With --corpus: rows of the same tasks that nobody has trained on; says whether the model was trained on the held-out "
     "items."

@@ -1,4 +1,4 @@
-"""What shares of rows in an SFT plan are in tokens: a task with long answers takes more of each step than its rows say."""
+"""Token shares of an SFT plan: a task with long answers takes more of each step than its share of the rows."""
 
 from __future__ import annotations
 
@@ -16,31 +16,36 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 ROWS_PER_TASK = 100
-"""Rows of a task whose tokens are counted."""
+"""Rows of a task that are tokenised to estimate its mean length."""
 
 
-def with_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: Learner) -> Plan:
-    """The plan, whose reason for each weight also says what share of all tokens, and of those in the loss, it comes to.
+def count_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: Learner) -> dict[str, tuple[float, float]]:
+    """Return for each task its share of all tokens, and of those in the loss.
 
     Args:
         plan: for SFT; its first stage is read.
-        corpus: training rows, with those to rehearse.
+        corpus: training rows, with those to replay.
         train: with the longest row that is kept.
-        learner: whose tokenizer and chat template count.
+        learner: its tokenizer and chat template count.
     """
     weights = {task: weight for task, weight in plan.stages[0].weights.items() if weight > 0}
     tokens = {task: _mean_tokens(corpus.select(tasks=[task]), train, learner) for task in weights}
     of_all, of_loss = (_shares({task: weight * tokens[task][kind] for task, weight in weights.items()}) for kind in (0, 1))
+    return {task: (of_all[task], of_loss[task]) for task in weights}
+
+
+def with_token_shares(plan: Plan, shares: Mapping[str, tuple[float, float]]) -> Plan:
+    """Return the plan with the token shares in the reason for each weight."""
     why = dict(plan.why)
-    for task in weights:
+    for task, (of_all, of_loss) in shares.items():
         key = f"stages.0.weights.{task}"
-        said = f"{of_all[task]:.1%} of the tokens, {of_loss[task]:.1%} of those in the loss"
-        why[key] = f"{why[key]}; {said}" if key in why else said
+        reason = f"{of_all:.1%} of the tokens, {of_loss:.1%} of those in the loss"
+        why[key] = f"{why[key]}; {reason}" if key in why else reason
     return replace(plan, why=why)
 
 
 def _mean_tokens(rows: Corpus, train: TrainConfig, learner: Learner) -> tuple[float, float]:
-    """Mean tokens of a task's rows, and mean of those that the loss is taken over; rows for measuring are left out."""
+    """Return the mean tokens of a task's training rows, and the mean of those in the loss."""
     examples = itertools.islice((row for row in rows if row.split != "eval"), ROWS_PER_TASK)
     limit = row_token_limit(train, learner)
     read = list(scan_rows(learner, examples, tokenise_together=True, limit=limit))
