@@ -11,12 +11,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperGroup
 
 from mixwright import __version__
 from mixwright.cli import options, output, verbs_beside
@@ -51,22 +51,7 @@ VERBS_BY_HEADING = {
 
 
 class Verbs(TyperGroup):
-    """Verbs under their headings, each with `--quiet`."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a verb with the option `--quiet`."""
-        command = super().get_command(ctx, cmd_name)
-        if command is not None and all(parameter.name != "quiet" for parameter in command.params):
-            command.params.append(
-                TyperOption(
-                    param_decls=["--quiet"],
-                    is_flag=True,
-                    expose_value=False,
-                    callback=lambda context, parameter, value: set_quiet(value),
-                    help="Print no progress or notes on stderr; warnings and errors stay.",
-                )
-            )
-        return command
+    """Verbs under their headings."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the part of `--help` that lists the verbs."""
@@ -127,6 +112,9 @@ def _print_version(requested: bool) -> None:
 def program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print no progress or notes on stderr, only warnings; also after the verb.")
     ] = False,
 ) -> None:
     """Take the options of the program; its help text is above."""
@@ -203,21 +191,16 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Find errors in training data: leaks, repeats, contradictions, broken formats. No model needed."""
-    from mixwright.cli.auditing import Files, audit_files, audit_lines
+    from mixwright.cli.auditing import Files, audit_files
     from mixwright.config import CorpusConfig
 
     sources = options.join_sources(train) or "", options.join_sources(held_out)
     config = CorpusConfig(*sources, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
     placed = {"workers": 0 if cluster and workers == 1 else workers, "cluster": cluster}
     files = Files(out, fix, mask, balance, top_up)
-    audited = audit_files(config, checks, files, skills, cue or (), context or (), steps, **placed)
-    if as_json:
-        for line in audited.written:
-            output.say(one_line(line))
-        output.out_json({"observations": audited.observations})
-    else:
-        output.out("\n".join(audit_lines(audited, config, checks, full=full)))
-    if any(o.severity in FAILING_SEVERITIES[fail_on] for o in audited.observations):
+    printed = {"full": full, "as_json": as_json}
+    observations = audit_files(config, checks, files, skills, cue or (), context or (), steps, **placed, **printed)
+    if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 
 
@@ -274,8 +257,11 @@ def measure(
     if as_json:
         output.out_json({"measurements": rows})
         return
-    lines = measured.measured_lines(source, rows, full=full)
-    output.out("\n".join([*lines, "", *measured.next_lines(source, measuring, folder)]))
+    output.out("\n".join([*measured.measured_lines(source, rows, full=full), ""]))
+    is_run = measuring.corpus is None and source.endswith((".yaml", ".yml"))
+    output.out(
+        f"Next: train, then  {measured.comparing_command(source, measuring)}" if not is_run else "Next: mixwright plan"
+    )
 
 
 @app.command()
@@ -373,18 +359,16 @@ def plan(
     from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
-    planning_options = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
-    planning_options |= {"keep": tuple(keep) if keep else None, "share": share, "measured": measured}
+    planning = Planning(planner, objective, steps, batch, tuple(keep or ()), share, rehearse, measured)
     if measuring.measures_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE with --corpus", "--folder or --dry-run", "Leave them out.")
-        planning = Planning(**{name: value for name, value in planning_options.items() if value is not None})
         plan_checkpoint(source, measuring, planning, output_file, export, export_to)
         return
-    if given_options := [
-        f"--{name}" for name, value in {**planning_options, "output": output_file}.items() if value is not None
-    ]:
-        raise InputError(f"{', '.join(given_options)} with --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
+    options_by_name = {**asdict(planning), "output": output_file}
+    if given_options := [f"--{name}" for name, value in options_by_name.items() if value not in (None, ())]:
+        got, remedy = "no --corpus", "Add it, or set this in RUN.YAML."
+        raise InputError(f"{', '.join(given_options)} with --corpus FILE", got, remedy)
     config = Path(source)
     settings, run = load_settings(config, folder)
     settings = Placing(engine=measuring.engine).applied_to(settings)
@@ -533,10 +517,12 @@ app.command()(verbs_beside.explain)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     output.accept_any_text()
-    set_quiet(False)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    set_quiet("--quiet" in given)
+    output.remember_arguments(given)
     try:
         with heartbeat():
-            app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
+            app([argument for argument in given if argument != "--quiet"], prog_name="mixwright")
     except InputError as error:
         _exit_with_error(error)
     except SystemExit as exit_error:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug

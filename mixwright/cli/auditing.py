@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from mixwright.audit.balanced import balance
@@ -19,6 +18,7 @@ from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.catalog import listing
+from mixwright.cli.output import command_line, out, out_json, say
 from mixwright.cli.report import count_findings, findings, wrap
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
@@ -48,17 +48,6 @@ class Files:
     """File of rows to add to train."""
 
 
-@dataclass
-class Audited:
-    """Findings of an audit, and the files that were written."""
-
-    corpus: Corpus
-    observations: list[Observation]
-    cleaned: Cleaned | None = None
-    written: list[str] = field(default_factory=list)
-    """A line for each file, the cleaned copy first."""
-
-
 def audit_files(
     config: CorpusConfig,
     checks: Sequence[str] | None,
@@ -70,8 +59,10 @@ def audit_files(
     *,
     workers: int = 1,
     cluster: str = "",
-) -> Audited:
-    """Audit, and write the files.
+    full: bool = False,
+    as_json: bool = False,
+) -> list[Observation]:
+    """Audit, write the files, and print the report.
 
     Args:
         config: the corpus.
@@ -83,6 +74,8 @@ def audit_files(
         steps: `package.module:function` that reads a row's steps, for the check traces.
         workers: processes, as `audited_by` takes them.
         cluster: the Ray cluster that they run on.
+        full: whether the report shows all findings whole.
+        as_json: whether it is JSON.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a path that is in use.
@@ -96,16 +89,16 @@ def audit_files(
     with audited_by(workers, cluster, corpus), list_for_files() if any(astuple(files)) else nullcontext():
         cleaned = clean(corpus, checks, options, mask=files.mask) if files.fix is not None else None
         observations = run_audit(corpus, checks, options) if cleaned is None else cleaned.observations
-    audited = Audited(corpus, observations, cleaned)
+    written: list[str] = []
     if files.fix is not None and cleaned is not None:
         manifest = write_cleaned(cleaned, config, files.fix)
-        audited.written += _describe(cleaned, files.fix, manifest, mask=files.mask)
+        written += _describe(cleaned, files.fix, manifest, mask=files.mask)
     if files.out is not None:
-        audited.written.append(_write_folder(observations, corpus, config, files.out))
+        written.append(_write_folder(observations, corpus, config, files.out))
     if files.balance is not None:
         balanced = balance(corpus)
         manifest = write_cleaned(balanced, config, files.balance)
-        audited.written.append(_describe_balanced(balanced, files.balance, manifest))
+        written.append(_describe_balanced(balanced, files.balance, manifest))
     if files.top_up is not None:
         holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
         cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
@@ -113,47 +106,34 @@ def audit_files(
         reasons = {"gap": counts["holes"], "cue": counts["cues"]}
         reason = join_words([format_count(count, name) for name, count in reasons.items() if count]) or "no gap or cue"
         made = f", {counts['made']:,} of them made in {rows_file(files.top_up)}" if counts["made"] else ""
-        audited.written.append(f"{files.top_up}: {counts['wanted']:,} rows to add for {reason}{made}.")
-    return audited
+        written.append(f"{files.top_up}: {counts['wanted']:,} rows to add for {reason}{made}.")
+    if as_json:
+        for line in written:
+            say(one_line(line))
+        out_json({"observations": observations})
+    else:
+        left = observations if cleaned is None else cleaned.left
+        head = [line for text in (*written, _headline(left, corpus, config, cleaned)) for line in wrap(text)]
+        tail: list[str] = []
+        if cleaned is None and (dropped := rows_to_drop(observations, corpus)):
+            tail = ["", f"Next: {command_line('--fix', 'clean.jsonl')}"]
+            tail.append(f"      (takes out {format_count(len(dropped), 'row')}; the rest is for you to decide)")
+        elif files.out is None and count_findings(left):
+            tail = ["", f"Every row: {command_line('--out', 'audit')}"]
+        names = listing("checks") if checks is None else checks
+        middle = findings(left, names, other_lines=len(head) + len(tail) + 1, full=full)
+        out("\n".join([*head, "", *middle, *tail]))
+    return observations
 
 
-def audit_lines(audited: Audited, config: CorpusConfig, checks: Sequence[str] | None, *, full: bool = False) -> list[str]:
-    """Return the report of an audit.
-
-    Args:
-        audited: as `audit_files` returned it.
-        config: of the corpus.
-        checks: names of the checks that ran; None for all.
-        full: whether all findings are shown whole.
-    """
-    rows = Counter(audited.corpus.table["split"].to_pylist())
+def _headline(left: Sequence[Observation], corpus: Corpus, config: CorpusConfig, cleaned: Cleaned | None) -> str:
+    counted = count_findings(left)
+    if cleaned is not None:
+        return f"Left to fix or look at: {counted}." if counted else "Nothing is left to fix."
+    rows = Counter(corpus.table["split"].to_pylist())
     sides = [f"{join_some(sources_of(config.train))} ({format_count(rows['train'], 'row')})"]
-    if config.eval:
-        sides.append(f"{join_some(sources_of(config.eval))} ({rows['eval']:,})")
-    observations = audited.observations if audited.cleaned is None else audited.cleaned.left
-    left = " left" if audited.cleaned is not None and observations else ""
-    headline = f"{count_findings(observations) or 'Nothing to fix'}{left}: {' and '.join(sides)}."
-    lines = [line for text in audited.written for line in wrap(text)]
-    lines += [*wrap(headline), ""]
-    lines += findings(observations, listing("checks") if checks is None else checks, full=full)
-    if audited.cleaned is None and (dropped := rows_to_drop(observations, audited.corpus)):
-        lines += ["", f"Next: {_command(config, checks)} --fix clean.jsonl"]
-        lines.append(f"      (takes out {format_count(len(dropped), 'row')}; the rest is for you to decide)")
-    elif count_findings(observations) and not any(text.startswith("Page") for text in audited.written):
-        lines += ["", f"Every row: {_command(config, checks)} --out audit"]
-    return lines
-
-
-def _command(config: CorpusConfig, checks: Sequence[str] | None) -> str:
-    """Return the command of this audit, without the files that it writes."""
-    words = [*sources_of(config.train)]
-    for option, values in (
-        ("--eval", sources_of(config.eval) if config.eval else ()),
-        ("--column", [f"{ours}={theirs}" for ours, theirs in config.columns.items()]),
-        ("--check", checks or ()),
-    ):
-        words += [word for value in values for word in (option, value)]
-    return one_line(shlex.join(["mixwright", "audit", *words]))
+    sides += [f"{join_some(sources_of(config.eval))} ({rows['eval']:,})"] if config.eval else []
+    return f"{counted or 'Nothing to fix'}: {' and '.join(sides)}."
 
 
 def _check_files(config: CorpusConfig, files: Files) -> None:

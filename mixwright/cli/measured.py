@@ -2,106 +2,69 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from mixwright.cli.options import Measuring, is_server
+from mixwright.cli.options import Measuring
 from mixwright.cli.report import table, wrap
 from mixwright.errors import one_line
 from mixwright.records import Measurement
 from mixwright.verdict.page.text import format_count
 
-SHOWN = {"greedy": "right", "pass@1": "sampled", "chance": "chance", "gold": "gold answer"}
-"""Names of measurements -> columns of the table; the second and the last one only where they were measured."""
-Levels = Mapping[float | None, Mapping[str, Measurement]]
+COLUMN_BY_NAME = {"greedy": "right", "pass@1": "right, sampled", "chance": "chance", "gold": "gold answer"}
+"""Names of measurements -> columns of the table."""
 
 
-def measured_lines(model: str, rows: Sequence[Measurement], *, full: bool = False) -> list[str]:
+def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = False) -> list[str]:
     """Return the headline and the table of tasks and levels.
 
     Args:
-        model: its name, as the user typed it.
+        source: model, server or log.
         rows: measurements of tasks and levels.
-        full: whether every number is shown.
+        full: whether all tasks are shown.
     """
-    tasks: dict[str, dict[float | None, dict[str, Measurement]]] = {}
+    cells: dict[tuple[str, float | None], dict[str, Measurement]] = {}
     for row in rows:
-        if row.probe == "competence" or row.name == "gold":
-            tasks.setdefault(row.task, {}).setdefault(row.level, {})[row.name] = row
-    totals = {task: found for task, levels in tasks.items() if (found := _total(levels)) is not None}
-    lines = []
-    if items := sum(total.n for total in totals.values()):
-        share = sum(total.value * total.n for total in totals.values()) / items
-        lowest = min(totals, key=lambda task: totals[task].value)
-        of_tasks = f"; lowest: {lowest}, {totals[lowest].value:.1%}" if len(totals) > 1 else ""
-        headline = f"{model} answers {share:.1%} of {format_count(items, 'item')} correctly"
-        lines += [*wrap(f"{headline} ({format_count(len(totals), 'task')}{of_tasks})."), ""]
-    if full or not items:
-        return [*lines, *_every_number(rows)]
-    names = [name for name in SHOWN if (name != "pass@1" and name != "gold") or any(row.name == name for row in rows)]
-    has_levels = any(len(tasks[task]) > 1 or None not in tasks[task] for task in totals)
+        if row.name in COLUMN_BY_NAME and (row.probe == "competence" or row.name == "gold"):
+            cells.setdefault((row.task, row.level), {})[row.name] = row
+    names = [name for name in COLUMN_BY_NAME if any(name in found for found in cells.values())]
+    success = names[0] if names else ""
+    whole = {task: found[success] for (task, _), found in cells.items() if success in found}
+    whole |= {task: found[success] for (task, level), found in cells.items() if level is None and success in found}
+    items = sum(row.n for row in whole.values())
+    if not items:
+        return wrap(f"{source}: no answer was graded; --json prints what was measured.")
     shown = []
-    for task in sorted(totals, key=lambda task: (totals[task].value, task)):
-        for level, found in _own_levels(tasks[task]):
-            whole = "all" if len(tasks[task]) > 1 else ""
-            place = [whole if level is None else f"{level:.3g}"] if has_levels else []
-            shown.append((task, *place, *(_format(found.get(name)) for name in names), found["greedy"].n, _note(found)))
-    header = ("task", *(["level"] if has_levels else []), *(SHOWN[name] for name in names), "items", "")
-    return [*lines, *table(header, shown)]
+    for task, level in sorted(cells, key=lambda cell: (whole[cell[0]].value, cell[0], cell[1] or -math.inf)):
+        found = cells[task, level]
+        levels = [other for other in cells if other[0] == task and other[1] is not None]
+        if level is None and len(levels) == 1 and cells[levels[0]][success].n == found[success].n:
+            continue  # the same items again
+        place = f"{level:.3g}" if level is not None else "all" if levels else ""
+        values = [_format(found[name]) if name in found else "" for name in names]
+        shown.append((task, place, *values, found[success].n, _note(found[success], found.get("chance"))))
+    share = sum(row.value * row.n for row in whole.values()) / items
+    headline = (
+        f"{source} answers {share:.1%} of {format_count(items, 'item')} correctly ({format_count(len(whole), 'task')})."
+    )
+    header = ("task", "level", *(COLUMN_BY_NAME[name] for name in names), "items", "")
+    return [*wrap(headline), "", *table(header, shown, full=full)]
 
 
-def next_lines(source: str, measuring: Measuring, folder: Path | None) -> list[str]:
-    """Return the next command: the comparison with the trained model.
-
-    Args:
-        source: model, server, log or settings.
-        measuring: the options of `measure`.
-        folder: that keeps the measurement, if one was named.
-    """
-    if measuring.corpus is None and Path(source).suffix.lower() in (".yaml", ".yml"):
-        return [f"Next: mixwright plan {one_line(shlex.quote(source))}"]
-    words = ["mixwright", "verdict", source, "YOUR_MODEL" if measuring.corpus else "LOG_AFTER"]
-    for option, files in (("--corpus", measuring.corpus), ("--eval", measuring.held_out)):
-        words += [word for name in (files or "").split("\n") if name for word in (option, name)]
-    words += ["--measured", str(folder)] if folder is not None and not is_server(source) else []
-    return [f"Next: train, then  {one_line(shlex.join(words))}"]
-
-
-def _total(levels: Levels) -> Measurement | None:
-    """Return the success on a whole task, or on its only level."""
-    found = levels.get(None) or next(iter(levels.values()))
-    return found.get("greedy")
-
-
-def _own_levels(levels: Levels) -> list[tuple[float | None, Mapping[str, Measurement]]]:
-    """Return the whole task and its levels, with a task of one level shown once."""
-    ordered = sorted(levels, key=lambda level: (level is not None, level or 0.0))
-    found = [(level, levels[level]) for level in ordered if "greedy" in levels[level]]
-    is_one = len(found) == 2 and found[0][0] is None and found[0][1]["greedy"].n == found[1][1]["greedy"].n
-    return found[1:] if is_one else found
-
-
-def _format(row: Measurement | None) -> str:
-    if row is None:
-        return ""
+def _format(row: Measurement) -> str:
     return f"{row.value:.1%}" if row.name == "chance" else f"{row.value:.1%} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
 
 
-def _note(found: Mapping[str, Measurement]) -> str:
-    """Return why a loss could go unnoticed here; empty where it could not."""
-    success, chance = found["greedy"], found.get("chance")
+def _note(success: Measurement, chance: Measurement | None) -> str:
     if not success.value:
         return "no right answer"
     return "not clearly above chance" if chance is not None and success.low <= chance.value else ""
 
 
-def _every_number(rows: Sequence[Measurement]) -> list[str]:
-    """Return a line per measurement."""
-    header = ("task", "level", "probe", "number", "value", "95% CI", "by chance", "n", "unit")
-    shown = []
-    for row in rows:
-        level, null = ("" if value is None else f"{value:.3g}" for value in (row.level, row.null))
-        interval = f"[{row.low:.3g}, {row.high:.3g}]"
-        shown.append((row.task, level, row.probe, row.name, f"{row.value:.3g}", interval, null, row.n, row.unit))
-    return table(header, shown, full=True)
+def comparing_command(source: str, measuring: Measuring) -> str:
+    """Return the command that compares the trained model with `source`."""
+    words = ["mixwright", "verdict", source, "YOUR_MODEL" if measuring.corpus else "LOG_AFTER"]
+    for option, files in (("--corpus", measuring.corpus), ("--eval", measuring.held_out)):
+        words += [word for name in (files or "").splitlines() for word in (option, name)]
+    return one_line(shlex.join(words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ FAILING_SEVERITIES = {"error": ("error",), "warning": ("error", "warning"), "nev
 """Value of `--fail-on` -> severities with which a verb exits with `EXIT_FOUND`."""
 
 
+_arguments: list[str] = []
+
+
 def accept_any_text() -> None:
     """Make stdout and stderr accept any text: escape characters that they cannot encode, discard text for a closed one."""
     for name in ("stdout", "stderr"):
@@ -32,6 +36,16 @@ def accept_any_text() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def command_line(*more: str) -> str:
+    """Return the command that runs, with further options."""
+    return one_line(shlex.join(["mixwright", *_arguments, *more]))
+
+
+def remember_arguments(arguments: Sequence[str]) -> None:
+    """Keep the arguments of the command for `command_line`."""
+    _arguments[:] = arguments
 
 
 def out(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from mixwright.cli import output
 from mixwright.cli.beside import read_matching_before
 from mixwright.cli.direct import load_models, measure_checkpoint, read_rows
 from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
+from mixwright.cli.measured import comparing_command
 from mixwright.cli.options import Measuring
 from mixwright.cli.planned import planned_lines
 from mixwright.cli.token_shares import count_token_shares, with_token_shares
@@ -25,7 +25,6 @@ from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
-from mixwright.plan.mix import Mix
 from mixwright.plan.stage import make_plan, plan_run
 from mixwright.records import Measurement, Plan
 from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_plan
@@ -103,27 +102,10 @@ def plan_checkpoint(
         write_plan(plan_file, plan)
         output.out(f"Plan: {plan_file}")
     if export is not None:
-        export_folder, train = export_to or Path("export") / export, config.train
-        mix = build_mix(
-            plan,
-            corpus,
-            batch=train.prompts,
-            num_generations=train.generations,
-            seed=config.seed,
-            text_handling=text_handling,
-        )
-        _write_export(mix, export, export_folder)
-        write(f"Export: {export_folder}")
-        write(f"Next: train, then  {_verdict_command(model, measuring)}")
+        write(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
     else:
-        write("Next: repeat with  --export trl  (or axolotl, llama-factory, verl) for files to train on")
-
-
-def _verdict_command(model: str, measuring: Measuring) -> str:
-    """Return the command that compares the trained model with the model before."""
-    names = {"--corpus": measuring.corpus, "--eval": measuring.held_out}
-    options = [f"{name} {shlex.quote(file)}" for name, files in names.items() for file in (files or "").split("\n") if file]
-    return one_line(f"mixwright verdict {shlex.quote(model)} YOUR_MODEL {' '.join(options)}")
+        write("Files for a trainer: --export trl, axolotl, llama-factory or verl")
+    write(f"Next: train, then  {comparing_command(model, measuring)}")
 
 
 def _measure_and_plan(
@@ -241,21 +223,25 @@ def plan_folder(
             output.out("\n".join(planned_lines(new_plan, mined_corpus, config.train.prompts, {})))
         output.out(f"Plan: {run.plan}")
         if export is not None:
-            export_folder = export_to or run.path / "export" / export
             plan, corpus = checked_plan(checked_run)
-            train, text_handling = config.train, read_text_handling(config.model, config.train.max_new_tokens)
-            mix = build_mix(
-                plan,
-                corpus,
-                batch=train.prompts,
-                num_generations=train.generations,
-                seed=config.seed,
-                text_handling=text_handling,
-            )
-            _write_export(mix, export, export_folder)
-            output.out(f"Export: {export_folder}")
+            text_handling = read_text_handling(config.model, config.train.max_new_tokens)
+            folder = export_to or run.path / "export" / export
+            output.out(_export(config, plan, corpus, text_handling, export, folder))
 
 
-def _write_export(mix: Mix, export: str, export_folder: Path) -> None:
+def _export(
+    config: RunConfig, plan: Plan, corpus: Corpus, text_handling: TextHandling, export: str, export_folder: Path
+) -> str:
+    """Write a plan in a trainer's format; returns a line on the folder."""
+    train = config.train
+    mix = build_mix(
+        plan,
+        corpus,
+        batch=train.prompts,
+        num_generations=train.generations,
+        seed=config.seed,
+        text_handling=text_handling,
+    )
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(line))
+    return f"Export: {export_folder}"

@@ -13,20 +13,20 @@ from mixwright.errors import one_line
 from mixwright.records import Observation
 from mixwright.verdict.page.text import format_count, join_words
 
-MAX_ROWS, MAX_FINDINGS, MAX_EXAMPLES = 10, 8, 3
-"""Rows of a table, findings, and findings shown with an example and a remedy, without `--full`."""
-MAX_CELL, MAX_NAMES = 40, 4
+MAX_LINES, MAX_ROWS, MAX_EXAMPLES = 25, 10, 3
+"""Lines of a report, rows of a table or findings, and examples, without `--full`."""
+MAX_CELL, MAX_NAMES = 40, 3
 """Columns of a cell of a table, and checks named in a line."""
-PROSE_WIDTH, TABLE_WIDTH = 80, 120
+PROSE_WIDTH = 80
 """Columns of a line where stdout is no terminal."""
 WORDS = {"error": "FIX", "warning": "look", "info": "note"}
 """Severity -> its word in a report."""
 INDENT = " " * 8
 
 
-def line_width(without_terminal: int = PROSE_WIDTH) -> int:
-    """Return the columns of the terminal, or of a line where stdout is none."""
-    return max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else without_terminal
+def line_width() -> int:
+    """Return the columns of the terminal, or `PROSE_WIDTH` without one."""
+    return max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else PROSE_WIDTH
 
 
 def cut(text: object, room: int) -> str:
@@ -40,12 +40,12 @@ def cut(text: object, room: int) -> str:
 def wrap(text: object, *, lines: int | None = 2, first: str = "", indent: str = "") -> list[str]:
     """Return `text` broken at the width of the terminal; `lines` cuts it, None shows all."""
     line = " ".join(one_line(text).split())
-    options: dict[str, Any] = {} if lines is None else {"max_lines": lines, "placeholder": " …"}
-    return textwrap.wrap(line, line_width(), initial_indent=first or indent, subsequent_indent=indent, **options)
+    width, first = line_width(), first or indent
+    return textwrap.wrap(line, width, initial_indent=first, subsequent_indent=indent, max_lines=lines, placeholder=" …")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, full: bool = False, more: str = "--full") -> list[str]:
-    """Return aligned lines of a table, numbers on the right.
+    """Return aligned lines of a table, numbers on the right, without its empty columns.
 
     Args:
         header: names of the columns.
@@ -56,19 +56,16 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, full: bool
     from rich.cells import cell_len
 
     shown = rows if full else rows[:MAX_ROWS]
-    cells = [[*(cut(cell, MAX_CELL) for cell in row[:-1]), cut(row[-1], TABLE_WIDTH)] for row in (header, *shown)]
-    columns = list(zip(*cells, strict=True))
-    widths = [max(map(cell_len, column)) for column in columns]
-    are_numbers = [all(cell[:1] in "0123456789+-" for cell in column[1:]) for column in columns]
-    lines = []
-    for row in cells:
-        line = ""
-        for cell, width, is_number in zip(row, widths, are_numbers, strict=True):
+    lines = [""] * (len(shown) + 1)
+    for column in zip(header, *shown, strict=True):
+        cells = [cut(cell, MAX_CELL) for cell in column]
+        width = max(map(cell_len, cells[1:]), default=0) and max(map(cell_len, cells))
+        is_number = all(cell[:1] in "0123456789+-" for cell in cells[1:])
+        for place, cell in enumerate(cells if width else ()):
             space = " " * (width - cell_len(cell))
-            line += f"  {space}{cell}" if is_number else f"  {cell}{space}"
-        lines.append(line.rstrip())
+            lines[place] += f"  {space}{cell}" if is_number else f"  {cell}{space}"
     hidden = len(rows) - len(shown)
-    return [*lines, f"  and {hidden:,} more: {more}"] if hidden else lines
+    return [line.rstrip() for line in lines] + ([f"  and {hidden:,} more: {more}"] if hidden else [])
 
 
 def count_findings(observations: Sequence[Observation]) -> str:
@@ -78,37 +75,45 @@ def count_findings(observations: Sequence[Observation]) -> str:
     return join_words([f"{count:,} {words}" for words, count in counts.items() if count])
 
 
-def findings(observations: Sequence[Observation], checks: Collection[str] = (), *, full: bool = False) -> list[str]:
-    """Return the lines of findings, worst first.
+def findings(
+    observations: Sequence[Observation], checks: Collection[str] = (), *, other_lines: int = 6, full: bool = False
+) -> list[str]:
+    """Return the lines of findings, worst first; the first three come with an example and a remedy.
 
     Args:
         observations: errors, warnings and notes; notes are counted where not all are shown.
         checks: names of the checks that ran; those without an error or a warning are named as fine.
+        other_lines: lines of the report around these.
         full: whether all findings are shown whole.
     """
     has_tasks = len({one.task for one in observations} - {None}) > 1
     ranked = worst_first(observations)
     faults = ranked if full else [one for one in ranked if one.severity != "info"]
-    shown = faults if full else faults[:MAX_FINDINGS]
-    lines = []
-    for number, one in enumerate(shown):
+    room = MAX_LINES - other_lines - 2  # for findings that are counted, and checks that are fine
+    lines: list[str] = []
+    shown = 0
+    for one in faults if full else faults[:MAX_ROWS]:
         name = f"{one.check} ({one.task})" if has_tasks and one.task is not None else one.check
-        is_whole = full or number < MAX_EXAMPLES
-        room = None if full else 2 if is_whole else 1
-        lines += wrap(f"{name}: {one.message}", lines=room, first=f"  {WORDS[one.severity]:<6}", indent=INDENT)
-        if is_whole:
-            examples = [text for row in one.evidence[: MAX_EXAMPLES if full else 1] if (text := describe_example(row))]
-            lines += [INDENT + cut(text, line_width() - len(INDENT)) for text in examples]
-            lines += wrap(one.remedy, lines=None if full else 1, indent=INDENT)
-    if hidden := faults[len(shown) :]:
+        text, first = f"{name}: {one.message}", f"  {WORDS[one.severity]:<6}"
+        whole = wrap(text, lines=None if full else 2, first=first, indent=INDENT)
+        examples = [example for row in one.evidence[: MAX_EXAMPLES if full else 1] if (example := describe_example(row))]
+        whole += [INDENT + cut(example, line_width() - len(INDENT)) for example in examples]
+        whole += wrap(one.remedy, lines=None if full else 2, indent=INDENT)
+        is_whole = full or (shown < MAX_EXAMPLES and len(lines) + len(whole) <= room)
+        added = whole if is_whole else wrap(text, lines=1, first=first, indent=INDENT)
+        if not full and len(lines) + len(added) > room:
+            break
+        lines += added
+        shown += 1
+    if hidden := faults[shown:]:
         lines.append(f"  and {count_findings(hidden)}: --full")
-    notes = "" if full else f"  ({format_count(count, 'note')}: --full)" if (count := len(ranked) - len(faults)) else ""
     fine = sorted(set(checks) - {one.check for one in ranked if one.severity != "info"})
-    if fine:
-        others = [f"{len(fine) - MAX_NAMES} other checks"] if len(fine) > MAX_NAMES + 1 else fine[MAX_NAMES:]
-        lines.append(f"  fine  {join_words([*fine[:MAX_NAMES], *others])}{notes}")
-    elif notes:
-        lines.append(notes)
+    others = fine[MAX_NAMES:] if len(fine) <= MAX_NAMES + 1 else [f"{len(fine) - MAX_NAMES} other checks"]
+    names = join_words([*fine[:MAX_NAMES], *others])
+    notes = len(ranked) - len(faults)
+    if fine or notes:
+        count = f"{format_count(notes, 'note')}: --full" if notes else ""
+        lines.append(f"  fine  {names}{f' ({count})' if count else ''}" if fine else f"  {count}")
     return lines
 
 
@@ -119,4 +124,4 @@ def describe_example(evidence: Mapping[str, Any]) -> str:
     sides = [side for _, side in two_sides(evidence)]
     places = (" ~ " if evidence.get("near") else " = ").join(str(side.get("source", "")) for side in sides)
     text = next((side["prompt"] for side in sides if side.get("prompt")), "")
-    return f"{places}  {text}".strip()
+    return f'{places} "{text}"' if text else places

@@ -319,10 +319,6 @@ def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
         say(f"warning: {counts['empty']:,} answers are empty; tool calls and separate reasoning are not read")
     if unanswered:
         say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; of one it says: {unanswered[0]}"))
-    known = [(reply.logprob, reply.tokens) for reply in answered if reply.logprob is not None and reply.tokens]
-    if known and len(known) == len(answered):
-        mean = sum(logprob for logprob, _ in known) / sum(tokens for _, tokens in known)
-        say(f"server: mean log-probability of its own answers {mean:.3f} nats per token")
 
 
 def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:

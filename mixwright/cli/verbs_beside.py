@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -11,7 +10,6 @@ import typer
 from mixwright.cli import options, output
 from mixwright.cli.options import Json, Measuring, parse_columns
 from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
-from mixwright.errors import one_line
 from mixwright.records import Observation
 
 Full = Annotated[bool, typer.Option("--full", help="Print every finding.")]
@@ -36,20 +34,19 @@ def diagnose(
     if as_json:
         output.out_json({"read": summarise(log), "observations": observations})
     else:
-        command = shlex.join(["mixwright", "diagnose", rollouts])
-        _show(rollouts, summarise(log), observations, command, full=full)
+        _show(rollouts, summarise(log), observations, full=full)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 
 
-def _show(name: str, read: str, observations: Sequence[Observation], command: str, *, full: bool) -> None:
-    """Print a report of findings: the number to fix, what was read, the findings, the command to repeat."""
+def _show(name: str, read: str, observations: Sequence[Observation], *, full: bool) -> None:
+    """Print the number of findings, a line on the input, the findings, and the command to repeat."""
     from mixwright.cli.report import count_findings, findings, wrap
 
     faults = count_findings(observations)
     lines = [*wrap(f"{faults or 'Nothing to fix'}: {name}"), *wrap(read), "", *findings(observations, full=full)]
     if faults:
-        lines += ["", f"Next: fix the first, then  {one_line(command)}"]
+        lines += ["", f"Next: fix the first, then  {output.command_line()}"]
     output.out("\n".join(lines))
 
 
@@ -81,8 +78,7 @@ def rewards(
     if as_json:
         output.out_json({"read": read, "best_paid_form": found.best_paid_form, "observations": list(found.observations)})
     else:
-        command = shlex.join(["mixwright", "rewards", *functions, "--corpus", corpus])
-        _show(", ".join(functions), read, found.observations, command, full=full)
+        _show(", ".join(functions), read, found.observations, full=full)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in found.observations):
         raise typer.Exit(EXIT_FOUND)
 
