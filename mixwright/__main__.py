@@ -196,10 +196,10 @@ def audit(
 
     sources = options.join_sources(train) or "", options.join_sources(held_out)
     config = CorpusConfig(*sources, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    placed = {"workers": 0 if cluster and workers == 1 else workers, "cluster": cluster}
+    workers = 0 if cluster and workers == 1 else workers
     files = Files(out, fix, mask, balance, top_up)
-    printed = {"full": full, "as_json": as_json}
-    observations = audit_files(config, checks, files, skills, cue or (), context or (), steps, **placed, **printed)
+    read = (skills, cue or (), context or (), steps)
+    observations = audit_files(config, checks, files, *read, workers, cluster, full=full, as_json=as_json)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 

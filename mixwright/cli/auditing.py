@@ -56,9 +56,9 @@ def audit_files(
     cue_columns: Sequence[str] = (),
     context_columns: Sequence[str] = (),
     steps: str | None = None,
-    *,
     workers: int = 1,
     cluster: str = "",
+    *,
     full: bool = False,
     as_json: bool = False,
 ) -> list[Observation]:

@@ -37,7 +37,7 @@ def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[s
             of_loss = f"{loss_shares[task]:.1%}" if task in loss_shares else ""
             stage_name = stage.name if len(plan.stages) > 1 else ""
             shown.append((task, stage_name, f"{share:.1%}", f"{count:,}", seen, of_loss, "replay" if is_replayed else ""))
-    first = plan.stages[0]
+    first = next(iter(plan.stages))
     share = sum(first.weights[task] for task in first.rehearse)
     headline = f"Train on {1 - share:.0%} new rows and {share:.0%} replay, which keeps {join_words(first.rehearse)}."
     if not share:
