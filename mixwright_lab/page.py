@@ -74,7 +74,7 @@ def html(cards: Sequence[Card], strays: Sequence[str] = ()) -> str:
 
 def parts(cards: Sequence[Card]) -> list[Part]:
     """A part for every finding."""
-    return [Part(card.name, card.name, keep_filled(blocks(card)), card.word) for card in cards]
+    return [Part(card.name, f"{card.name}: {card.word}", keep_filled(blocks(card))) for card in cards]
 
 
 def overview(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Block]:

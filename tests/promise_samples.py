@@ -15,7 +15,6 @@ from mixwright.records import (
     Objective,
     Observation,
     Signals,
-    TrainingSetup,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
     from mixwright.plan.mix import Mix
-    from mixwright.run.folder import RunFolder
     from mixwright.scan.passes import ScanPasses
     from mixwright.scan.rows import Pass, ScanRow
 
@@ -151,22 +149,6 @@ def signals(step: int) -> list[Signals]:
         Signals(step, groups=8),
         Signals(step, beta=0.04, kl_nats=0.3 * step, groups=8, refused=3, canaries=canaries),
     ]
-
-
-def run_folder(place: Path, *, full: bool) -> RunFolder:
-    """A run folder on disk: with nothing, or with corpus, audit, measurements and a plan in it."""
-    from mixwright.catalog import create
-    from mixwright.run import folder as runs
-
-    run = runs.RunFolder(place)
-    place.mkdir(parents=True, exist_ok=True)
-    if full:
-        samples.corpus().save(run.corpus)
-        runs.write_json(run.audit, audit())
-        runs.write_measurements(run.measurements("before"), [*competence(), *items(0.0)])
-        runs.write_measurements(run.measurements("after"), [*competence(), *items(0.2)])
-        runs.write_plan(run.plan, create("planners", "equal_shares").plan(samples.cells(), competence(), TrainingSetup(10)))
-    return run
 
 
 def contents(place: Path) -> dict[str, Any]:

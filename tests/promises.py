@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import promise_samples as own
+import verdicts
 from promises_adapters import check_adapter
 
 from mixwright.conformance import check_plugin, check_steerer, samples
 from mixwright.conformance.promises import model_state, require, require_round_trip, require_valid_plan, same_randomness
 from mixwright.errors import InputError
-from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup
+from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup, Verdict
 from mixwright.scan.rows import Pass
+from mixwright.verdict.page.blocks import keep_filled
 from mixwright_lab.promises import check_finding
 
 if TYPE_CHECKING:
@@ -139,22 +141,16 @@ def check_export(cls: type[Export], place: Path) -> None:
     require(written > 0, "some objective can be written")
 
 
-def check_section(cls: type[Section], place: Path) -> None:
-    """Blocks as data from a run with and without results; the run folder is only read.
-
-    Args:
-        cls: the section.
-        place: an empty folder that may be written to.
-    """
+def check_section(cls: type[Section]) -> None:
+    """Blocks as data from a verdict with and without parts; the same verdict gives the same blocks."""
     section = check_plugin(cls)
-    for name, full in (("empty", False), ("full", True)):
-        run = own.run_folder(place / name, full=full)
-        before = own.contents(run.path)
+    empty = Verdict("run", "", "before", "after", "inconclusive", "nothing compared", 4, "Nothing.", "success")
+    for verdict in (empty, verdicts.trial(), verdicts.third_model()):
         with same_randomness():
-            blocks = section.blocks(run)
+            blocks = section.blocks(verdict)
         require(isinstance(blocks, list), "a list of blocks")
-        require(own.contents(run.path) == before, "the run folder is only read")
-        require(repr(cls().blocks(run)) == repr(blocks), "the same run gives the same blocks")
+        require(repr(cls().blocks(verdict)) == repr(blocks), "the same verdict gives the same blocks")
+        require(verdict is not empty or not keep_filled(blocks), "nothing to say of a verdict without its part")
 
 
 def check_world(cls: type[World]) -> None:

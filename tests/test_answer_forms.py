@@ -1,15 +1,13 @@
-"""Form and likelihood of answers in a comparison's folder: what is kept, taken over, and said on page and terminal."""
+"""Form and likelihood of answers in a comparison's folder: what is kept, taken over, and read."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
-from rich.console import Console
 from test_beside import FAST, checkpoint
 from test_form_changes import city, rows, sentence, ticket, tool
 
@@ -21,11 +19,8 @@ from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.measure.former import MAX_ANSWERS_PER_TASK, FormerAnswers, former_file, read_former_answers, rows_to_read
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
-from mixwright.run.folder import RunFolder, read_list, write_json
-from mixwright.verdict.page.blocks import Fold, Paragraph, Table
-from mixwright.verdict.page.terminal import show
+from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers, known_forms_file, write_known_forms
-from mixwright.verdict.sections.answer_forms import AnswerForms
 
 
 def folder(path: Path, made: list[dict[str, Any]]) -> RunFolder:
@@ -44,29 +39,9 @@ def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(
     (group,) = group_takeovers(form_changes_of(run))
     assert (group.other_task, group.answers_with_form, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
     assert group_takeovers(form_changes_of(RunFolder(tmp_path / "none"))) == []
-    assert AnswerForms().blocks(RunFolder(tmp_path / "none")) == []
     (run.path / "completions.parquet").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="completions"):
         group_takeovers(form_changes_of(run))
-
-
-def test_page_and_terminal_say_it_and_fold_the_table(tmp_path: Path) -> None:
-    blocks = AnswerForms().blocks(folder(tmp_path / "one", spilled()))
-    first = blocks[0]
-    assert isinstance(first, Paragraph)
-    assert first.tone == "bad"
-    assert "15 of 15 answers of" in first.text
-    assert "ticket" in first.text
-    (table,) = [block for fold in blocks if isinstance(fold, Fold) for block in fold.blocks if isinstance(block, Table)]
-    assert {row[0] for row in table.rows} >= {"\x1b[31m<b>capitals</b>"}
-    shown = io.StringIO()
-    show(Console(file=shown, width=160), "", blocks)
-    assert "\x1b" not in shown.getvalue()
-    assert "15 of 15 answers" in shown.getvalue()
-    few = rows("a", sentence, lambda i: "" if i == 0 else sentence(i))
-    (fold,) = AnswerForms().blocks(folder(tmp_path / "two", few))
-    assert isinstance(fold, Fold)
-    assert AnswerForms().blocks(folder(tmp_path / "three", rows("a", sentence, sentence))) == []
 
 
 def test_rows_of_an_earlier_version_have_no_cut_and_are_read(tmp_path: Path) -> None:
@@ -112,19 +87,6 @@ def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
     many = [{"example": str(i), "task": "t", "tokens": [1], "logprob": -1.0} for i in range(MAX_ANSWERS_PER_TASK + 50)]
     assert len(rows_to_read(many)) == MAX_ANSWERS_PER_TASK
     assert rows_to_read(many) == rows_to_read(many[::-1])
-
-
-def test_what_fell_is_said_and_what_did_not_is_folded(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "run")
-    fallen = FormerAnswers("capitals", 30, 300, -0.5, -2.1, -2.3, -1.9)
-    write_json(former_file(run), [FormerAnswers("sums", 30, 300, -0.4, 0.1, 0.0, 0.2), fallen])
-    said, fold = AnswerForms().blocks(run)
-    assert isinstance(said, Paragraph)
-    assert "by 2.1 [1.9, 2.3] in capitals" in said.text
-    assert "in sums" not in said.text
-    assert isinstance(fold, Fold)
-    write_json(former_file(run), [FormerAnswers("sums", 30, 300, -0.4, -0.1, -0.3, 0.1)])
-    assert [type(block) for block in AnswerForms().blocks(run)] == [Fold]
 
 
 def test_a_comparison_reads_former_answers_and_takes_them_over(call: Call) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from _example_run import item_rows
@@ -18,12 +17,7 @@ from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
-from mixwright.verdict.page.answers import make_pair
-from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
-from mixwright.verdict.page.blocks import Paragraph, Table, Texts
-from mixwright.verdict.rules.gate_question import GateQuestion, write_question
-from mixwright.verdict.sections.beside import BesideSection
-from mixwright.verdict.stage import render
+from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
 
 FAST = ("--samples", "0", "--max-new-tokens", "4")
 
@@ -63,33 +57,6 @@ def example(path: Path) -> RunFolder:
     return folder(path, {"before": before, "after": after, "beside": other})
 
 
-def test_an_answer_that_was_cut_is_marked_beside_its_name() -> None:
-    def row(when: str, cut: bool | None) -> dict[str, Any]:
-        fields = {"when": when, "task": "rivers", "level": None, "prompt": "?", "answer": "Nile", "completion": "The N"}
-        return fields | {"score": 0.0, "cut": cut}
-
-    cut = {"before": row("before", False), "third": row("third", True), "after": row("after", True)}
-    pair = make_pair(cut, ("old", "new"), {"third": "other"})
-    assert (pair.names, pair.between[0].name) == (("old", "new (cut off)"), "other (cut off)")
-    unknown = make_pair({"before": row("before", None), "after": row("after", False)})
-    assert unknown.names == ("before", "after")
-
-
-def test_the_table_has_a_column_for_each_checkpoint_and_says_what_is_significant(tmp_path: Path) -> None:
-    run = example(tmp_path / "run")
-    blocks = BesideSection().blocks(run)
-    (table,) = [block for block in blocks if isinstance(block, Table)]
-    assert table.columns == ("task", "items", "smollm2", "narrow", "planned")
-    assert list(table.rows) == [
-        ("capitals", "30", "100 %", "10 %, loss", "97 %"),
-        ("sums", "30", "80 %", "80 %", "90 %"),
-    ]
-    said = [block.text for block in blocks if isinstance(block, Paragraph)]
-    assert said[0] == "60 items measured for all three."
-    # right before in both tasks, capitals 3 to 28 lost by narrow and kept by planned; nothing the other way round
-    assert said[1].startswith("Of the greedy answers that were right before, planned kept 26 that narrow lost, and lost 0 ")
-
-
 def test_broken_completions_are_refused_and_measurements_of_another_form_are_not_taken_over(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
     asked = Measuring(corpus="eval.jsonl")
@@ -100,27 +67,6 @@ def test_broken_completions_are_refused_and_measurements_of_another_form_are_not
     (run.path / "completions.parquet").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="a Parquet file of completions"):
         read_matching_before(run.path, "models/smollm2", asked)
-
-
-def test_three_answers_stand_side_by_side_and_are_escaped(tmp_path: Path) -> None:
-    run = example(tmp_path / "run")
-    (texts,) = [block for block in BesideSection().blocks(run) if isinstance(block, Texts)]
-    assert len(texts.pairs) == 2
-    first = texts.pairs[0]
-    assert (first.names, first.before, first.after) == (("smollm2", "planned"), "yes", "yes")
-    assert [(found.name, found.text, found.score) for found in first.between] == [("narrow", "no <b>beside</b>", 0.0)]
-    page = render(run).read_text(encoding="utf-8")
-    assert "no &lt;b&gt;beside&lt;/b&gt;" in page
-    assert "no <b>beside</b>" not in page
-    assert "22 more answers that narrow lost and planned kept" in page
-    assert page.index('id="headline"') < page.index('id="beside"') < page.index('id="competence"')
-
-
-def test_both_gates_are_asked_the_same_question(tmp_path: Path) -> None:
-    run = example(tmp_path / "run")
-    write_question(run, GateQuestion(("capitals", "sums"), margin=0.15))
-    (first, *_) = [block.text for block in BesideSection().blocks(run) if isinstance(block, Paragraph)]
-    assert first.startswith("The gate says of narrow damaged, of planned passed, by the same items and margin; 60 items")
 
 
 def test_names_are_last_parts_and_longer_where_they_end_alike() -> None:
@@ -234,4 +180,4 @@ def test_a_lost_table_of_the_other_is_said(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
     run.measurements("beside").unlink()
     with pytest.raises(InputError, match=r"beside\.json"):
-        render(run)
+        read_three_checkpoints(run)

@@ -12,6 +12,7 @@ import pytest
 from _example_run import item_rows
 from _scores import scores
 from cli_call import Call
+from mixwright.verdict.rules.gate_words import gate_lines
 
 from mixwright.cli.gating import Gating
 from mixwright.errors import InputError
@@ -21,7 +22,6 @@ from mixwright.run.folder import RunFolder, read_json, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate import GateResult, check_protected, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
-from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
 TASKS = ("a", "b", "c", "d")

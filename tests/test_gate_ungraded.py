@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_call import Call
+from mixwright.verdict.rules.gate_words import gate_lines
 from test_form_changes import rows, sentence, ticket, tool
 from trainers_tiny import model, tokenizer
 
@@ -17,14 +18,10 @@ from mixwright.measure.former import former_file
 from mixwright.measure.written import same_answers
 from mixwright.records import Example, FormerAnswers, Measurement
 from mixwright.run.folder import RunFolder, write_json, write_measurements
-from mixwright.verdict.page.blocks import Headline, Paragraph
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, find_far_former_answers, format_unlikely, judge
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.rules.gate_run import check_gate
-from mixwright.verdict.rules.gate_words import gate_lines
-from mixwright.verdict.sections.damaged import Damaged
-from mixwright.verdict.sections.headline import HeadlineSection
 
 ITEMS = 20
 
@@ -62,9 +59,6 @@ def answer(run: RunFolder, *protect: str) -> tuple[str, int]:
     cards = {claim.task for claim in judge(run) if claim.kind == "damaged"}
     assert cards == {cell.task for cell in (*result.cells, *result.unprotected_losses) if cell.is_damaged}
     assert result.exit_code() == 3 or all(f"Not named, and damaged: task {card}" in found.sentence for card in cards)
-    told = " ".join(block.text for block in HeadlineSection().blocks(run) if isinstance(block, Headline | Paragraph))
-    assert "mastered" not in told, "nothing is graded"
-    assert ("Shown to be damaged" in told) == bool(cards)
     return found.sentence, result.exit_code()
 
 
@@ -117,8 +111,6 @@ def test_a_page_against_the_checkpoint_does_not_say_that_nothing_is_damaged(tmp_
     write_completion_rows(run.path / "completions.parquet", made)
     assert answer(run, "city")[1] == 3
     assert answer(calm, "city")[1] == 4
-    first, other = (next(b.text for b in Damaged().blocks(one) if isinstance(b, Paragraph)) for one in (run, calm))
-    assert ("Nothing is" in first, "Nothing is" in other) == (False, True)
     without = compared(tmp_path / "unasked", {"city": 2.3})  # nobody asked the gate: a rise that is shown is damage, and bad
     assert [claim.kind for claim in judge(without)] == ["damaged"]
     assert recommend_run(without)[0].sentence.startswith("Do not ship")  # pyright: ignore[reportOptionalMemberAccess]

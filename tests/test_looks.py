@@ -17,6 +17,7 @@ from _scores import scores
 from cli_call import Call, sums, write
 from hypothesis import given
 from hypothesis import strategies as st
+from mixwright.verdict.rules.gate_words import gate_lines
 from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
@@ -35,7 +36,6 @@ from mixwright.run.folder import RunFolder, read_json, write_json, write_measure
 from mixwright.verdict.rules.gate import check_mastered, check_protected, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_run import check_gate
-from mixwright.verdict.rules.gate_words import gate_lines
 
 PUBLISHED = {
     2: (2.797, 1.977),

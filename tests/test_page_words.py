@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from _example_run import build, item_rows
-from rich.console import Console
+from _example_run import item_rows
 
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
-from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
-from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements, write_plan
-from mixwright.verdict.page.blocks import Block, Code, Headline, Paragraph, Terms
-from mixwright.verdict.page.terminal import show
-from mixwright.verdict.page.terms import explain_once
+from mixwright.records import Claim, Interval, Observation, RunManifest
+from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.verdict.page.text import format_p
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING, recommend_run
 from mixwright.verdict.rules.claims import claims_between, explain_undecided, format_family
 from mixwright.verdict.rules.next_steps import list_next_steps, with_option, without_option
 from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis, recommend
-from mixwright.verdict.sections.arms import Arms
-from mixwright.verdict.sections.decisions import Decisions
-from mixwright.verdict.sections.settings import Settings
-from mixwright.verdict.stage import sections, to_json_ready
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
@@ -221,100 +211,10 @@ def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
     assert (format_p(p), format_p(p, "p")) == (plain, named)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "over", "meaning"),
-    [
-        ("greedy", "seeds and items", "95 % interval over seeds and items, in percentage points"),
-        ("loss", "items", "95 % interval over items, in nats per token"),
-        ("preference", "items", "95 % interval over items, in the unit shown"),
-    ],
-)
-def test_an_interval_is_over_what_there_was_and_in_its_unit(outcome: Outcome, over: str, meaning: str) -> None:
-    blocks: list[Block] = [Terms(("[low, high]",))]
-    ((*_, (found,)),) = explain_once([("headline", "", 0, blocks)], outcome, over)
-    assert isinstance(found, Terms)
-    assert found.meanings == (meaning,)
-
-
-def text_of(run: RunFolder) -> str:
-    """The whole page as JSON."""
-    return json.dumps([to_json_ready(block) for *_, blocks in sections(run) for block in blocks], ensure_ascii=False)
-
-
-def test_two_checkpoints_have_no_seeds(tmp_path: Path) -> None:
-    assert "95 % interval over items, in" in text_of(compared(tmp_path, items=40, rows=40))
-    assert "95 % interval over seeds and items, in" in text_of(build(tmp_path / "trial", seeds=2))
-
-
-@pytest.mark.parametrize(("objective", "shown"), [("grpo", True), ("sft", False), ("dpo", False)])
-def test_settings_that_did_nothing_are_not_shown(tmp_path: Path, objective: str, shown: bool) -> None:
-    run = RunFolder(tmp_path)
-    idle = {"beta": 0.0, "num_generations": 8, "max_completion_length": 8, "temperature": 1.0}
-    settings = {"objective": objective, "learning_rate": 0.001, **idle}
-    write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", ""))
-    page = json.dumps([to_json_ready(block) for block in Settings().blocks(run)])
-    assert "learning_rate" in page
-    assert [name for name in idle if name in page] == (list(idle) if shown else [])
-    write_json(run.manifest, RunManifest({}, {}, {}, settings | {"beta": 0.3}, "base", ""))
-    assert "beta" in json.dumps([to_json_ready(block) for block in Settings().blocks(run)]), "DPO's own"
-
-
-def test_rollouts_and_their_target_are_left_out_where_there_were_none(tmp_path: Path) -> None:
-    run = build(tmp_path, seeds=2)
-    result = read_json(run.result, TrialResult)
-    spent = [SeedRow(arm, seed, "rollouts", 64.0, "rollouts") for arm in result.arms for seed in result.seeds]
-    write_json(run.result, replace(result, rows=(*result.rows, *spent)))
-    page = json.dumps([to_json_ready(block) for block in Arms().blocks(run)])
-    assert "Targets, fixed before the run" in page
-    assert '"rollouts"' in page
-    none = (replace(row, value=0.0) for row in spent)
-    write_json(run.result, replace(result, decoding="loss", rows=(*result.rows, *none)))
-    page = json.dumps([to_json_ready(block) for block in Arms().blocks(run)])
-    assert "Targets, fixed before the run" not in page
-    assert '"rollouts"' not in page
-
-
-@pytest.mark.parametrize(
-    ("weights", "level", "told"), [({"t": 1.0}, None, True), ({"t": 0.5, "u": 0.5}, None, False), ({"t": 1.0}, 2.0, False)]
-)
-def test_one_task_without_levels_leaves_nothing_to_steer(
-    tmp_path: Path, weights: dict[str, float], level: float | None, told: bool
-) -> None:
-    run = build(tmp_path, seeds=2)
-    write_plan(run.plan, Plan("proportional", (Stage("all", "sft", 6, weights),)))
-    result = read_json(run.result, TrialResult)
-    write_json(run.result, replace(result, judgements=(), arms=("frozen", "uniform"), references=("frozen",)))
-    write_json(run.claims, [Claim("unchanged", "t", level, 0.5, 0.5, Interval(0.0, -0.01, 0.01, 5), "5 seeds", "uniform")])
-    page = text_of(run)
-    assert "No lever was tried." in page
-    assert ("One task without levels: there was nothing to steer" in page) == told
-
-
-def test_items_gained_and_lost_stand_beside_their_difference(tmp_path: Path) -> None:
-    run = compared(tmp_path, items=40, rows=40)
-    facts = [fact for *_, blocks in sections(run) for block in blocks if isinstance(block, Headline) for fact in block.facts]
-    assert facts[0].label == "change of success"
-    assert facts[0].note.endswith("]; 1 gained, 0 lost of 40")
-    assert not any("gained" in fact.note for fact in facts[1:])
-
-
 def test_the_correction_is_told_in_plain_words() -> None:
     told = format_family([moved("loss", 2.0, 1.78, 5)])
     assert told.startswith("With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept")
     assert "corrected by Holm over 1 claim," in told
-
-
-@pytest.mark.parametrize(
-    ("what", "told"),
-    [("skip_step", "steps that were not taken"), ("lr_factor", ""), ("refuse.t@1", "for groups of cell X"), ("beta", "")],
-)
-def test_decisions_that_need_a_word_get_one(tmp_path: Path, what: str, told: str) -> None:
-    line = {"step": 3, "what": what, "old": 1.0, "new": 0.0, "because": "2 skipped"}
-    (tmp_path / "decisions.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    blocks = Decisions().blocks(RunFolder(tmp_path))
-    said = [block.text for block in blocks if isinstance(block, Paragraph)][1:]
-    assert len(said) == bool(told)
-    assert told in "".join(said)
 
 
 def test_an_option_is_taken_out_with_its_value() -> None:
@@ -322,10 +222,3 @@ def test_an_option_is_taken_out_with_its_value() -> None:
     assert without_option(command, "--measured") == "mixwright verdict a b --gate"
     assert without_option("mixwright verdict a b --measured=m", "--measured") == "mixwright verdict a b"
     assert without_option("mixwright verdict a b --gate", "--measured") == "mixwright verdict a b --gate"
-
-
-def test_a_command_is_printed_without_a_break() -> None:
-    shown = io.StringIO()
-    command = f"mixwright verdict a b --protect {'x ' * 40}--gate"
-    show(Console(file=shown, width=40), "", [Code("Ask again", command)])
-    assert shown.getvalue() == f"Ask again: {command}\n"

@@ -19,13 +19,17 @@ from mixwright.run.folder import RunFolder, write_measurements
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "t\x1b[31m\r\n\u202e"
-CITIES = "Oslo Rome Lima Cairo Quito Hanoi Accra Dakar Sofia Kabul".split()
+CITIES = ["Oslo", "Rome", "Lima", "Cairo", "Quito", "Hanoi", "Accra", "Dakar", "Sofia", "Kabul"]
 
 
 def dirty_files() -> tuple[str, str]:
     """Write 40 training rows, 5 of them again, and 8 test items, 3 of which are training rows."""
     rows = [
-        {"task": "weather", "prompt": f"What is the weather in {city} on day {day}?", "completion": f"weather({city}, {day})"}
+        {
+            "task": "weather",
+            "prompt": f"What is the weather in {city} on day {day}?",
+            "completion": f"weather({city}, {day})",
+        }
         for city in CITIES
         for day in range(1, 5)
     ]
@@ -62,7 +66,9 @@ def settings() -> str:
     asked = {"corpus": corpus, "train": {"objective": "sft", "steps": 20, "prompts": 8}}
     Path("run.yaml").write_text(json.dumps(asked), encoding="utf-8")
     rows = [
-        Measurement("competence", task, "greedy", value, max(value - 0.1, 0), value + 0.1, 60, "share", null=0.0, null_of="luck")
+        Measurement(
+            "competence", task, "greedy", value, max(value - 0.1, 0), value + 0.1, 60, "share", null=0.0, null_of="luck"
+        )
         for task, value in (("old", 0.7), ("new", 0.0), ("small", 0.0))
     ]
     write_measurements(RunFolder("runs/run").measurements("before"), rows)
@@ -167,7 +173,8 @@ def test_a_hostile_name_moves_no_cursor(call: Call, monkeypatch: pytest.MonkeyPa
 def test_findings_stay_on_a_screen(count: int, examples: int) -> None:
     long = "word " * 80
     seen = [
-        Observation("check", f"t{n}", "error", 5, 9, long, long, evidence=({"source": f"a.jsonl:{n}"},)) for n in range(count)
+        Observation("check", f"t{n}", "error", 5, 9, long, long, evidence=({"source": f"a.jsonl:{n}"},))
+        for n in range(count)
     ]
     lines = findings(seen, ["other"], other_lines=6)
     assert len(lines) <= MAX_LINES - 6

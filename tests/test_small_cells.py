@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 from _example_run import item_rows
 from _scores import scores
-from rich.console import Console
 
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.verdict.page.blocks import Claims, Fold, HeatMap, Paragraph, Table
 from mixwright.verdict.rules.claims import (
     MAX_CELLS_NAMED,
     claims_between,
@@ -21,7 +18,6 @@ from mixwright.verdict.rules.claims import (
     has_too_few_items,
     leading_claims,
 )
-from mixwright.verdict.stage import sections, summarise
 
 SMALL = [("b", 1.0), ("b", 2.0), ("c", None)]
 
@@ -39,49 +35,12 @@ def pair(folder: Path, large: int = 40) -> RunFolder:
     return run
 
 
-def printed(run: RunFolder) -> str:
-    console = Console(file=io.StringIO(), width=400)
-    summarise(run, console)
-    return console.file.getvalue()  # type: ignore[attr-defined]
-
-
-def test_small_cells_stand_in_one_line(tmp_path: Path) -> None:
-    run = pair(tmp_path)
-    line = "3 cells of fewer than 8 items are not judged: b level 1, b level 2, c"
-    assert format_not_judged(leading_claims(run)) == line
-    blocks = {name: found for name, *_, found in sections(run)}
-    (fold,) = (block for block in blocks["damaged"] if isinstance(block, Fold) and block.summary == line)
-    (table,) = fold.blocks
-    assert isinstance(table, Table)
-    assert list(table.rows) == [(name, "6", "50 %", "33 %") for name in ("b level 1", "b level 2", "c")]
-    assert line in printed(run)
-    shown = [
-        c for found in blocks.values() for b in found for part in _inner(b) if isinstance(part, Claims) for c in part.claims
-    ]
-    assert {claim.task for claim in shown} == {"a", "b"}  # b as a whole has 12 items
-    assert all(claim.whole for claim in shown if claim.task == "b")
-    (heat,) = (block for block in blocks["competence"] if isinstance(block, HeatMap))
-    assert [name for name, _ in heat.rows] == ["a", "b"]
-    (cells,) = (block for block in blocks["decomposition"] if isinstance(block, Table))
-    assert [row[0] for row in cells.rows] == ["a", "b all levels"]
-
-
-def _inner(block: object) -> list[object]:
-    return [part for inner in block.blocks for part in _inner(inner)] if isinstance(block, Fold) else [block]
-
-
-def test_where_nothing_is_judged_nothing_is_corrected(tmp_path: Path) -> None:
+def test_where_nothing_is_judged_nothing_is_corrected() -> None:
     side = [scores({("t", 1.0): [0] * 6})]
     claims = claims_between((side, side), "greedy")
     assert all(map(has_too_few_items, claims))
     assert format_family(claims) == ""
     assert explain_undecided(claims, 1) == ""
-    run = pair(tmp_path, large=0)
-    told = printed(run)
-    assert "Holm" not in told
-    assert "0 claims" not in told
-    blocks = [block for name, *_, found in sections(run) if name == "damaged" for block in found]
-    assert any(isinstance(block, Fold) and "chance" in block.summary for block in blocks)  # b as a whole is judged
 
 
 def test_small_cells_are_not_counted_among_what_items_cannot_decide(tmp_path: Path) -> None:
@@ -112,9 +71,3 @@ def test_a_change_that_cannot_be_is_not_called_one_that_would_be_seen(items: int
     assert claim.kind == "cannot tell"
     assert (claim.detectable < 0.5) == possible
     assert ("would be seen" in claim.evidence) == possible
-
-
-def test_a_paragraph_of_the_page_names_them_where_the_map_leaves_them_out(tmp_path: Path) -> None:
-    run = pair(tmp_path)
-    blocks = next(found for name, *_, found in sections(run) if name == "competence")
-    assert any(isinstance(block, Paragraph) and "not judged: b level 1" in block.text for block in blocks)

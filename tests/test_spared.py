@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
-from _example_run import build
 
-from mixwright.catalog import create
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
-from mixwright.verdict.page.blocks import Block, Fold, Headline, Table
+from mixwright.verdict.page.blocks import Block, Fold, Table
 from mixwright.verdict.rules.recommendation import Contrast, TrialBasis, recommend
 from mixwright.verdict.rules.spared import claim_key, collect_changes, excludes_loss, format_spared, spared_table
 
@@ -118,14 +115,3 @@ def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() ->
     assert set(seen.named_losses()) == {claim_key(lost[0]), claim_key(other)}
     table = folded(spared_table(seen.named_losses(), seen.changes, "share"))
     assert table.rows[1][2] == "\u2013"  # the plan's level 2 is no claim of it
-
-
-def test_the_page_shows_the_table_under_its_sentence(tmp_path: Path) -> None:
-    run = build(tmp_path)
-    blocks = create("sections", "headline").blocks(run)
-    assert isinstance(blocks[0], Headline)
-    table = folded([block for block in blocks if isinstance(block, Fold)][:1])
-    assert table.columns == ("", "steered", "uniform", "equal_shares")
-    assert any(row[0] == "products level 1" for row in table.rows)
-    assert "products level 1" in blocks[0].text
-    assert "shown to spare" in blocks[0].text

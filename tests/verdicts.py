@@ -167,7 +167,7 @@ def trial(**more: Any) -> Verdict:
     )
     effects = tuple(
         Effect("steered", against, "success", Interval(value, value - 0.05, value + 0.05, 5), "improves", 0.001, 240, 0.04)
-        for against, value in (("frozen", 0.2), ("uniform", 0.1), ("shuffled", -0.1))
+        for against, value in (("frozen", 0.2), ("uniform", 0.1), ("shuffled", 0.06))
     )
     judgement = Judgement("steered", "helps", "+10 [+5, +15] against uniform", proof="beats its nulls")
     result = TrialResult(

@@ -213,7 +213,7 @@ def _write(
     ]
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
     reasons = dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass)
-    reason = f"{', or '.join(reasons)} (see the notes on measuring)"
+    reason = ", or ".join(reasons)
     largest = max(len(list(items)) for task in found.judged for items in _cells_of(task))
     settings = {
         "checkpoint after": logs[1].source,

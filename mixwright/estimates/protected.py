@@ -21,19 +21,30 @@ def cell_order(cell: TaskLevel) -> tuple[str, float]:
 
 
 def cells_with_right_answers(before: SideScores, decoding: Decoding) -> list[TaskLevel]:
-    """Tasks and levels of enough items with a right answer before, under the declared decoding: what can be lost.
+    """Tasks and levels of enough items with a right answer before, under the declared decoding: what can be lost."""
+    items = _group_items(before, decoding)
+    return sorted((cell for cell, (known, right) in items.items() if right and len(known) >= MIN_ITEMS), key=cell_order)
 
-    A single right answer is enough. A higher threshold would choose cells by their luck on the very items that are compared,
-    and luck does not last: the mean of unharmed cells would fall.
+
+def find_only_right_items(before: SideScores, decoding: Decoding) -> set[Item]:
+    """Items that alone were right in their task and level.
+
+    They are why it is protected, so they can only fall. Without them every item is in a mean because of what other items of
+    its cell showed, and nothing falls by the choice alone.
     """
-    items: dict[TaskLevel, set[Item]] = {}
-    right = set[TaskLevel]()
+    return {item for _, right in _group_items(before, decoding).values() if len(right) == 1 for item in right}
+
+
+def _group_items(before: SideScores, decoding: Decoding) -> dict[TaskLevel, tuple[set[Item], set[Item]]]:
+    """Task and level -> its items, and those of them with a right answer."""
+    groups: dict[TaskLevel, tuple[set[Item], set[Item]]] = {}
     for scores in before:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
-            items.setdefault(item[:2], set()).add(item)
+            known, right = groups.setdefault(item[:2], (set(), set()))
+            known.add(item)
             if value > 0:
-                right.add(item[:2])
-    return sorted((cell for cell in right if len(items[cell]) >= MIN_ITEMS), key=cell_order)
+                right.add(item)
+    return groups
 
 
 def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:

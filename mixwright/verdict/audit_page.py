@@ -26,7 +26,7 @@ from mixwright.verdict.page.blocks import (
 )
 from mixwright.verdict.page.frame import render_frame
 from mixwright.verdict.page.page import observation_table
-from mixwright.verdict.page.text import format_count
+from mixwright.verdict.page.text import format_count, join_sentences
 
 MAX_FINDINGS, MAX_ROWS_SHOWN, MAX_FIRST, MAX_EXAMPLES = 60, 6, 8, 3
 """Errors and warnings with their rows, rows of each, findings and examples of the first screen: others are counted."""
@@ -74,7 +74,7 @@ def _first_screen(findings: Sequence[Observation]) -> list[list[Block]]:
 
 def _sentence(observation: Observation) -> Paragraph:
     name = f"{observation.check} in {observation.task}" if observation.task else observation.check
-    return Paragraph(f"{observation.message} {observation.remedy}".strip(), TONES[observation.severity], name)
+    return Paragraph(join_sentences(observation.message, observation.remedy), TONES[observation.severity], name)
 
 
 def _finding(observation: Observation) -> list[Block]:

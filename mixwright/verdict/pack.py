@@ -128,7 +128,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         tasks=tasks,
         forms=tuple(_pack_form(takeover, pairs) for takeover in takeovers),
         not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
-        not_judged=_list_not_judged(basis, notes),
+        not_judged=_list_not_judged(basis),
         pairs=_choose_pairs(pairs, tasks),
         advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
         notes=notes,
@@ -331,14 +331,11 @@ def _pack_form(takeover: FormTakeover, pairs: Sequence[AnswerPair]) -> FormTaken
     return FormTaken(takeover.other_task, tasks, takeover.answers_with_form, takeover.items, len(lost), len(with_form))
 
 
-def _list_not_judged(basis: TrialBasis | PairBasis | None, notes: Sequence[Observation]) -> dict[str, str]:
-    """Task -> why nothing says what became of it: its own warning where there is one."""
+def _list_not_judged(basis: TrialBasis | PairBasis | None) -> dict[str, str]:
+    """Task -> why nothing says what became of it."""
     if not isinstance(basis, PairBasis):
         return {}
     reasons = dict.fromkeys(basis.tasks_left_out, basis.left_out_reason)
-    for note in notes:
-        if note.severity == "warning" and note.task in reasons:
-            reasons[note.task] = note.message.removeprefix(f"task {note.task}: ").removeprefix(f"{note.task}: ")
     return reasons | dict.fromkeys(basis.tasks_without_right_answer, "no answer was right before or after")
 
 

@@ -18,8 +18,8 @@ from mixwright.verdict.words import (
     say_average,
 )
 
-MAX_LINES, MAX_ROWS, MAX_NAME = 25, 10, 32
-"""Lines of a report without `full`, rows of its table, and characters of a task's name."""
+MAX_LINES, MAX_ROWS, MAX_NAME, MAX_WIDTH = 25, 10, 32, 110
+"""Lines of a report without `full`, rows of its table, characters of a task's name, and of a line that is wrapped or cut."""
 PAIR_LINES = 3
 """Lines of a pair of answers."""
 STYLE_BY_WORD: dict[TaskWord, str] = {"lost": "red", "less dependent": "red", "learned": "cyan"}
@@ -36,9 +36,10 @@ def show_report(console: Console, verdict: Verdict, page: str, *, full: bool = F
         full: every task and level, and no limit of lines.
         certainty: how sure the verdict is, too.
     """
-    lines = [*_wrap(verdict.headline, console.width, STYLE_BY_OUTCOME[verdict.outcome]), Text()]
+    width = min(console.width, MAX_WIDTH)
+    lines = [*_wrap(verdict.headline, width, STYLE_BY_OUTCOME[verdict.outcome]), Text()]
     lines += _list_tasks(verdict, full=full)
-    end = [Text(to_line(line, limit=400)) for line in (*verdict.why[:2], say_average(verdict)) if line]
+    end = [part for line in (*verdict.why[:2], say_average(verdict)) for part in _wrap(line, width, "")]
     if certainty or full:
         end += [Text(f"  {to_line(line, limit=400)}") for line in describe_certainty(verdict)]
     steps = verdict.next if full else verdict.next[:1]
@@ -46,7 +47,7 @@ def show_report(console: Console, verdict: Verdict, page: str, *, full: bool = F
     end.append(Text(f"Page: {page}   All: --full   How sure: --why   exit code {_say_exit(verdict)}", style="dim"))
     room = MAX_LINES - len(lines) - len(end) - 1
     pairs = verdict.pairs if full else verdict.pairs[: max(room // PAIR_LINES, 0)]
-    shown = [line for pair in pairs for line in _show_pair(pair, verdict, console.width)]
+    shown = [line for pair in pairs for line in _show_pair(pair, verdict, width)]
     for line in (*lines, *shown, *([Text()] if shown else []), *end):
         console.print(line, soft_wrap=True)
 

@@ -20,7 +20,7 @@ TASK_WORDS: dict[TaskWord, str] = {
     "learned": "learned",
     "lost": "LOST",
     "kept": "kept",
-    "not shown": "",
+    "not shown": "unclear",
     "less dependent": "depends less on the prompt",
     "commonest": "gives one answer more often",
     "sharper": "only samples improved",
@@ -28,7 +28,7 @@ TASK_WORDS: dict[TaskWord, str] = {
     "too few items": "too few items",
     "not measured": "not measured",
 }
-"""Word of a task -> how a table shows it; "not shown" has its interval and no word."""
+"""Word of a task -> how a table shows it."""
 
 
 def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
@@ -53,7 +53,7 @@ def _say_damage(verdict: Verdict) -> str:
     if verdict.reason == "one format took over" and verdict.forms:
         form, *_ = verdict.forms
         if form.answers == form.items:
-            others = "everything else" if len(form.tasks) > 1 else form.tasks[0]
+            others = "everything else" if len(form.tasks) > 1 else join_some(form.tasks)
             return f"It answers {others} as if it were {form.owner}."
         return (
             f"{form.answers:,} of {form.items:,} answers to {join_some(form.tasks)} now look like answers to {form.owner}."
@@ -125,7 +125,10 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         cover = f" ({form.lost_with_form:,} of the {form.lost:,} lost ones)" if form.lost else ""
         tasks = join_some(form.tasks)
         reasons.append(f"{form.answers:,} of {form.items:,} answers to {tasks} now have the format of {form.owner}{cover}.")
-    unlikely = [former for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN]
+    reasons += [note.message for note in verdict.notes if note.severity == "warning" and note.task in verdict.not_judged]
+    known = {change.task for change in verdict.tasks if change.word == "learned"}
+    known.update(task for form in verdict.forms for task in form.tasks)  # the format says more
+    unlikely = [former for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN and former.task not in known]
     if unlikely:
         largest = max(-former.change for former in unlikely)
         tasks = join_some([former.task for former in unlikely])

@@ -84,12 +84,10 @@ class Demo:
         say("\n3. The gate: what became of the kinds of questions that nobody trained?")
         narrow = (*self.gate_options, "--measured", before, "--folder", self.folder / NARROW)
         codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", MODEL, self.models[NARROW], *narrow))}
-        self.show_lost()
-        say(f"Exit code {codes[NARROW]}.\n")
+        say("")
         self.make_plan()
         say("\n5. The gate again, and one page of all three.")
         codes |= self.judge_planned("--beside", self.folder / NARROW)
-        say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.")
         say(
             f"{UNPROTECTED_TASK} were never rehearsed, and the gate was not asked of them: "
             f"{self.format_success(UNPROTECTED_TASK)}.\n\n{CLOSING}"
@@ -144,23 +142,10 @@ class Demo:
         """Options of the gate: the old kinds of questions but one are protected as one group."""
         return (
             *self.measure_options,
-            "--gate",
             *(part for task in PROTECTED for part in ("--protect", task)),
             "--margin",
             MARGIN_POINTS,
         )
-
-    def show_lost(self, count: int = 3) -> None:
-        """Print answers that were right before, with what the narrow model says now, one of each task."""
-        from mixwright.errors import one_line
-
-        rows = read_answers(self.folder / NARROW)
-        now = {row["example"]: row for row in rows if row["when"] == "after"}
-        lost = [row for row in rows if row["when"] == "before" and row["score"] == 1 > now[row["example"]]["score"]]
-        for row in list({row["task"]: row for row in lost}.values())[:count]:
-            say(one_line(f"   {row['prompt']}"))
-            say(one_line(f"      before: {row['completion'][:100]}"))
-            say(one_line(f"      now:    {now[row['example']]['completion'][:100]}"))
 
     def format_success(self, task: str) -> str:
         """Success of a task before, after tool calls alone and with the plan."""

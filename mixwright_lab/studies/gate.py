@@ -34,7 +34,7 @@ from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval, Measurement
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.verdict.rules.basis import gate_answer, recommend_run
+from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.gate import check_protected
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright_lab.studies.jobs import run_in_processes
@@ -190,7 +190,7 @@ QUESTIONS: Mapping[str, GateQuestion] = {
     "margin 10": GateQuestion(TASKS, margin=0.1),
     "each": GateQuestion(TASKS, each=True),
 }
-SHIPPED, REFUSED = ("Ship", "AFTER may be shipped"), "Do not ship"
+SHIPPED, REFUSED = "PASSED", "DO NOT SHIP"
 CHUNK = 200
 """Draws that a process is given at once: each takes about a millisecond."""
 FRESH_DRAWS = 4000
@@ -248,8 +248,8 @@ def faked(job: tuple[str, int]) -> list[Row]:
         made = write_comparison(Path(folder), name, seed)
         for question, asked in QUESTIONS.items():
             write_question(made, asked)
-            found, result = recommend_run(made)[0], gate_answer(made)
-            sentence, code = found.sentence if found else "", result.exit_code() if result else -1
+            verdict = pack(made)
+            sentence, code = verdict.headline, verdict.exit_code
             fits = (sentence.startswith(SHIPPED), sentence.startswith(REFUSED)) == (code == 0, code == 3)
             rows.append({"fake": name, "seed": seed, "question": question, "code": code, "sentence": sentence, "fits": fits})
     return rows

@@ -112,7 +112,8 @@ def count_outcomes(rule: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[st
         default, told = table.get((layout, None, case), {}), list(outcomes.values())
         counts.append(
             {"rule": rule, "layout": layout, "margin": margin, "case": case, "draws": len(told)}
-            | {word: told.count(word) for word in ("passed", "damaged", "cannot tell")}
+            | {word: told.count(word) for word in ("passed", "damaged")}
+            | {"cannot tell": told.count("inconclusive")}
             | {"as default": sum(default.get(seed) == outcome for seed, outcome in outcomes.items())}
             | {"printed": printed[layout, margin]}
         )

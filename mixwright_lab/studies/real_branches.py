@@ -65,7 +65,12 @@ def judge(before: Mapping[str, Any], after: Mapping[str, Any], golds: Mapping[st
     truth = mean_of(list(by_task.values()))
     word = "damaged" if truth.high < -MARGIN_POINTS else "harmless" if truth.low > -MARGIN_POINTS else "not scored"
     fell = [task for task, change in by_task.items() if change.high < -MARGIN_POINTS]
-    return {"gate": found.outcome, "truth": word, "change": [truth.value, truth.low, truth.high], "fell": fell}
+    return {
+        "gate": found.outcome.replace("inconclusive", "cannot tell"),
+        "truth": word,
+        "change": [truth.value, truth.low, truth.high],
+        "fell": fell,
+    }
 
 
 def true_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Interval]:

@@ -171,7 +171,7 @@ def do_job(job: BudgetJob, files: Files) -> dict[str, Any]:
         rows = ["--corpus", str(files.many), "--folder", str(folder)] if tiny else rows
         code, seconds = _call(["measure", model, *rows, *limit], log)
     elif verb.startswith("verdict"):
-        code, seconds = _call(["verdict", MODEL, str(files.tuned), *rows, *limit, "--gate"], log)
+        code, seconds = _call(["verdict", MODEL, str(files.tuned), *rows, *limit], log)
     elif verb == "trial":
         settings = files.place / "tiny_run.yaml"
         code, seconds = _call(["trial", str(settings), "--folder", str(files.tiny), *limit], log)

@@ -230,7 +230,6 @@ class RealModels:
             COMPLETION_TOKENS,
             "--margin",
             MARGIN_POINTS,
-            "--gate",
         ]
         asked += [part for task in PROTECTED for part in ("--protect", task)]
         fitting = [f"{task}=includes" for task in PROTECTED]
@@ -240,7 +239,7 @@ class RealModels:
         return self._row(way, name, folder, code) | {"seconds": round(time.monotonic() - began)}
 
     def _row(self, way: str, name: str, folder: Path, code: int) -> dict[str, Any]:
-        told = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))["recommendation"]
+        told = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
         gate = json.loads((folder / "gate.json").read_text(encoding="utf-8"))
         run = RunFolder(folder)
         former = {one.task: [one.change, one.low, one.high] for one in read_list(former_file(run), FormerAnswers)}
@@ -249,7 +248,7 @@ class RealModels:
         keys = ("when", "task", "prompt", "answer", "completion", "score")
         answers = [[row[key] for key in keys] for row in read_answers(folder) if row["when"] in when]
         about = {"seed": self.seed, "kind": self.kind, "model": name, "way": way, "settings": settings()}
-        found = {"code": code, "sentence": told["sentence"], "advice": told["advice"], "protect": gate["protect"]}
+        found = {"code": code, "sentence": told["headline"], "reason": told["reason"], "protect": gate["protect"]}
         return about | found | {"changes": changes, "former": former, "answers": answers}
 
 

@@ -5,11 +5,12 @@ Strings in blocks are raw text from anywhere; escaping is the renderers' task an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from mixwright.records.verdict import AnswerPair
+from mixwright.verdict.page.text import NO_VALUE_SIGN
 
 Tone = Literal["plain", "good", "bad", "caution"]
 
@@ -222,6 +223,19 @@ class Part(NamedTuple):
     """Few words after the heading, such as a count."""
     is_open: bool = False
     """Whether it is open at first."""
+
+
+def tabulate(caption: str, rows: Sequence[Mapping[str, str]], texts: Collection[str]) -> Table:
+    """Return a table of rows by column, without the columns that have a value in no row.
+
+    Args:
+        caption: heading of the table.
+        rows: column -> formatted cell; all rows have the same columns.
+        texts: columns of words; the others are numbers, aligned right.
+    """
+    columns = [name for name in (rows[0] if rows else ()) if any(row[name] != NO_VALUE_SIGN for row in rows)]
+    numeric = tuple(place for place, name in enumerate(columns) if name not in texts)
+    return Table(caption, tuple(columns), [tuple(row[name] for name in columns) for row in rows], numeric)
 
 
 def keep_filled(blocks: Sequence[Block]) -> list[Block]:

@@ -27,6 +27,7 @@ from mixwright.verdict.page.blocks import (
     Table,
     Tone,
     keep_filled,
+    tabulate,
 )
 from mixwright.verdict.page.frame import render_frame, sign_score
 from mixwright.verdict.page.text import (
@@ -53,7 +54,7 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "learned": ("▲", "good"),
     "lost": ("▼", "bad"),
     "kept": ("=", "plain"),
-    "not shown": ("? no clear change", "plain"),
+    "not shown": ("? unclear", "plain"),
     "less dependent": ("▼", "bad"),
     "commonest": ("≈", "caution"),
     "sharper": ("≈", "caution"),
@@ -123,7 +124,7 @@ def _headline(verdict: Verdict) -> Headline:
     """Return the sentence, with the outcome that it begins with as a badge."""
     (sign, tone), start = SIGNS[verdict.outcome], START[verdict.outcome]
     if not verdict.headline.startswith(start):
-        return Headline(verdict.headline, note=say_average(verdict))
+        return Headline(verdict.headline, tone, note=say_average(verdict))
     return Headline(verdict.headline.removeprefix(start).strip(), tone, f"{sign} {start}", say_average(verdict))
 
 
@@ -175,30 +176,28 @@ def _why(verdict: Verdict) -> list[Block]:
 
 
 def _next(verdict: Verdict) -> list[Block]:
-    steps = [Code(step.text, step.command) for step in verdict.next]
+    steps = [Code(f"{step.text}:", step.command) for step in verdict.next]
     return [*steps[:1], Fold("More to do", tuple(steps[1:]))]
 
 
 def _task_table(verdict: Verdict) -> Table:
-    unit = verdict.unit
-    rows = []
-    for change in verdict.tasks:
-        row = {
+    unit, graded = verdict.unit, verdict.graded
+    rows = [
+        {
             "task": cell_name(change.task, change.level, whole_task=change.whole) + ", protected" * change.protected,
             "result": _word(change),
-            verdict.before or "before": format_value(change.before, unit),
-            verdict.third: NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
-            verdict.after or "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
+            "before": format_value(change.before, unit),
+            verdict.third or "third": NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
+            "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
             "change, 95 % CI": format_change(change.change, unit),
             "items": f"{change.items:,}",
-            "gained": f"{change.gained:,}",
-            "lost": f"{change.lost:,}",
-            "by chance": percent(change.chance.value) if change.chance else NO_VALUE_SIGN,
+            "gained": f"{change.gained:,}" if graded else NO_VALUE_SIGN,
+            "lost": f"{change.lost:,}" if graded else NO_VALUE_SIGN,
+            "by chance": percent(change.chance.value if change.chance else None),
         }
-        unused = {"gained", "lost", "by chance"} if not verdict.graded else {""}
-        rows.append({name: text for name, text in row.items() if name not in unused and name})
-    columns = tuple(rows[0]) if rows else ()
-    return Table("Worst first", columns, [tuple(row.values()) for row in rows], tuple(range(2, len(columns))))
+        for change in verdict.tasks
+    ]
+    return tabulate("Worst first", rows, ("task", "result"))
 
 
 def _sure(verdict: Verdict) -> list[Block]:
@@ -206,89 +205,83 @@ def _sure(verdict: Verdict) -> list[Block]:
     facts = [Paragraph(line) for line in (*verdict.why[MAX_WHY:], *describe_certainty(verdict))]
     not_judged = [(task, reason) for task, reason in verdict.not_judged.items()]
     parts = [
-        (
-            cell_name(change.task, change.level, whole_task=change.whole),
-            format_change(change.shuffled, unit),
-            format_change(change.dependence, unit),
-            " → ".join(percent(share) for share in change.sampled) if change.sampled else NO_VALUE_SIGN,
-            format_magnitude(change.detectable, unit),
-            NO_VALUE_SIGN if change.adjusted_p is None else format_p(change.adjusted_p),
-        )
+        {
+            "task": cell_name(change.task, change.level, whole_task=change.whole),
+            "prompts shuffled (S)": format_change(change.shuffled, unit),
+            "the rest (D)": format_change(change.dependence, unit),
+            "sampled": " → ".join(percent(share) for share in change.sampled) if change.sampled else NO_VALUE_SIGN,
+            "shown in 80 % of cases": format_magnitude(change.detectable, unit),
+            "p": NO_VALUE_SIGN if change.adjusted_p is None else format_p(change.adjusted_p),
+        }
         for change in verdict.tasks
+    ]
+    former = [
+        {
+            "task": row.task,
+            "answers": f"{row.items:,}",
+            "tokens": f"{row.tokens:,}",
+            "before": format_signed(row.before, "nats"),
+            "change": format_signed(row.change, "nats"),
+            "95 % CI": format_bounds(row.low, row.high, "nats"),
+        }
+        for row in verdict.former
+    ]
+    gold = [
+        {
+            "task": row.task or "all of these",
+            "items": f"{row.items:,}",
+            "before": percent(row.before),
+            "after": percent(row.after),
+            "change": format_change(row.change),
+            "greedy success": format_change(row.success),
+            "success, adjusted": format_change(row.adjusted),
+        }
+        for row in verdict.gold
     ]
     return [
         *facts,
         Table("Not judged", ("task", "reason"), not_judged),
-        Table(
-            "Change with prompts shuffled (S) and of the rest, which depends on the prompt (D)",
-            ("task", "S", "D", "sampled", "shown in 80 % of cases", "p"),
+        tabulate(
+            "Changes of the score with prompts shuffled and of the rest, and the size that these items show",
             parts,
-            (1, 2, 3, 4, 5),
+            ("task",),
         ),
         *_forms(verdict),
-        Table(
-            "Log-probability of the earlier model's answers under the later model, nats per token",
-            ("task", "answers", "tokens", "before", "change", "95 % CI"),
-            [
-                (
-                    row.task,
-                    f"{row.items:,}",
-                    f"{row.tokens:,}",
-                    format_signed(row.before, "nats"),
-                    format_signed(row.change, "nats"),
-                    format_bounds(row.low, row.high, "nats"),
-                )
-                for row in verdict.former
-            ],
-            (1, 2, 3, 4, 5),
-        ),
-        Table(
-            "Probability of the gold answer",
-            ("task", "items", "before", "after", "change", "greedy success", "success, adjusted"),
-            [
-                (
-                    row.task or "all of these",
-                    f"{row.items:,}",
-                    percent(row.before),
-                    percent(row.after),
-                    *map(format_change, (row.change, row.success, row.adjusted)),
-                )
-                for row in verdict.gold
-            ],
-            (1, 2, 3, 4, 5, 6),
-        ),
+        tabulate("Log-probability of the earlier model's answers under the later model, nats per token", former, ("task",)),
+        tabulate("Probability of the gold answer", gold, ("task",)),
     ]
 
 
 def _forms(verdict: Verdict) -> list[Block]:
     taken = [
-        (
-            form.owner,
-            ", ".join(form.tasks),
-            f"{form.answers:,} of {form.items:,}",
-            f"{form.lost_with_form:,} of {form.lost:,}",
-        )
+        {
+            "format of": form.owner,
+            "in tasks": ", ".join(form.tasks),
+            "answers": f"{form.answers:,} of {form.items:,}",
+            "lost answers with it": f"{form.lost_with_form:,} of {form.lost:,}",
+        }
         for form in verdict.forms
     ]
 
     def table(caption: str, *, reported: bool) -> Table:
         rows = [
-            (
-                change.task,
-                " ".join(filter(None, (FEATURE_WORDS[change.feature], change.other_task, change.pattern))),
-                f"{change.before:,}",
-                f"{change.after:,}",
-                f"{change.items:,}",
-                format_p(change.adjusted_p),
-            )
+            {
+                "task": change.task,
+                "answers that are": " ".join(
+                    filter(None, (FEATURE_WORDS[change.feature], change.other_task, change.pattern))
+                ),
+                "before": f"{change.before:,}",
+                "after": f"{change.after:,}",
+                "items": f"{change.items:,}",
+                "p": format_p(change.adjusted_p),
+            }
             for change in verdict.form_changes
             if change.reported == reported and change.before != change.after
         ]
-        return Table(caption, ("task", "answers that are", "before", "after", "items", "p"), rows, (2, 3, 4, 5))
+        return tabulate(caption, rows, ("task", "answers that are"))
 
-    columns = ("format of", "in tasks", "answers", "lost answers with it")
     return [
-        Table("Formats that spread to other tasks", columns, taken, (2, 3)),
+        tabulate("Formats that spread to other tasks", taken, ("format of", "in tasks")),
         table("Format of answers: shown changes", reported=True),
         Fold("Format of answers: other changes", (table("Not significant", reported=False),)),
     ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.verdict.page.arm_words import effect_word, format_effect, format_outcome, seed_differences, unit_of
-from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Part, Table, Tone
+from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Part, Table, Tone, tabulate
 from mixwright.verdict.page.text import (
     MINUS_SIGN,
     NO_VALUE_SIGN,
@@ -16,7 +16,6 @@ from mixwright.verdict.page.text import (
     format_count,
     format_magnitude,
     format_p,
-    format_signed,
     format_value,
     percent,
     words_for,
@@ -25,12 +24,13 @@ from mixwright.verdict.page.text import (
 ROLLOUTS_NUMBER = "rollouts"
 """Number that is 0 of every branch that only reads rows, and is left out then."""
 TONES: dict[str | None, Tone] = {"improves": "good", "worsens": "bad"}
+SIGNS: dict[str | None, str] = {"improves": "▲ ", "worsens": "▼ ", "cannot tell": "? ", "no change": "= "}
 
 
 def arms_chart(result: TrialResult) -> Forest:
     """Return the primary outcome of every arm against the arms that it is compared with."""
     primary = READINGS[result.decoding].name
-    return _forest(result, [effect for effect in result.effects if effect.name == primary], format_outcome(result.decoding))
+    return _forest(result, [effect for effect in result.effects if effect.name == primary], READINGS[result.decoding].title)
 
 
 def trial_parts(result: TrialResult) -> list[Part]:
@@ -70,12 +70,13 @@ def _about(result: TrialResult) -> list[Block]:
     named = " ".join(f"{role}: {', '.join(arms)}." for role, arms in roles.items() if arms)
     unit = READINGS[result.decoding].unit
     margin = f"{format_magnitude(result.margin, unit)} {format_unit(unit)}"
-    seeds = f"{format_count(len(result.seeds), 'seed')}, paired. {named} Changes within {margin} do not matter."
+    seeds = format_count(len(result.seeds), "seed")
+    about = f"{format_outcome(result.decoding)}. {seeds}, paired. {named} Changes within {margin} do not matter."
     rollouts = ", ".join(f"{arm} {count:,}" for arm, count in result.rollouts.items() if count)
     targets = ", ".join(f"{words_for(name)} {percent(value)}" for name, value in result.success_targets.items())
     is_graded = result.decoding in GRADED_OUTCOMES
     return [
-        Paragraph(seeds),
+        Paragraph(about[:1].upper() + about[1:]),
         Paragraph(f"Rollouts, measuring included: {rollouts}." if rollouts else ""),
         Paragraph(f"Targets, fixed before the run: {targets}." if targets and is_graded else ""),
     ]
@@ -92,19 +93,18 @@ def _forest(result: TrialResult, effects: Sequence[Effect], title: str) -> Fores
             effect.difference.low,
             effect.difference.high,
             () if unit == "ratio" else seed_differences(result, effect.name, effect.arm, effect.against),
-            effect_word(result, effect),
+            SIGNS.get(effect.word, "") + effect_word(result, effect),
             text=format_effect(result, effect) if effect.difference.n else "no estimate",
             tone=TONES.get(effect.word, "plain"),
         )
         for effect in effects
     )
     margin = None if unit == "ratio" else result.margin if unit == READINGS[result.decoding].unit else 0.0
-    caption = f"{title[:1].upper()}{title[1:]}: difference with its 95 % interval, dots are seeds"
+    caption = f"Difference in {title} between methods, with the 95 % interval; dots are seeds"
     return Forest(caption, "", label, rows, margin, scale)
 
 
 def _comparison_table(result: TrialResult) -> Table:
-    """Return every effect; without the columns of S, D and censored runs where nothing is graded."""
     rows = []
     for effect in result.effects:
         unit = unit_of(result, effect)
@@ -118,15 +118,11 @@ def _comparison_table(result: TrialResult) -> Table:
             "change of D": format_change(effect.dependence),
             "p": format_p(effect.p) if effect.items else NO_VALUE_SIGN,
             "word": effect_word(result, effect),
-            "shown in 80 % of cases": format_signed(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
-            "censored": str(effect.censored),
+            "shown in 80 % of cases": format_magnitude(effect.detectable, unit) if effect.items else NO_VALUE_SIGN,
+            "censored": str(effect.censored or NO_VALUE_SIGN),
         }
-        if result.decoding not in GRADED_OUTCOMES:
-            row = {name: text for name, text in row.items() if name not in ("change of S", "change of D", "censored")}
         rows.append(row)
-    columns = tuple(rows[0]) if rows else ()
-    numeric = tuple(place for place, name in enumerate(columns) if name not in ("number", "method", "against", "word"))
-    return Table("Every comparison against another method", columns, [tuple(row.values()) for row in rows], numeric)
+    return tabulate("Every comparison against another method", rows, ("number", "method", "against", "word"))
 
 
 def _raw_table(result: TrialResult) -> Table:

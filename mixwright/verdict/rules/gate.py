@@ -34,7 +34,7 @@ from mixwright.estimates.loss_limits import (
     largest_undetected_loss,
 )
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
-from mixwright.estimates.protected import SideScores, cells_with_right_answers
+from mixwright.estimates.protected import SideScores, cells_with_right_answers, find_only_right_items
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, GateOutcome, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
@@ -166,11 +166,12 @@ def check_protected(
     cell_rule_items = min((size for size, limit in limits.items() if limit == cell_loss_limit), default=0)
     compared = [cell for cell in cells if cell.change is not None]
     if not named_by_user:  # what was learned must not pay for what was lost
-        compared = [cell for cell in compared if cell.word != "improves"] or compared
+        compared = [cell for cell in compared if cell.change is None or cell.change.low <= 0] or compared
     compared_cells = {(cell.task, cell.level) for cell in compared}
+    left_out = set[Item]() if named_by_user else find_only_right_items(before, decoding)
 
     def counts_in_mean(item: Item) -> bool:
-        return item[:2] in compared_cells
+        return item[:2] in compared_cells and item not in left_out
 
     z = Z if look is None else look.z()
     change = estimate_change(before, after, outcome=decoding, weigh="cells", included=counts_in_mean, pseudo_quantile=z)

@@ -106,10 +106,10 @@ def _looked(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> dict[str, int]:
 def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:
     """What the gate says at the look that decides, and the items of that look."""
     cells = [Cell(str(place), None, old.shape[1], 0.0) for place in range(len(old))]
-    outcome, items = "cannot tell", 0
+    outcome, items = "inconclusive", 0
     for size, look in plan_looks(cells, old.size):
         outcome, items = _asked(old[:, :size], new[:, :size], look), look.items
-        if outcome != "cannot tell":
+        if outcome != "inconclusive":
             break
     return outcome, items
 
