@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from cli_call import Call, write
 
-from mixwright.cli import mining
+from mixwright.cli import mining, planning
 from mixwright.cli.report import MAX_LINES, cut, findings, table
 from mixwright.mine.own_answers import RehearsalRows
 from mixwright.records import Example, Measurement, Observation
@@ -57,8 +58,11 @@ def rollouts() -> str:
     return write("rollouts.jsonl", rows)
 
 
-def settings() -> str:
-    """Write settings and a measurement of three tasks, of which `old` has rows to replay."""
+def settings(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write settings and a measurement of three tasks, of which `old` has rows to replay; no worker starts."""
+    monkeypatch.setattr(planning, "start_workers", lambda trial: nullcontext())
+    monkeypatch.setattr(planning, "mine_rehearsal", lambda run, workers, say: None)
+    monkeypatch.setattr(planning, "with_mined_rehearsal", lambda run, corpus: corpus)
     train = [{"task": "new", "prompt": f"new {n}", "completion": f"made {n}"} for n in range(60)]
     train += [{"task": "small", "prompt": f"small {n}", "completion": f"done {n}"} for n in range(20)]
     replay = [{"task": "old", "prompt": f"Capital number {n}?", "completion": f"City {n}"} for n in range(12)]
@@ -96,7 +100,7 @@ def arguments_of(verb: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     if verb == "measure":
         return ("measure", logged())
     if verb == "plan":
-        return ("plan", settings())
+        return ("plan", settings(monkeypatch))
     if verb == "mine":
         return replayed(monkeypatch)
     if verb == "diagnose":
@@ -124,7 +128,8 @@ def test_quiet_leaves_the_report_and_silences_stderr(verb: str, call: Call, monk
     assert code == 0
     assert out
     assert [line for line in err.splitlines() if not line.startswith("warning")] == []
-    code, _, err = call(*arguments[:1], "no/such/file.jsonl", "--quiet")
+    corpus = ("--corpus", "none.jsonl") if verb == "rewards" else ("--miner", "pruning") if verb == "mine" else ()
+    code, _, err = call(*arguments[:1], "no/such/file.yaml", *corpus, "--quiet")
     assert (code, err.startswith("error: ")) == (1, True), "errors stay"
 
 
@@ -143,8 +148,8 @@ def test_tasks_are_measured_lowest_first_and_ten_are_shown(call: Call) -> None:
     assert "16.2%" in out.splitlines()[0], "91 of 560 items"
 
 
-def test_a_plan_goes_through_a_pipe_and_its_shares_add_up(call: Call) -> None:
-    arguments = ("plan", settings())
+def test_a_plan_goes_through_a_pipe_and_its_shares_add_up(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("plan", settings(monkeypatch))
     code, out, _ = call(*arguments, "--dry-run")
     weights = yaml.safe_load(out)["stages"][0]["weights"]
     assert (code, sum(weights.values())) == (0, pytest.approx(1))

@@ -114,11 +114,11 @@ def audit_files(
     else:
         left = observations if cleaned is None else cleaned.left
         head = [line for text in (*written, _headline(left, corpus, config, cleaned)) for line in wrap(text)]
-        tail: list[str] = []
-        if cleaned is None and (dropped := rows_to_drop(observations, corpus)):
+        tail = [] if files.fix is None else ["", f"Next: train on {files.fix}"]
+        if files.fix is None and (dropped := rows_to_drop(observations, corpus)):
             tail = ["", f"Next: {command_line('--fix', 'clean.jsonl')}"]
             tail.append(f"      (takes out {format_count(len(dropped), 'row')}; the rest is for you to decide)")
-        elif files.out is None and count_findings(left):
+        elif files.fix is None and files.out is None and count_findings(left):
             tail = ["", f"Every row: {command_line('--out', 'audit')}"]
         names = listing("checks") if checks is None else checks
         middle = findings(left, names, other_lines=len(head) + len(tail) + 1, full=full)

@@ -12,7 +12,7 @@ from mixwright.errors import one_line
 from mixwright.records import Measurement
 from mixwright.verdict.page.text import format_count
 
-COLUMN_BY_NAME = {"greedy": "right", "pass@1": "right, sampled", "chance": "chance", "gold": "gold answer"}
+COLUMN_BY_NAME = {"greedy": "right [95% CI]", "pass@1": "right, sampled", "chance": "chance", "gold": "gold answer"}
 """Names of measurements -> columns of the table."""
 
 

@@ -40,7 +40,8 @@ def accept_any_text() -> None:
 
 def command_line(*more: str) -> str:
     """Return the command that runs, with further options."""
-    return one_line(shlex.join(["mixwright", *_arguments, *more]))
+    given = [argument for argument in _arguments if argument != "--full"]
+    return one_line(shlex.join(["mixwright", *given, *more]))
 
 
 def remember_arguments(arguments: Sequence[str]) -> None:
