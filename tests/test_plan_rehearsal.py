@@ -55,7 +55,7 @@ def test_known_tasks_without_rows_get_a_tenth_together() -> None:
     assert plan.stages[0].rehearse == kinds
     assert "10% of the training samples keep" in told(plan)
     assert "67% right of 30 before" in plan.why["stages.0.weights.capitals"]
-    assert "each drawn about 0.7 times" in plan.why["stages.0.weights.capitals"]  # 320 x .025 / 12
+    assert "each seen about 0.7 times" in plan.why["stages.0.weights.capitals"]  # 320 x .025 / 12
     more = plan_of(cells, [row for kind in kinds for row in measured(kind, 20)] + measured("tools", 0), share=0.25)
     assert more.stages[0].weights == pytest.approx({"tools": 0.75, **dict.fromkeys(kinds, 0.0625)}, abs=1e-3)
 

@@ -39,13 +39,15 @@ def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[s
             shown.append((task, stage_name, f"{share:.1%}", f"{count:,}", seen, of_loss, "replay" if is_replayed else ""))
     first = next(iter(plan.stages))
     share = sum(first.weights[task] for task in first.rehearse)
-    headline = f"Train on {1 - share:.0%} new rows and {share:.0%} replay, which keeps {join_words(first.rehearse)}."
+    headline = f"Train on {1 - share:.0%} new rows and {share:.0%} replay, to keep {join_words(first.rehearse)}."
     if not share:
         steps = join_words([f"{stage.steps:,} steps of {stage.objective.upper()}" for stage in plan.stages])
         headline = f"Train on your rows alone: {steps}, {len(first.weights):,} tasks."
     header = ("task", "stage", "share", "rows", "each seen", "of the loss", "")
     lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
-    lines += [line for key in NOTES if key in plan.why for line in wrap(plan.why[key])]
+    shares_note, replay_note = (plan.why.get(key, "") for key in NOTES)
+    notes = (shares_note.partition(". ")[2] if share else shares_note, replay_note)  # the headline is its first sentence
+    lines += [line for note in notes for line in wrap(note)]
     answered = [row for row in corpus.select(split=REHEARSE_SPLIT) if row.target and row.task in first.rehearse]
     examples = [f"  replay: {plain(row.prompt)} -> {plain(row.target)}" for row in answered[:MAX_EXAMPLES]]
     return [*lines, *(f"  {cut(example, line_width() - 2)}" for example in examples)]

@@ -104,7 +104,7 @@ def plan_checkpoint(
     if export is not None:
         write(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
     else:
-        write("Files for a trainer: --export trl, axolotl, llama-factory or verl")
+        write("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
     write(f"Next: train, then  {comparing_command(model, measuring)}")
 
 

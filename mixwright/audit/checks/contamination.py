@@ -69,7 +69,7 @@ class Contamination(Check):
 def _observe_item_leaks(case: Case) -> list[Observation]:
     shared = case.positions_where(case.leaks.overlap.shared)
     count, exact = len(shared), case.leaks.overlap.exact[shared].sum()
-    text = f"{count} of {case.total} held-out items are also in train ({exact} of them exactly)."
+    text = f"{count} of {case.total} held-out items are also in train ({exact} exactly)."
     shift = case.find_shift(shared)
     if shift is not None:
         text += " They come in the same order"
@@ -83,9 +83,7 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
 def _observe_wrapped(case: Case) -> list[Observation]:
     pairs = case.wrapped_pairs(agreeing=True)
     expected = case.expected_wrapped() if pairs else 0.0
-    inside = sum(inside for _, inside, agrees in case.wrapped.values() if agrees)
-    text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items are in train with other text around one of the two"
-    text += f" ({inside} inside a longer training text, {len(pairs) - inside} around a training prompt)."
+    text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items are in train with other text around them."
     return _judge(
         case, pairs, text, expected, f"by chance {format_expected(expected)} rows hold the same words in the same order"
     )
