@@ -112,9 +112,9 @@ def test_a_plan_needs_rows_that_its_objective_can_be_trained_on(call: Call) -> N
 WRONG = {
     "a YAML and --corpus": (("measure", "run.yaml", "--corpus", "a.jsonl"), "RUN.YAML alone, or MODEL with --corpus FILE"),
     "a checkpoint alone": (("plan", "now"), "Add --corpus FILE to measure a checkpoint"),
-    "an option of measuring": (("measure", "run.yaml", "--items", "3"), "--items beside --corpus FILE"),
-    "an option of planning": (("plan", "run.yaml", "--steps", "3"), "--steps beside --corpus FILE"),
-    "a run with options": (("verdict", "somewhere", "--sampled"), "--greedy/--sampled beside --corpus FILE"),
+    "an option of measuring": (("measure", "run.yaml", "--items", "3"), "--items with --corpus FILE"),
+    "an option of planning": (("plan", "run.yaml", "--steps", "3"), "--steps with --corpus FILE"),
+    "a run with options": (("verdict", "somewhere", "--sampled"), "--greedy/--sampled with --corpus FILE"),
     "no AFTER": (("verdict", "now", "--corpus", "a.jsonl"), "AFTER, the checkpoint to compare with BEFORE"),
     "two decodings": (
         ("verdict", "now", "now", "--corpus", "a.jsonl", "--sampled", "--decoding", "greedy"),

@@ -9,7 +9,15 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from mixwright.audit.balanced import balance
-from mixwright.audit.cleaned import Cleaned, check_cleaned_file, clean, manifest_of, rows_to_drop, write_cleaned
+from mixwright.audit.cleaned import (
+    Cleaned,
+    can_be_cleaned,
+    check_cleaned_file,
+    clean,
+    manifest_of,
+    rows_to_drop,
+    write_cleaned,
+)
 from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
 from mixwright.audit.holes import find_coverage
@@ -114,15 +122,15 @@ def audit_files(
     else:
         left = observations if cleaned is None else cleaned.left
         head = [line for text in (*written, _headline(left, corpus, config, cleaned)) for line in wrap(text)]
-        tail = [] if files.fix is None else ["", f"Next: train on {files.fix}"]
-        if files.fix is None and (dropped := rows_to_drop(observations, corpus)):
-            tail = ["", f"Next: {command_line('--fix', 'clean.jsonl')}"]
+        tail = [] if files.fix is None else [f"Next: train on {files.fix}"]
+        if not any(astuple(files)) and (dropped := rows_to_drop(observations, corpus)) and can_be_cleaned(config):
+            tail = [f"Next: {command_line('--fix', 'clean.jsonl')}"]
             tail.append(f"      (takes out {format_count(len(dropped), 'row')}; the rest is for you to decide)")
-        elif files.fix is None and files.out is None and count_findings(left):
-            tail = ["", f"Every row: {command_line('--out', 'audit')}"]
+        elif not any(astuple(files)) and count_findings(left):
+            tail = [f"Every row: {command_line('--out', 'audit')}"]
         names = listing("checks") if checks is None else checks
-        middle = findings(left, names, other_lines=len(head) + len(tail) + 1, full=full)
-        out("\n".join([*head, "", *middle, *tail]))
+        middle = findings(left, names, other_lines=len(head) + len(tail) + 2, full=full)
+        out("\n".join([*head, "", *middle, *([""] if tail else []), *tail]))
     return observations
 
 

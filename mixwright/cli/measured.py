@@ -22,7 +22,7 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
     Args:
         source: model, server or log.
         rows: measurements of tasks and levels.
-        full: whether all tasks are shown.
+        full: whether all tasks and numbers are shown.
     """
     cells: dict[tuple[str, float | None], dict[str, Measurement]] = {}
     for row in rows:
@@ -49,7 +49,12 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
         f"{source} answers {share:.1%} of {format_count(items, 'item')} correctly ({format_count(len(whole), 'task')})."
     )
     header = ("task", "level", *(COLUMN_BY_NAME[name] for name in names), "items", "")
-    return [*wrap(headline), "", *table(header, shown, full=full)]
+    lines = [*wrap(headline), "", *table(header, shown, full=full)]
+    if full:
+        others = [row for row in rows if row.name not in COLUMN_BY_NAME]
+        numbers = [(row.task, row.level or "", f"{row.probe} {row.name}", f"{row.value:.3g}", row.n) for row in others]
+        lines += ["", *table(("task", "level", "number", "value", "n"), numbers, full=True)]
+    return lines
 
 
 def _format(row: Measurement) -> str:

@@ -16,7 +16,7 @@ from mixwright.cli.export import TextHandling, build_mix, read_text_handling, wr
 from mixwright.cli.measured import comparing_command
 from mixwright.cli.options import Measuring
 from mixwright.cli.planned import planned_lines
-from mixwright.cli.token_shares import count_token_shares, with_token_shares
+from mixwright.cli.token_shares import loss_token_shares
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
@@ -181,10 +181,9 @@ def _measure_and_plan(
             output.say(one_line(f"replay: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
     plan = make_plan(config.plan, config.train, corpus, measurements)
-    shares = count_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
+    loss_shares = loss_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
     text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
-    loss_shares = {task: of_loss for task, (_, of_loss) in shares.items()}
-    return config, corpus, with_token_shares(plan, shares), text_handling, loss_shares
+    return config, corpus, plan, text_handling, loss_shares
 
 
 def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
