@@ -176,5 +176,6 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     report += table(("task", "rows"), counts.most_common()[::-1])
     examples = rehearsal.rows[:: len(rehearsal.rows) // MAX_EXAMPLES + 1]
     report += [f"  {cut(f'{plain(row.prompt)} -> {plain(row.target)}', line_width() - 2)}" for row in examples]
-    command = f"mixwright plan {model} --corpus {measuring.corpus} --objective sft --rehearse {path}"
+    corpus = " --corpus ".join((measuring.corpus or "").splitlines())
+    command = f"mixwright plan {model} --corpus {corpus} --objective sft --rehearse {path}"
     output.out("\n".join([*report, "", one_line(f"Next: {command}")]))
