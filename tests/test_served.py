@@ -243,7 +243,7 @@ def test_two_served_models_are_gated(call: Call) -> None:
     [
         (("measure", "http://u:p@127.0.0.1:1/v1", "--served-model", "m"), "an address without a password"),
         (("measure", "http://127.0.0.1:1/v1", "--served-model", "m", "--samples", "3"), "--samples with --sampled"),
-        (("measure", "http://127.0.0.1:1/v1", "--served-model", "m", "--adapter", "a"), "without options of loading"),
+        (("measure", "http://127.0.0.1:1/v1", "--served-model", "m", "--adapter", "a"), "without options for loading"),
         (("measure", "http://127.0.0.1:1/v1", "--served-model", "m"), "a server at http://127.0.0.1:1/v1"),
         (("measure", "http://[::1/v1", "--served-model", "m"), "the address of a server"),
         (("measure", "HTTP://127.0.0.1:abc/v1", "--served-model", "m"), "the address of a server"),
