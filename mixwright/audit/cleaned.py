@@ -60,7 +60,7 @@ class Cleaned:
     """Rows that the copy has."""
 
     def counts(self) -> dict[str, int]:
-        """Check -> rows left out because of it."""
+        """Return for each check the number of rows left out."""
         return dict(Counter(reason["check"] for reason in self.dropped.values()))
 
 
@@ -213,7 +213,7 @@ def _for_user(one: Observation) -> dict[str, Any]:
 
 
 def manifest_of(out: Path) -> Path:
-    """The file that says what a cleaned copy left out."""
+    """Return the path of the manifest of a cleaned copy."""
     return out.with_name(f"{out.name}.manifest.json")
 
 

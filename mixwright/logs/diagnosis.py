@@ -82,7 +82,7 @@ def summarise(log: RolloutLog) -> str:
 
 
 def _thirds(log: RolloutLog) -> tuple[list[Rollout], list[Rollout]]:
-    """Completions of the first and of the last third of the steps; the same ones where there are fewer than three."""
+    """Return the completions of the first and of the last third of the steps; all twice for fewer than three steps."""
     steps = sorted({one.step for one in log.rollouts})
     count = len(steps) // 3
     if not count:
@@ -156,7 +156,7 @@ def _starved_tasks(groups: Groups) -> list[Observation]:
 
 
 def _parts(groups: Groups) -> list[Observation]:
-    """Parts of the reward: those that differ within no group, and one that makes nearly all of what differs."""
+    """Report parts of the reward that never differ within a group, and one that makes nearly all of the differences."""
     names = sorted({name for group in groups.values() for one in group for name in one.parts})
     if len(names) < 2:
         return []
@@ -202,7 +202,7 @@ def _unscored(log: RolloutLog) -> list[Observation]:
 
 
 def _one_answer(log: RolloutLog) -> list[Observation]:
-    """Tasks of few different right answers in which always giving the commonest would earn as much."""
+    """Report tasks in which always giving the most frequent gold answer would earn as much."""
     found = []
     by_task: dict[str, list[Rollout]] = defaultdict(list)
     for one in _thirds(log)[1]:
@@ -272,7 +272,7 @@ def _repeats_itself(text: str) -> bool:
 
 
 def _length(log: RolloutLog) -> list[Observation]:
-    """Completions that grew or shrank to a multiple while the reward did not rise."""
+    """Report completions that became much longer or shorter without a higher reward."""
     first, last = _thirds(log)
     sizes = [fmean([len(one.completion) for one in part]) for part in (first, last)]
     rewards = [[one.reward for one in part if one.reward is not None] for part in (first, last)]
@@ -287,7 +287,7 @@ def _length(log: RolloutLog) -> list[Observation]:
 
 
 def _collapse(log: RolloutLog) -> list[Observation]:
-    """Of each task the step from which on its mean reward fell from its best for good, beyond chance between groups."""
+    """Report for each task the step from which its mean reward fell for good, beyond chance between groups."""
     groups: dict[str, dict[int, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for one in log.rollouts:
         if one.reward is not None:

@@ -40,7 +40,7 @@ CHECKS += ("unjudged", "punished", "ignored", "scale", "own completions", "forms
 
 @dataclass(frozen=True)
 class Scores:
-    """What one behaviour earned."""
+    """Rewards of one behaviour."""
 
     texts: tuple[str | None, ...]
     """Completion per item; None where an item has none."""
@@ -50,7 +50,7 @@ class Scores:
 
     @property
     def totals(self) -> np.ndarray:
-        """Weighted sum per item, shape (items,), None as 0 like TRL; NaN where a function failed or nothing was asked."""
+        """Return the weighted sum per item, shape (items,), None as 0 like TRL; NaN if a function failed or was not asked."""
         columns = np.array([[_number(value) for value in part] for part in self.parts])
         failed = np.array([[isinstance(value, str) for value in part] for part in self.parts]).any(axis=0)
         asked = np.array([text is not None for text in self.texts])
@@ -58,7 +58,7 @@ class Scores:
         return np.where(asked & ~failed, sums, np.nan)
 
     def unjudged(self) -> int:
-        """Completions to which no function gave a reward."""
+        """Return the number of completions without a reward."""
         texts = zip(self.texts, *self.parts, strict=True)
         return sum(text is not None and all(value is None for value in values) for text, *values in texts)
 
@@ -69,7 +69,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class RewardAudit:
-    """What was found, and how the functions were called."""
+    """Findings, and how the functions were called."""
 
     observations: tuple[Observation, ...]
     """The worst first."""
@@ -115,7 +115,7 @@ class _Auditor:
         self.completions, self.seconds = 0, 0.0
 
     def audit(self) -> RewardAudit:
-        """All findings, the worst first."""
+        """Return all findings, the worst first."""
         golds, others = [item.gold for item in self.items], [item.other for item in self.items]
         rights = {name: [form(gold) for gold in golds] for name, form in FORMS.items()}
         wrongs = {name: [form(other) for other in others] for name, form in FORMS.items()}
@@ -164,7 +164,7 @@ class _Auditor:
         self._tell_forms(gaps, best_form)
 
     def _tell_own(self, best_form: str, low: float, high: float) -> None:
-        """What becomes of the reward of the model's own completions when they are edited."""
+        """Report how edits change the reward of the model's completions."""
         own = [item.own for item in self.items]
         count = sum(text is not None for text in own)
         if not count:
@@ -206,7 +206,7 @@ class _Auditor:
                     self.tell(severity, check, int(is_case.sum()), count, message, remedy, examples)
 
     def score(self, texts_by_name: Mapping[str, Sequence[str | None]]) -> dict[str, Scores]:
-        """Scores of one completion per item and name, in one call and shuffled: no kind of text has a batch of its own."""
+        """Score one completion per item and name, in one shuffled call, so that batches mix all kinds of text."""
         places = [(name, n) for name, texts in texts_by_name.items() for n, text in enumerate(texts) if text is not None]
         places = [places[int(n)] for n in np.random.default_rng(0).permutation(len(places))]
         asked = [Asked(self.items[n].example, self.columns[n], texts_by_name[name][n] or "") for name, n in places]
@@ -237,13 +237,13 @@ class _Auditor:
         self.found.append((rank, Observation(check, None, severity, count, total, message, remedy, "", tuple(examples))))
 
     def _tell_useless(self, low: float, high: float) -> None:
-        """No form of right answers earns more than wrong ones."""
+        """Report that right answers never earn more than wrong ones."""
         message = f"right answers earn {high:.3g} and wrong ones {low:.3g}, in all {len(FORMS)} formats"
         remedy = "Check the answer format that the function expects, and the column of the right answer."
         self.tell("error", "right and wrong alike", len(self.items), len(self.items), message, remedy)
 
     def _tell_form_pay(self, tried: Mapping[str, Scores], wrong: Mapping[str, Scores], high: float) -> None:
-        """What a wrong answer in some form earns above an empty completion, as a part of what a right one earns."""
+        """Report the pay of a wrong answer in some format, compared with an empty completion and a right answer."""
         floors = [np.nanmean(tried[name].totals) for name in NOTHING if not np.isnan(tried[name].totals).all()]
         paid = {name: float(np.nanmean(one.totals)) for name, one in wrong.items() if not np.isnan(one.totals).all()}
         if not floors or not paid:
@@ -261,7 +261,7 @@ class _Auditor:
             self.tell(severity, "overpaid", count, count, message + self._by(wrong[best_wrong_form]), remedy)
 
     def _tell_pays(self, tried: Mapping[str, Scores], low: float, high: float) -> None:
-        """Overpaid, ignored and punished behaviours, and those that cannot be told from a right answer."""
+        """Report overpaid, ignored and punished behaviours, and those paid like a right answer."""
         alike: list[str] = []
         for behaviour in BEHAVIOURS:
             scores = tried[behaviour.name]
@@ -316,7 +316,7 @@ class _Auditor:
             self.tell("info", "not priced", len(alike), len(BEHAVIOURS), message, "")
 
     def _tell_wrong(self, behaviour: Behaviour, scores: Scores, pays: np.ndarray, mean: float) -> None:
-        """A completion that should earn nothing, and is paid, or is paid more than a wrong answer."""
+        """Report a completion that should earn nothing and is paid."""
         known = ~np.isnan(pays)
         total, count = int(known.sum()), int((pays[known] >= PAID_FROM).sum())
         if count >= max(RARE_SHARE * total, 1):
@@ -337,7 +337,7 @@ class _Auditor:
             )
 
     def _by(self, scores: Scores) -> str:
-        """Which function pays most, where there are several."""
+        """Return the function that pays most, if there are several."""
         if len(self.weights) < 2:
             return ""
         means = [
@@ -354,7 +354,7 @@ class _Auditor:
             self.tell("info", "forms", len(unpaid), len(FORMS), message, "")
 
     def _tell_failures(self, scores_by_name: Mapping[str, Scores]) -> None:
-        """Exceptions and values that are no numbers, and right answers without a reward."""
+        """Report exceptions and values that are not numbers."""
         failed = {name: scores.failures() for name, scores in scores_by_name.items() if scores.failures()}
         if failed:
             count = sum(map(len, failed.values()))
@@ -366,7 +366,7 @@ class _Auditor:
             self.tell("error", "failures", count, total, message, remedy, (example,))
 
     def _tell_unjudged(self, scores_by_name: Mapping[str, Scores]) -> None:
-        """Completions without any reward."""
+        """Report completions without a reward."""
         by_name = {name: scores.unjudged() for name, scores in scores_by_name.items()}
         if count := sum(by_name.values()):
             total = sum(sum(text is not None for text in scores.texts) for scores in scores_by_name.values())
@@ -380,7 +380,7 @@ class _Auditor:
         self.tell("error", "randomness", count, total, message, remedy)
 
     def _tell_dependence(self, form: str, changed: int) -> None:
-        """Whether a score depends on chance, on earlier calls, on the order of a batch, or on its other completions.
+        """Report scores that depend on chance, on earlier calls, on the order of a batch, or on its other completions.
 
         `changed` right answers had another reward in the second of the two large calls, whatever the cause.
         """
@@ -427,7 +427,7 @@ class _Auditor:
             self._tell_other_rewards(changed, len(self.items))
 
     def _examples(self, scores: Scores, chosen: np.ndarray) -> tuple[Mapping[str, object], ...]:
-        """Up to three completions with their answers and rewards."""
+        """Return up to three completions with their answers and rewards."""
         places = [int(n) for n in np.flatnonzero(chosen) if scores.texts[int(n)] is not None][:3]
         return tuple(
             {
@@ -451,7 +451,7 @@ def _are_comparable(*scores: Scores) -> bool:
 
 
 def _count_differences(one: Sequence[Sequence[Score]], other: Sequence[Sequence[Score]]) -> int:
-    """Completions to which some function gives another score."""
+    """Return the number of completions that get another score from some function."""
     pairs = [[_alike(a, b) for a, b in zip(first, second, strict=True)] for first, second in zip(one, other, strict=True)]
     return sum(not all(column) for column in zip(*pairs, strict=True))
 

@@ -39,7 +39,7 @@ class Contamination(Check):
     """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
+        """Report leaked items, wrapped copies, prompts with two answers, near copies and trained tasks, per task of eval."""
         leaks = find_leaks(corpus)
         if not len(leaks.overlap.held_out) or not len(leaks.overlap.train):
             missing_split = "train" if len(leaks.overlap.held_out) else "eval"
@@ -134,7 +134,7 @@ def _observe_task_seen(case: Case, worded_alike: WordedAlike) -> Observation:
 
 
 def _observe_new_tasks(cases: Sequence[tuple[str, WordedAlike]]) -> list[Observation]:
-    """One observation of all tasks of which train has nothing; none without any."""
+    """Report the tasks without a training row."""
     if not cases:
         return []
     names = ", ".join(name for name, _ in cases[:TASKS_NAMED]) + (" and others" if len(cases) > TASKS_NAMED else "")

@@ -45,7 +45,7 @@ class Coverage(Check):
         self.function: Function | None = None if skills is None else import_function(skills, None)
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each kind of hole of a task, and one info on the cells that are covered."""
+        """Return a warning for each kind of gap of a task, and a note on what is covered."""
         if not has_held_out(corpus):
             text = "There is no eval split, so coverage was not checked."
             return [Observation("coverage", None, "info", 0, len(corpus), text, "")]

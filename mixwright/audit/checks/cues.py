@@ -38,7 +38,7 @@ class Cues(Check):
         self.columns = tuple(columns)
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each cue, and one info on the tasks that have none."""
+        """Return a warning for each cue, and a note on the tasks without one."""
         found = find_cues(corpus, self.columns)
         observations = [_observe(cue, one) for one in found for cue in one.cues[:MOST_TOLD]]
         for one in found:

@@ -70,7 +70,7 @@ def _observe_lucky_cells(corpus: Corpus, answers: dict[str, Counter[str]]) -> li
 
 
 def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
-    """The levels of a task that has some, and their shares."""
+    """Report the levels of a task and their shares."""
     total = levels.total()
     rows_by_level = sorted((level, n) for level, n in levels.items() if level is not None)
     shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in rows_by_level[:MAX_NAMES_SHOWN])
@@ -82,7 +82,7 @@ def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
 
 
 def _observe_missing_levels(train: Levels) -> list[Observation]:
-    """One observation for tasks without any level, one for each task with levels in only some rows."""
+    """Report tasks without levels, and each task with levels in some rows only."""
     levelless = sorted(task for task, levels in train.items() if set(levels) == {None})
     observations = []
     if levelless:

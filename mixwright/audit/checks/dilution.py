@@ -26,7 +26,7 @@ class Dilution(Check):
     """Checks the completions of training rows."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each task whose completions are nearly all frame, and an info where half of the words are."""
+        """Return a warning for each task whose completions are nearly all frame, and a note if half of the words are."""
         return [_observe(frame) for frame in find_frames(corpus) if frame.with_frame >= LEAST_ROWS * frame.rows]
 
 

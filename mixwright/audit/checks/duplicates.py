@@ -71,7 +71,7 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
 
 
 def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
-    """Preference pairs whose chosen and rejected side are one text, space at its ends apart."""
+    """Report preference pairs with the same text on both sides, apart from space at the ends."""
     paired_rows = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
     if not len(paired_rows):
         return []
@@ -86,7 +86,7 @@ def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]
 
 
 def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
-    """Bool per row: it has two sides, and they are the same."""
+    """Return for each row whether it has two sides that are the same."""
     sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
     is_same = np.array([chosen.strip() == rejected.strip() for chosen, rejected in sides], bool)
     has_both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))

@@ -73,7 +73,7 @@ class _Task:
 
 
 def is_clustered(found: Clustering, wrong_rows: int) -> bool:
-    """Whether mistakes stand together beyond chance, and are many enough to be learnt from."""
+    """Return whether mistakes cluster beyond chance, and are frequent enough to be learned."""
     if found.correlation is None or found.wrong < LEAST_WRONG or wrong_rows < LEAST_ROWS:
         return False
     beyond = found.correlation.value - max(0.0, found.null)
@@ -105,7 +105,7 @@ def _observe_others(steps: int, others: Sequence[tuple[Clustering, _Task]]) -> O
 
 
 def _make_evidence(example: Example, steps: list[Step]) -> dict[str, Any]:
-    """A row with its wrong steps, and what of it is to be left out of the loss."""
+    """Return a row with its wrong steps, and the parts to leave out of the loss."""
     wrong, last = [step for step in steps if not step.is_right], count_turns(example) - 1
     return {
         "id": example.id,

@@ -49,7 +49,7 @@ class Formats(Check):
 
 
 def _forms_of_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Different tasks with forms, and for each training row with something written the place of its own among them."""
+    """Return the kinds (task, form) of a shard, and for each training row with an answer the index of its kind."""
     place_of: dict[tuple[str, str], int] = {}
     written = ((row.task, coarse_form(row.written)) for row in rows(batches) if row.split != "eval" and row.written)
     places = [place_of.setdefault(kind, len(place_of)) for kind in written]
@@ -78,7 +78,7 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
 
 
 def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
-    """One info per kind of answer that tasks write in several ways, given the commonest form of each task."""
+    """Report each kind of answer that tasks write in several ways, given the most frequent form of each task."""
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, form in sorted(top.items()):
         groups[form_without_markup(form)][form].append(name)
@@ -100,5 +100,5 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
 
 
 def form_without_markup(form: str) -> str:
-    """A form without markup: what kind of answer it is."""
+    """Return a form without markup, the kind of answer."""
     return " ".join(_MARKUP.sub(" ", form).strip().rstrip(".").split())

@@ -58,8 +58,8 @@ class Frequency(Check):
 
 
 def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str], Counter[str]]:
-    """Tasks of the training rows as they appear, the place of each row's task among them, and by task tokens that a model
-    is trained to write, and rows without any.
+    """Return the tasks of the training rows in order, the index of each row's task, and per task the target tokens and the
+    rows without any.
     """
     places: dict[str, int] = {}
     task_places, tokens, lacking = list[int](), Counter[str](), Counter[str]()
@@ -90,7 +90,7 @@ def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, 
 
 
 def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
-    """One warning when tasks are missing for longer than in shuffled rows."""
+    """Return a warning if tasks are missing for longer than in shuffled rows."""
     long_gaps = sorted((gap for gap in gaps if gap["rows_without"] > gap["shuffled"]), key=lambda gap: -gap["rows_without"])
     if not long_gaps:
         return []

@@ -114,9 +114,9 @@ class Preferences(Check):
     """Looks at training rows with a preferred and a rejected answer."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each behaviour that one side shows more often, for length, and for rejected answers that are none.
+        """Return a warning for each behaviour that one side shows more often, for length, and for empty rejected answers.
 
-        One info where there are pairs and nothing of this.
+        Pairs without any of these get a note.
         """
         by_task: dict[str, Sides] = defaultdict(Sides)
         read, notes = sample_training_rows(corpus)
@@ -131,7 +131,7 @@ class Preferences(Check):
 
 
 def find_one_sided(pairs: Iterable[Pair]) -> list[str]:
-    """Behaviours of which the check would warn if these were all pairs of a task, and `LENGTH`."""
+    """Return the behaviours, and `LENGTH`, that the check would warn of if these were all pairs of a task."""
     sides = Sides()
     for pair in pairs:
         sides.add(pair)
@@ -169,7 +169,7 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
 
 
 def _observe_behaviour(task: str, name: str, sides: Sides) -> Observation | None:
-    """A warning where one side alone shows a behaviour more often than the other side does."""
+    """Return a warning if one side alone shows a behaviour more often than the other."""
     if not sides.is_one_sided(name):
         return None
     own, other = sides.shown_by_one(name)
@@ -183,5 +183,5 @@ def _observe_behaviour(task: str, name: str, sides: Sides) -> Observation | None
 
 
 def _two_sided(own: int, other: int) -> float:
-    """Exact probability of so uneven a split, were the sides exchanged at random."""
+    """Return the exact probability of so uneven a split if the sides were exchanged at random."""
     return min(1.0, 2 * sign_test(max(own, other), min(own, other)))

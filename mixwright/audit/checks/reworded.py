@@ -35,7 +35,7 @@ class Reworded(Check):
     """Compares held-out rows with all train rows, without regard to order, beside what is normal within the task."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Items seen in other words, and templates seen, per task of eval."""
+        """Report items and templates that train has in other words, per task of eval."""
         if not has_held_out(corpus):
             text = "There is no eval split, so reworded items were not checked."
             return [Observation("reworded", None, "info", 0, len(corpus), text, "")]
@@ -71,7 +71,7 @@ def _observe(
     severity: Severity,
     remedy: str,
 ) -> list[Observation]:
-    """One observation of these items; none without any; an info where chance tells as many."""
+    """Report these items, as a note if chance explains as many."""
     if not len(items):
         return []
     expected = one.expected(judged)
@@ -85,7 +85,7 @@ def _observe(
 
 
 def _evidence(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> tuple[dict[str, Any], ...]:
-    """The pairs, with why each was told."""
+    """Return the pairs, each with the reason."""
     items = items[: max_pairs_listed()]
     partners = one.partner[views[items], items]
     pairs = list(zip(one.numbers[items].tolist(), partners.tolist(), strict=True))
@@ -109,7 +109,7 @@ def _evidence(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndar
 
 
 def shared_words(first: str, second: str) -> str:
-    """Some words of both: numbers and capitals first, then long ones.
+    """Return some words of both: numbers and capitals first, then long ones.
 
     Examples:
         >>> shared_words("Mia sold 48 clips in April.", "In April 48 clips were sold by Mia.")
@@ -121,7 +121,7 @@ def shared_words(first: str, second: str) -> str:
 
 
 def _observe_rest(found: list[Likenesses]) -> list[Observation]:
-    """What was looked for and not found, and what could not be looked for."""
+    """Report the tasks without a finding, and those with too few rows."""
     observations = []
     clean, few = [one for one in found if one.can_tell], [one for one in found if not one.can_tell]
     if clean:

@@ -116,7 +116,7 @@ class Traces(Check):
 
 
 def _observe_nothing(found: list[Solutions]) -> list[Observation]:
-    """One info on what was read; none where nothing was."""
+    """Return a note on the steps that were read."""
     kinds = (Values.noun, "values of code", "steps")
     counts = {
         kind: [sum(pair) for pair in zip(*(values.count() for values in each), strict=True)]
@@ -138,7 +138,7 @@ def _observe_nothing(found: list[Solutions]) -> list[Observation]:
 
 
 def _read_mask(extra: str) -> list[list[int]]:
-    """Spans of the completion that are not trained on."""
+    """Return the spans of the completion outside the loss."""
     return json.loads(extra).get(MASK_COLUMN) or [] if f'"{MASK_COLUMN}"' in extra else []
 
 
@@ -210,7 +210,7 @@ def _observe_task(task: str, solutions: Solutions) -> list[Observation]:
 
 
 def _observe_order(task: str, solutions: Solutions) -> list[Observation]:
-    """Solutions that use what only a later step makes or nothing gives, and that mention steps which are not there."""
+    """Report solutions that use values of later steps or unknown ones, or that mention missing steps."""
     found = []
     count, total = solutions.disordered_count, solutions.with_steps
     if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_DISORDER + solutions.disordered_by_chance / total:

@@ -35,7 +35,7 @@ class Unseen(Check):
         self.columns = tuple(columns)
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each task and column whose rows rest on it, and one info on the columns that no row rests on."""
+        """Return a warning for each task and column that rows depend on, and a note on the other columns."""
         found = find_unseen(corpus, self.columns)
         observations = [_observe(one) for one in found if one.is_beyond_chance]
         if sound := [one for one in found if not one.is_beyond_chance]:
