@@ -50,7 +50,7 @@ class Scores:
 
     @property
     def totals(self) -> np.ndarray:
-        """Return the weighted sum per item, shape (items,), None as 0 like TRL; NaN if a function failed or was not asked."""
+        """Return the weighted sum per item, None as 0 like TRL; NaN if a function failed or was not asked."""
         columns = np.array([[_number(value) for value in part] for part in self.parts])
         failed = np.array([[isinstance(value, str) for value in part] for part in self.parts]).any(axis=0)
         asked = np.array([text is not None for text in self.texts])
