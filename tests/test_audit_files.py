@@ -109,7 +109,7 @@ def test_the_folder_has_every_row_and_a_page(call: Call, dirty: tuple[str, str])
     page = Path("found/page.html").read_text()
     assert "contamination in t" in page
     assert "train.jsonl:53" in page
-    assert "<script" not in page
+    assert page.count("<script") == 1, "its own"
     assert call("audit", held_out, "--out", "found")[0] == 0
     assert not Path("found/rows/contamination.jsonl").exists()
     Path("mine").mkdir()
@@ -129,7 +129,7 @@ def test_the_page_shows_hostile_rows_as_text(call: Call, tmp_path: Path, monkeyp
     assert call("audit", write("train.jsonl", rows), "--eval", write("eval.jsonl", [bad]), "--out", "found")[0] == 0
     page = Path("found/page.html").read_text()
     assert "&lt;script&gt;alert(1)" in page
-    assert "<script" not in page
+    assert page.count("<script") == 1, "its own"
     assert "<b>t</b>" not in page
     assert "\u202e" not in page
 
