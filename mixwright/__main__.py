@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -34,7 +34,7 @@ from mixwright.cli.options import (
 )
 from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
-from mixwright.run.progress import heartbeat
+from mixwright.run.progress import heartbeat, set_quiet
 
 if TYPE_CHECKING:
     from mixwright.records import Verdict
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
 VERBS_BY_HEADING = {
-    "Most people begin with": ("audit", "measure", "plan", "verdict", "run"),
-    "Further stages of the flow": ("scan", "mine", "steer", "trial"),
-    "Beside the flow": ("diagnose", "rewards", "dial", "replicates"),
+    "Start here": ("audit", "measure", "plan", "verdict", "run"),
+    "Other stages": ("scan", "mine", "steer", "trial"),
+    "Other tools": ("diagnose", "rewards", "dial", "replicates"),
     "Plug-ins": ("list", "explain"),
 }
 """Headings of `--help`, and the verbs under each."""
 
 
 class Verbs(TyperGroup):
-    """The verbs under their headings."""
+    """Verbs under their headings."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the part of `--help` that lists the verbs."""
@@ -75,31 +75,31 @@ app = typer.Typer(
     "Flow: audit -> measure -> scan -> mine -> plan -> steer -> trial -> verdict.",
 )
 
-Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
-Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; or, with --corpus, a checkpoint.")]
+Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings; `mixwright run --init` writes them.")]
+Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; with --corpus, a checkpoint.")]
 MeasuredBefore = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over.",
+        help="With --corpus: reuse the measurement of the model before, in a folder of `measure --folder` or a comparison.",
     ),
 ]
 MeasureSource = Annotated[
     str,
-    typer.Argument(metavar="RUN.YAML|MODEL|LOG|URL", help="Settings; with --corpus, a checkpoint or a server; or a log."),
+    typer.Argument(
+        metavar="RUN.YAML|MODEL|LOG|URL", help="Settings; with --corpus, a checkpoint or a server; or an evaluation log."
+    ),
 ]
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 MeasureFolder = Annotated[
     Path | None,
-    typer.Option(
-        help="Run folder; default: runs/<name of RUN.YAML>. With --corpus a new folder; by default nothing is kept."
-    ),
+    typer.Option(help="Run folder; default: runs/<name of RUN.YAML>. With --corpus a new folder; default: keep nothing."),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print every number, or every observation, in the table.")]
+Full = Annotated[bool, typer.Option("--full", help="Print every finding or number.")]
 BudgetOption = Annotated[
     Budget | None, typer.Option("--budget", parser=start_budget, metavar="TIME", help=options.BUDGET_HELP)
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the steps; write nothing.")]
 
 
 def _print_version(requested: bool) -> None:
@@ -113,70 +113,75 @@ def program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print no progress or notes on stderr, only warnings; also after the verb.")
+    ] = False,
 ) -> None:
-    """Options of the program itself; its help text is the one above."""
+    """Take the options of the program; its help text is above."""
 
 
 @app.command()
 def audit(
     train: Annotated[
         list[str],
-        typer.Argument(help="Examples: JSONL, JSON, CSV, TSV, Parquet, folder, hub name, reasoning-gym:..., or several."),
+        typer.Argument(
+            help="Training rows: JSONL, JSON, CSV, TSV, Parquet, folder, hub name or reasoning-gym:...; repeatable."
+        ),
     ],
-    held_out: Annotated[list[str] | None, typer.Option("--eval", help="Held-out examples, same forms. Repeatable.")] = None,
+    held_out: Annotated[list[str] | None, typer.Option("--eval", help="Held-out items, same formats. Repeatable.")] = None,
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=options.COLUMNS_HELP)] = None,
-    task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
+    task: Annotated[str, typer.Option(help="Task of rows without a task column.")] = "all",
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
-    checks: Annotated[list[str] | None, typer.Option("--check", help="Only this check; repeatable.")] = None,
+    checks: Annotated[list[str] | None, typer.Option("--check", help="Run only this check; repeatable.")] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write a page, and for each check a file of all rows.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write a page, and a file of all rows for each check.")
     ] = None,
     fix: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a cleaned copy of TRAIN, without repeats and copies of held-out items, and a manifest.",
+            help="Write a copy of TRAIN without exact repeats and copies of held-out items, and a manifest.",
         ),
     ] = None,
     mask: Annotated[
         bool,
-        typer.Option("--mask", help="In the cleaned copy leave wrong steps out of the loss: the column mask, train false."),
+        typer.Option("--mask", help="With --fix: leave wrong steps out of the loss (column mask, or train: false)."),
     ] = False,
     balance: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a copy of TRAIN whose preference pairs are balanced, and a manifest.",
+            help="Write a copy of TRAIN with balanced preference pairs, and a manifest.",
         ),
     ] = None,
     top_up: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write what to add to train: what held-out rows need and it lacks, and rows against cues."
+            metavar="FILE", help="Write rows to add to TRAIN: for gaps that held-out items show, and against cues."
         ),
     ] = None,
     skills: Annotated[
         str | None,
-        typer.Option(metavar="FUNCTION", help="package.module:function that names a row's skills, for the check coverage."),
+        typer.Option(
+            metavar="FUNCTION", help="package.module:function that returns a row's skills, for the check coverage."
+        ),
     ] = None,
     steps: Annotated[
         str | None,
         typer.Option(
             metavar="FUNCTION",
-            help="package.module:function that reads the steps of a row's completion, for the check traces.",
+            help="package.module:function that returns the steps of a completion, for the check traces.",
         ),
     ] = None,
     cue: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Column whose values may stand in for the rule, for the check cues. Repeatable."
-        ),
+        typer.Option(metavar="COLUMN", help="Column whose values may give the answer away, for the check cues. Repeatable."),
     ] = None,
     context: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column that the writer of the completions saw and the model will not, for the check unseen. Repeatable.",
+            help="Column that the writer of the completions saw and the model does not, for the check unseen. Repeatable.",
         ),
     ] = None,
     workers: Annotated[int, typer.Option(min=0, max=1024, help=options.AUDIT_WORKERS_HELP)] = 1,
@@ -185,27 +190,16 @@ def audit(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Look at the data: what is in it, and what should not be. No model needed."""
-    from mixwright import api
+    """Find errors in training data: leaks, repeats, contradictions, broken formats. No model needed."""
+    from mixwright.cli.auditing import Files, audit_files
     from mixwright.config import CorpusConfig
 
     sources = options.join_sources(train) or "", options.join_sources(held_out)
     config = CorpusConfig(*sources, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
-    placed = {"workers": 0 if cluster and workers == 1 else workers, "cluster": cluster}
-    if not any((out, fix, mask, balance, top_up, skills, steps, cue, context)):
-        observations = api.audit(config, checks=checks, **placed)
-    else:
-        from mixwright.cli.auditing import Files, audit_files
-
-        files = Files(out, fix, mask, balance, top_up)
-        observations = audit_files(config, checks, files, skills, cue or (), context or (), steps, **placed)
-    if as_json:
-        output.out_json({"observations": observations})
-    else:
-        shown_observations, note = output.first_tasks(observations) if full else output.worst_of(observations)
-        output.out_observations(shown_observations)
-        if note:
-            output.out(note)
+    workers = 0 if cluster and workers == 1 else workers
+    files = Files(out, fix, mask, balance, top_up)
+    read = (skills, cue or (), context or (), steps)
+    observations = audit_files(config, checks, files, *read, workers, cluster, full=full, as_json=as_json)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 
@@ -223,7 +217,8 @@ def measure(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Measure what the model can do now, per task and level, beside its chance level; or read it off an evaluation log."""
+    """Measure what a model gets right, per task, compared with chance; or read it from an evaluation log."""
+    from mixwright.cli import measured
     from mixwright.cli.logs import measure_log
     from mixwright.logs.reading import find_reader, refuse_unknown_file
 
@@ -231,9 +226,9 @@ def measure(
         refuse_unknown_file(source)
     if fresh is not None and (is_server(source) or measuring.corpus is None):
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
-        raise InputError("a checkpoint and --corpus beside --fresh", source, remedy)
+        raise InputError("a checkpoint and --corpus with --fresh", source, remedy)
     if start is not None and fresh is None:
-        raise InputError("--fresh FILE beside --start", start, "Only what --fresh asks is compared with the start.")
+        raise InputError("--fresh FILE with --start", start, "Add --fresh: only its items are compared with the start.")
     if measuring.corpus is not None or is_server(source) or find_reader(source) is not None:
         placing.check_not_given()
     if is_server(source):
@@ -242,7 +237,7 @@ def measure(
         measurements = measure_log(measure_server(source, measuring, folder), Measuring())
     elif find_reader(source) is not None:
         if folder is not None:
-            raise InputError("an evaluation log without --folder", "--folder", "Leave it out: nothing is written.")
+            raise InputError("an evaluation log without --folder", "--folder", "Leave it out: a log is only read.")
         measurements = measure_log(source, measuring)
     elif measuring.measures_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
@@ -259,7 +254,14 @@ def measure(
             output.say_notes(checked_run.corpus.notes)
             measurements = measure_bases(checked_run, workers, say=output.say)
     rows = [row for row in measurements if row.example is None]
-    output.out_measurements(rows, as_json=as_json, full=full)
+    if as_json:
+        output.out_json({"measurements": rows})
+        return
+    output.out("\n".join([*measured.measured_lines(source, rows, full=full), ""]))
+    is_run = measuring.corpus is None and source.endswith((".yaml", ".yml"))
+    output.out(
+        f"Next: train, then  {measured.comparing_command(source, measuring)}" if not is_run else "Next: mixwright plan"
+    )
 
 
 @app.command()
@@ -268,10 +270,10 @@ def scan(
     config: Config,
     placing: Placing,
     columns: Annotated[str | None, typer.Option(metavar="A,B", help=options.SCANNED_HELP)] = None,
-    sample: Annotated[int | None, typer.Option(min=1, help="Only so many rows, by a hash of their ids.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Number of rows to scan, chosen by a hash of their ids.")] = None,
     folder: Folder = None,
 ) -> None:
-    """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
+    """Run the starting model over every row: a table of losses, IFD, entropy, gradients and pass rates."""
     from mixwright import api
     from mixwright.scan.table import scan_folder
 
@@ -281,7 +283,7 @@ def scan(
     for result in results:
         for note in result.notes:
             output.say(one_line(f"  {note}"))
-        progress = f"{result.made} of {result.shards} shards now" if result.made else "nothing was left to do"
+        progress = f"{result.made} of {result.shards} shards now" if result.made else "already complete"
         peaks = {"": result.peak_bytes, " of the accelerator": result.device_bytes}
         progress += "".join(
             f", at most {size / 2**30:.1f} GiB{device_note} per worker" for device_note, size in peaks.items() if size
@@ -296,26 +298,28 @@ def mine(
     source: Source,
     measuring: Measuring,
     placing: Placing,
-    miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
-    keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
+    miner: Annotated[str, typer.Option(metavar="NAME", help="Method to choose or make rows (mixwright list miners).")],
+    keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to keep, 0 to 1.")] = None,
     export_to: Annotated[Path | None, typer.Option(help="Folder for the rows: JSONL, datasets, or --export.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help="trl, axolotl, llama-factory or verl.")] = None,
-    tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
+    tried: Annotated[
+        bool, typer.Option("--try", help="Also train on them and compare: measure, plan, trial, verdict.")
+    ] = False,
     rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.PROMPTS_HELP)] = None,
     folder: Folder = None,
 ) -> None:
-    """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
+    """Choose training rows, or make new ones; --try trains on them and compares."""
     from mixwright.cli.mining import mine_checkpoint, mine_folder
 
     budget, measuring = measuring.budget, measuring if measuring.corpus is not None else replace(measuring, budget=None)
     if measuring.measures_checkpoint(source):
         if keep is not None or export or tried or folder:
-            raise InputError("--export-to alone beside --corpus", "--keep, --export, --try or --folder", "Leave them out.")
+            raise InputError("only --export-to with --corpus", "--keep, --export, --try or --folder", "Leave them out.")
         placing.check_not_given()
         mine_checkpoint(source, measuring, miner, rehearse, export_to)
         return
     if rehearse is not None:
-        raise InputError("--rehearse beside --corpus FILE", "no --corpus", "Add it, or set corpus.rehearse in RUN.YAML.")
+        raise InputError("--rehearse with --corpus FILE", "no --corpus", "Add it, or set corpus.rehearse in RUN.YAML.")
     config = Path(source)
     mining_options = {
         "miner": miner,
@@ -336,7 +340,9 @@ def plan(
     measuring: Measuring,
     folder: Folder = None,
     dry_run: DryRun = False,
-    planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: of the objective.")] = None,
+    planner: Annotated[
+        str | None, typer.Option(help="With --corpus: the planner. Default: the one of the objective.")
+    ] = None,
     objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
@@ -344,29 +350,25 @@ def plan(
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
     share: Annotated[float | None, typer.Option(help=options.SHARE_HELP)] = None,
     measured: MeasuredBefore = None,
-    output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
+    output_file: Annotated[Path | None, typer.Option("--output", help=options.PLAN_OUTPUT_HELP)] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
     export_to: Annotated[Path | None, typer.Option(help=options.EXPORT_TO_HELP)] = None,
 ) -> None:
-    """Decide weights, order, band and levers, with a reason for each number."""
+    """Decide the share of each task, and what to replay, with a reason for each number."""
     from mixwright.cli.export import check_export
     from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
-    planning_options = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
-    planning_options |= {"keep": tuple(keep) if keep else None, "share": share, "measured": measured}
+    planning = Planning(planner, objective, steps, batch, tuple(keep or ()), share, rehearse, measured)
     if measuring.measures_checkpoint(source):
         if folder is not None or dry_run:
-            raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
-        planning = Planning(**{name: value for name, value in planning_options.items() if value is not None})
+            raise InputError("--output FILE with --corpus", "--folder or --dry-run", "Leave them out.")
         plan_checkpoint(source, measuring, planning, output_file, export, export_to)
         return
-    if given_options := [
-        f"--{name}" for name, value in {**planning_options, "output": output_file}.items() if value is not None
-    ]:
-        raise InputError(
-            f"{', '.join(given_options)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML."
-        )
+    options_by_name = {**asdict(planning), "output": output_file}
+    if given_options := [f"--{name}" for name, value in options_by_name.items() if value not in (None, ())]:
+        got, remedy = "no --corpus", "Add it, or set this in RUN.YAML."
+        raise InputError(f"{', '.join(given_options)} with --corpus FILE", got, remedy)
     config = Path(source)
     settings, run = load_settings(config, folder)
     settings = Placing(engine=measuring.engine).applied_to(settings)
@@ -463,17 +465,19 @@ def verdict(
 @with_placing
 def run(
     placing: Placing,
-    source: Annotated[Path | None, typer.Argument(metavar="RUN.YAML|TRAIN", help="Settings; with --init, examples.")] = None,
+    source: Annotated[
+        Path | None, typer.Argument(metavar="RUN.YAML|TRAIN", help="Settings; with --init, training rows.")
+    ] = None,
     init: Annotated[bool, typer.Option("--init", help="Write a commented run.yaml for TRAIN instead.")] = False,
     output_file: Annotated[Path, typer.Option("--output", help="File that --init writes.")] = Path("run.yaml"),
-    held_out: Annotated[str | None, typer.Option("--eval", help="With --init: held-out examples.")] = None,
+    held_out: Annotated[str | None, typer.Option("--eval", help="With --init: held-out items.")] = None,
     model: Annotated[str | None, typer.Option(help="With --init: checkpoint; default: a tiny model, built here.")] = None,
     objective: Annotated[str | None, typer.Option(help="With --init: grpo, sft or dpo; default: from the columns.")] = None,
     folder: Folder = None,
     dry_run: DryRun = False,
     budget: BudgetOption = None,
 ) -> None:
-    """Do the whole line, corpus to verdict; continues where it stopped."""
+    """Run every stage, from the data to the verdict; continues where it stopped."""
     from mixwright import api
     from mixwright.cli.dry_run import outline
     from mixwright.run.opening import validate_run
@@ -485,18 +489,18 @@ def run(
         seconds = None if budget is None else budget.seconds
         for note in write_settings(str(source) if source else None, output_file, **init_options, budget_seconds=seconds):
             output.say(one_line(note))
-        output.say(f"Look at {output_file}, then: mixwright run {output_file} --dry-run")
+        output.say(f"Check {output_file}, then run: mixwright run {output_file} --dry-run")
         return
     if held_out or model or objective:
-        raise InputError("--init beside --eval, --model and --objective", "none", "Add it, or set them in RUN.YAML.")
+        raise InputError("--init with --eval, --model and --objective", "no --init", "Add it, or set them in RUN.YAML.")
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
         settings, run_folder = load_settings(source, folder)
         settings = placing.applied_to(settings)
         checked_run = validate_run(settings, run_folder, relative_to=source.parent, for_trial=True)
-        output.say("dry run: settings and data are valid; the trainer is asked, and items and steps are timed")
-        output.out_rows(("stage", "what would be done"), outline(checked_run))
+        output.say("dry run: settings and data are valid; checking the trainer, timing items and steps")
+        output.out_rows(("stage", "steps"), outline(checked_run))
         return
     run_options = {"budget": budget, "placing": placing, "console": output.console()}
     api.run(source, folder, **run_options, say=lambda line: output.say(one_line(line)))
@@ -513,9 +517,12 @@ app.command()(verbs_beside.explain)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     output.accept_any_text()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    set_quiet("--quiet" in given)
+    output.remember_arguments(given)
     try:
         with heartbeat():
-            app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
+            app([argument for argument in given if argument != "--quiet"], prog_name="mixwright")
     except InputError as error:
         _exit_with_error(error)
     except SystemExit as exit_error:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
@@ -528,13 +535,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if (disk_error := disk_full_error(error)) is not None:
             _exit_with_error(disk_error)
+        set_quiet(False)
         for line in traceback.format_exc().splitlines():  # an error may repeat text from data
             output.say(one_line(line))
-        output.say("This is a bug in Mixwright, not in your input. Please report it with the lines above.")
+        output.say("This is a bug in Mixwright, not in your input. Please report it, with the lines above.")
         sys.exit(EXIT_BUG)
 
 
 def _exit_with_error(error: InputError) -> NoReturn:
+    set_quiet(False)
     output.say(f"error: {one_line(error)}")
     try:
         sys.stdout.flush()

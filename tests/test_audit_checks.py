@@ -1,7 +1,6 @@
 """Frequency, formats, difficulty, duplicates and the stage, against values worked out by hand."""
 
 import dataclasses
-import math
 import random
 import tracemalloc
 
@@ -13,9 +12,9 @@ from hypothesis import strategies as st
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
 from mixwright.audit.checks.formats import Formats, form_without_markup
-from mixwright.audit.checks.frequency import Frequency, gap_quantile, longest_gap, longest_gap_quantile
+from mixwright.audit.checks.frequency import Frequency, longest_gap, longest_gap_quantile
 from mixwright.audit.checks.options import Options
-from mixwright.audit.forms import MAX_FORMS_KEPT, FormCounts, coarse_form, evenness
+from mixwright.audit.forms import MAX_FORMS_KEPT, FormCounts, coarse_form
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import count_tokens
 from mixwright.catalog import create, listing
@@ -48,8 +47,6 @@ def answered(task: str, answers: list[str]) -> list[tuple[str, str, str]]:
 
 
 def test_gaps_by_hand() -> None:
-    assert gap_quantile(0.5, 0.95) == 5  # 1 - 0.5^4 = 0.9375, 1 - 0.5^5 = 0.97
-    assert gap_quantile(0.5, 0.75) == 2  # exactly
     assert longest_gap(np.array([2, 3, 7]), 12) == 4  # rows 8 to 11
     assert longest_gap(np.array([5]), 6) == 5
     assert longest_gap(np.array([0, 1]), 2) == 0
@@ -85,8 +82,6 @@ def test_shares_are_of_rows_and_of_target_tokens() -> None:
     assert (by_task["short"].count, by_task["short"].total) == (60, 80)
     assert "75.0%" in by_task["short"].message
     assert "25.0%), about 120 target tokens (66.7%" in by_task["long"].message
-    assert "one row in 4 is" in by_task["long"].message
-    assert f"95 % of the gaps are at most {math.ceil(math.log(0.05) / math.log(0.75))} rows" in by_task["long"].message
     assert warnings(seen) == []
 
 
@@ -124,12 +119,6 @@ def test_eval_rows_are_not_counted_as_seen() -> None:
 # formats
 
 
-def test_evenness_by_hand() -> None:
-    assert evenness([5]) == 0
-    assert evenness([3, 3, 3]) == pytest.approx(1)
-    assert evenness([3, 1]) == pytest.approx(-(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)))
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [("12", "-3.5"), ("one word", "one"), ("7, 8", "7, 8, 9"), ("3e-05", "9e-07"), ("0xff12", "0x1")],
@@ -149,7 +138,7 @@ def test_of_long_answers_the_last_line_counts() -> None:
 
 def test_a_minority_form_is_told_with_its_count() -> None:
     seen = Formats().check(corpus(*answered("t", ["12"] * 90 + [r"\boxed{7}"] * 10)))
-    assert "'9' is the commonest, 90.0% of them (9 stands for a number, a for a word" in seen[0].message
+    assert "90.0% have '9'" in seen[0].message
     common, rare = seen
     assert (common.severity, common.count, common.total) == ("info", 90, 100)
     assert (rare.severity, rare.count, rare.total, rare.task) == ("info", 10, 100, "t")
@@ -304,7 +293,7 @@ def test_answers_that_are_no_option_and_options_that_say_the_same_are_warnings_w
     answer, repeated = seen
     assert (answer.severity, answer.count, answer.total) == ("warning", 2, 9)
     assert "2 of 9 rows with options have an answer that is none of their options" in answer.message
-    assert "The first is r6: 'C' beside A) red, B) green." in answer.message
+    assert "The first is r6: 'C', options A) red, B) green." in answer.message
     assert [row["id"] for row in answer.evidence] == ["r6", "r7"]
     assert answer.evidence[1]["options"] == ["red", "green"]
     assert (repeated.severity, repeated.count, repeated.total) == ("warning", 1, 9)

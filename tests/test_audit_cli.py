@@ -1,4 +1,4 @@
-"""The audit on the command line: its exit code for scripts, and tables that stay short however many tasks there are."""
+"""The audit on the command line: its exit code for scripts, and a report that stays short however many tasks there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from cli_call import Call, sums, write
 
 from mixwright.audit.stage import complaints
-from mixwright.cli.output import MAX_OBSERVATIONS, worst_of
+from mixwright.cli.report import MAX_LINES, findings
 from mixwright.records import Observation
 from mixwright.verdict.page.page import observation_table
 
@@ -42,42 +42,36 @@ def test_without_being_asked_it_is_fine_and_an_unknown_word_is_not(call: Call) -
     assert call("audit", train, "--fail-on", "always")[0] == 1
 
 
-def test_a_table_shows_200_tasks_and_counts_the_others(call: Call) -> None:
+def test_the_report_fits_a_screen_and_begins_with_the_worst(call: Call) -> None:
     rows = [{"task": f"t{n:03}", "prompt": f"q {n} {m}", "answer": str(m)} for n in range(230) for m in range(2)]
-    code, out, _ = call("audit", write("many.jsonl", rows), "--check", "frequency", "--full")
-    lines = [line for line in out.splitlines() if line.strip().startswith("info")]
-    assert (code, len(lines)) == (0, 200)
-    assert "30 more tasks: 30 info; all of them: --json" in out
-    _, every, _ = call("audit", "many.jsonl", "--check", "frequency", "--json")
-    assert every.count('"severity": "info"') == 230
-
-
-def test_the_table_fits_a_screen_and_begins_with_the_worst(call: Call) -> None:
-    rows = [{"task": f"t{n:03}", "prompt": f"q {n} {m}", "answer": str(m)} for n in range(50) for m in range(2)]
     rows += [{"task": "t000", "prompt": "q 0 0", "answer": "0"}] * 3
-    code, out, _ = call("audit", write("many.jsonl", rows), "--check", "frequency", "--check", "duplicates")
-    words = [line.split()[0] for line in out.splitlines() if line.strip().startswith(("info", "warning", "error"))]
-    assert code == 0
-    assert words[0] != "info"
-    assert len(words) == MAX_OBSERVATIONS
-    assert "infos more: --full" in out
-    _, every, _ = call("audit", "many.jsonl", "--check", "frequency", "--check", "duplicates", "--full")
-    assert every.count("duplicates") + every.count("frequency") > 30
+    asked = ("audit", write("many.jsonl", rows), "--check", "frequency", "--check", "duplicates")
+    code, out, _ = call(*asked)
+    words = [line.split()[:2] for line in out.splitlines() if line.startswith(("  FIX ", "  look ", "  note "))]
+    assert (code, words[0]) == (0, ["look", "frequency:"])
+    assert not any(word == "note" for word, _ in words)
+    assert len(out.splitlines()) <= MAX_LINES
+    _, every, _ = call(*asked, "--full")
+    assert every.count("  note  frequency (t") == 230
     assert "--full" not in every
-    seen = [Observation("contamination", f"t{n}", "error", 1, 2, "It leaks.", "Remove it.") for n in range(40)]
+
+
+def test_errors_come_first_and_the_others_are_counted() -> None:
+    seen = [Observation("contamination", f"t{n}", "error", n, 100, "It leaks.", "Remove it.") for n in range(1, 41)]
     info = Observation("frequency", "t", "info", 1, 2, "Few.", "")
-    assert worst_of([info, *seen]) == (
-        seen[:MAX_OBSERVATIONS],
-        f"and {40 - MAX_OBSERVATIONS} errors, 1 info more: --full; as a page with all rows: --out FOLDER",
-    )
-    assert worst_of([info] * MAX_OBSERVATIONS) == ([info] * MAX_OBSERVATIONS, "")
+    lines = findings([info, *seen], ["contamination", "frequency", "formats"])
+    named = [line.split("(")[1].split(")")[0] for line in lines if line.startswith("  FIX")]
+    assert named == [f"t{n}" for n in range(40, 30, -1)], "the largest share first, ten at most"
+    assert "30 to fix" in lines[-2]
+    assert lines[-1] == "  fine  formats and frequency (1 note: --full)"
+    assert len(findings([info] * 30)) == 1
 
 
 def test_complaints_and_the_page_stay_short(tmp_path: Path) -> None:
     seen = [Observation("contamination", f"t{n}", "error", 1, 2, "It leaks.", "Remove it.") for n in range(450)]
-    lines = complaints(seen)
-    assert len(lines) == 201
-    assert lines[-1] == "  250 more errors in the data: audit.json"
+    (line,) = complaints(seen)
+    assert "450 errors" in line
+    assert complaints([]) == []
     table = observation_table("Audit", seen)
     assert len(table.rows) == 200
     assert f"{len(seen) - 200} more" in table.caption

@@ -102,7 +102,7 @@ def test_one_absence_by_chance_is_no_hole() -> None:
     corpus = _corpus(train, [{"skills": ("a", "b")}] * 39 + [{"skills": ("b", "a")}])
     assert _holes(corpus) == []
     (info,) = Coverage().check(corpus)
-    assert "Chance explains 1 more that held-out rows alone have" in info.message
+    assert "Chance explains 1 other" in info.message
 
 
 def test_steps_forms_and_lengths() -> None:
@@ -175,9 +175,9 @@ def test_the_top_up_list(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """One line per hole; the rows of a level of Reasoning Gym are made, and none of them is a held-out one."""
     monkeypatch.chdir(tmp_path)
     train, held_out = "reasoning-gym:chain_sum@1x60,chain_sum@3x60", "reasoning-gym:chain_sum@1x20,chain_sum@2x20"
-    code, _, err = call("audit", train, "--eval", held_out, "--check", "coverage", "--top-up", "add.jsonl")
+    code, out, _ = call("audit", train, "--eval", held_out, "--check", "coverage", "--top-up", "add.jsonl")
     assert code == 0
-    assert "1 hole, 100 rows to add; 100 of them were made" in err
+    assert "100 rows to add for 1 gap, 100 of them" in " ".join(out.split())
     (hole,) = map(json.loads, Path("add.jsonl").read_text().splitlines())
     assert (hole["kind"], hole["missing"], hole["rows"], hole["made"]) == ("level", "2", 100, 100)
     rows = [json.loads(line) for line in Path("add.rows.jsonl").read_text().splitlines()]
@@ -192,9 +192,9 @@ def test_holes_that_nobody_can_make_are_listed(call: Call, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     rows = [{"prompt": f"Do it with {n * 7919}.", "answer": "7", "skills": ["a"]} for n in range(40)]
     needs = [{"prompt": f"Try it with {n * 104729}.", "answer": "7", "skills": ["a", "b"]} for n in range(8)]
-    code, _, err = call("audit", write("t.jsonl", rows), "--eval", write("e.jsonl", needs), "--top-up", "add.jsonl")
+    code, out, _ = call("audit", write("t.jsonl", rows), "--eval", write("e.jsonl", needs), "--top-up", "add.jsonl")
     assert code == 0
-    assert "1 hole, 100 rows to add" in err
+    assert "100 rows to add for 1 gap" in out
     assert json.loads(Path("add.jsonl").read_text())["missing"] == "b"
     assert not Path("add.rows.jsonl").exists()
 

@@ -208,7 +208,7 @@ def test_held_out_rows_and_partners_are_counted() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "told"),
-    [("position", "Option 2 is the right one"), ("longest", "The longest option"), ("shares", "shares most words")],
+    [("position", "Option 2 is right"), ("longest", "The longest option"), ("shares", "shares most words")],
 )
 def test_options_are_read(rule: str, told: str) -> None:
     rng, rows = random.Random(7), []
@@ -323,13 +323,13 @@ def test_of_many_cues_three_are_told_and_the_others_counted() -> None:
 
 def test_top_up_says_how_many_rows(call: Call, tmp_path: Path) -> None:
     train, held_out = write("train.jsonl", _rows(CUES["word"][0])), write("eval.jsonl", _rows(CUES["word"][0], 40, seed=9))
-    code, _, err = call("audit", train, "--eval", held_out, "--top-up", "add.jsonl")
+    code, out, err = call("audit", train, "--eval", held_out, "--top-up", "add.jsonl")
     assert code == 0, err
     lines = [json.loads(line) for line in Path("add.jsonl").read_text().splitlines()]
     (line,) = [one for one in lines if one["kind"] == "cue"]
     assert line["missing"] == "the prompt has the word 'frankly', and the answer is not 'yes'"
     assert line["rows"] > 20
-    assert "1 cue" in err
+    assert "1 cue" in out
 
 
 def test_rows_are_sampled_in_large_tasks(monkeypatch: pytest.MonkeyPatch) -> None:

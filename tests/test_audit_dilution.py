@@ -26,10 +26,8 @@ def test_the_share_is_counted_by_hand() -> None:
     """Three words of four are the frame."""
     (seen,) = observed([f"The answer is: {('yes', 'no')[n % 2]}." for n in range(40)])
     assert (seen.severity, seen.count, seen.total, seen.remedy) == ("info", 40, 160, "")
-    assert seen.message == (
-        "25.0% of the words in 40 completions that were read vary between rows. "
-        "The others are a frame that 40 of them have: 'The answer is …'."
-    )
+    assert "25.0% of the words in 40 completions" in seen.message
+    assert "'The answer is …'" in seen.message
 
 
 def test_few_words_beside_a_long_frame_are_a_warning() -> None:

@@ -41,7 +41,7 @@ def test_the_cleaned_copy_has_every_other_line_as_it_was(call: Call, dirty: tupl
     """Lines 41 to 46 repeat, 47 to 52 are held out; line 53 is wrapped and 54 has another answer: somebody has to judge."""
     train, held_out = dirty
     before = Path(train).read_bytes()
-    code, _, err = call("audit", train, "--eval", held_out, "--fix", "clean.jsonl")
+    code, out, _ = call("audit", train, "--eval", held_out, "--fix", "clean.jsonl")
     lines = before.splitlines(keepends=True)
     assert code == 0
     assert Path("clean.jsonl").read_bytes() == b"".join(lines[:40] + lines[52:])
@@ -52,8 +52,8 @@ def test_the_cleaned_copy_has_every_other_line_as_it_was(call: Call, dirty: tupl
     assert [one["check"] for one in manifest["left for you"]].count("conflicts") == 1
     (wrapped,) = (one for one in manifest["left for you"] if one["check"] == "contamination")
     assert wrapped["rows"] == [["eval.jsonl:9", "train.jsonl:53"]]
-    assert "42 rows" in err
-    assert "train.jsonl:53" in err
+    assert "42 rows" in out
+    assert "train.jsonl:53" in out
     assert call("audit", "clean.jsonl", "--eval", held_out, "--fix", "twice.jsonl")[0] == 0
     assert Path("twice.jsonl").read_bytes() == Path("clean.jsonl").read_bytes()
 
@@ -97,9 +97,9 @@ def test_held_out_rows_of_one_file_stay(call: Call, tmp_path: Path, monkeypatch:
 
 def test_the_folder_has_every_row_and_a_page(call: Call, dirty: tuple[str, str]) -> None:
     train, held_out = dirty
-    code, _, err = call("audit", train, "--eval", held_out, "--out", "found")
+    code, out, _ = call("audit", train, "--eval", held_out, "--out", "found")
     assert code == 0
-    assert "found/page.html" in err
+    assert "found/page.html" in out
     observations = json.loads(Path("found/observations.json").read_text())
     severities = [one["severity"] for one in observations]
     assert severities == sorted(severities, key=("error", "warning", "info").index)
@@ -198,14 +198,14 @@ def test_copies_that_differ_in_case_or_space_are_named(call: Call, tmp_path: Pat
     ]
     padded = [{"task": "t", "prompt": f"pad {n}", "answer": f"{n}{space}|"} for space in (" ", "  ") for n in range(40)]
     for name, rows in {"swapped.jsonl": swapped, "padded.jsonl": padded}.items():
-        code, _, err = call("audit", write(name, rows), "--fix", f"clean.{name}")
+        code, out, _ = call("audit", write(name, rows), "--fix", f"clean.{name}")
         assert code == 0
         assert Path(f"clean.{name}").read_bytes() == Path(name).read_bytes()
         manifest = json.loads(Path(f"clean.{name}.manifest.json").read_text())
         assert manifest["counts"] == {}
         (found,) = manifest["left for you"]
         assert found["rows"] == [[f"{name}:{n}", f"{name}:{n - 40}"] for n in range(41, 81)]
-        assert f"{name}:41" in err
+        assert f"{name}:41" in out
 
 
 def test_a_copy_behind_one_that_differs_goes(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

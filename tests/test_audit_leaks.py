@@ -309,7 +309,7 @@ def test_words_that_come_often_in_slots_do_not_hide_that_all_have_one_wording() 
     alike = seen(train, switched("attic"))
     assert any(o.message.startswith("6 of 6 held-out prompts resemble") for o in alike)
     other = seen(train, [(f"Is the {room} warm?", room) for room in ("attic", "cellar", "porch")])
-    assert any("none of 12 looked at is worded like a held-out prompt" in o.message for o in other)
+    assert any("none of 12 compared is worded like a held-out prompt" in o.message for o in other)
 
 
 def test_eval_with_answers_is_compared_with_train_without(tmp_path: Path) -> None:

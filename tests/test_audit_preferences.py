@@ -64,7 +64,7 @@ def test_odds_by_hand() -> None:
     pairs = [(ANSWER, asks)] * 34 + [(asks, ANSWER)] * 10 + [(ANSWER, OTHER)] * 56
     (warning,) = [one for one in _warnings(_check(pairs)) if "asks" in one.message]
     assert (warning.task, warning.count, warning.total) == ("chat", 34, 100)
-    assert "odds 0.3 " in warning.message
+    assert "in 10 pairs, only the rejected one in 34" in warning.message
     assert "teach to ask less" in warning.message
     assert [row["side"] for row in warning.evidence] == ["rejected"] * 34 + ["chosen"] * 10
 
@@ -87,7 +87,7 @@ def test_rejected_answers_that_are_none() -> None:
     bad = ["No.", f"{'So it is. ' * 8}", "Question number 3?", "#### $$$ 0x00 ==== ;;;; 1111"]
     pairs = [(ANSWER, OTHER)] * 3 + [(ANSWER, bad[2])] + [(ANSWER, bad[n % 2 + 2 * (n % 4 == 3)]) for n in range(4, 12)]
     pairs += [(ANSWER, OTHER)] * 60
-    (warning,) = [one for one in _warnings(_check(pairs)) if "are none" in one.message]
+    (warning,) = [one for one in _warnings(_check(pairs)) if "not real answers" in one.message]
     assert 7 <= warning.count <= 9
     assert is_trivial("", ANSWER, "")
     assert not is_trivial("42", "17", "What is 6 * 7?")

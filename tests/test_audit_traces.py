@@ -173,7 +173,7 @@ def test_a_rule_is_told_from_slips() -> None:
     assert "in no regular way" in told
     sound = _check(_rows(rng, 0.0, None))
     assert [one.severity for one in sound] == ["info"]
-    assert "400 equations were worked out, 0 of them are wrong" in sound[0].message
+    assert "400 equations were checked, 0 of them are wrong" in sound[0].message
     assert _check(ruled, split="eval") == []
 
 

@@ -56,8 +56,8 @@ FLAGS = {
     ),
     "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --output",
-    "diagnose": "ROLLOUTS --fail-on --json",
-    "rewards": "FUNCTIONS --column --completion --corpus --fail-on --items --json --weight",
+    "diagnose": "ROLLOUTS --fail-on --full --json",
+    "rewards": "FUNCTIONS --column --completion --corpus --fail-on --full --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
@@ -104,11 +104,11 @@ def test_usage_errors_are_the_users(call: Call) -> None:
 
 
 def test_a_bug_of_ours_is_exit_code_2_with_its_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.api.run_audit", lambda *_: 1 / 0)
+    monkeypatch.setattr("mixwright.cli.auditing.run_audit", lambda *_: 1 / 0)
     code, out, err = call("audit", write("a.jsonl", sums()))
     assert (code, out) == (2, "")
     assert "ZeroDivisionError" in err
-    assert err.rstrip().endswith("report it with the lines above.")
+    assert err.rstrip().endswith("with the lines above.")
 
 
 def test_audit_prints_observations_and_nothing_else(call: Call) -> None:
@@ -123,7 +123,7 @@ def test_audit_prints_observations_and_nothing_else(call: Call) -> None:
 
 def test_control_characters_of_the_data_do_not_reach_the_terminal(call: Call) -> None:
     rows = [{"task": "evil\x1b[31m[red]", "prompt": f"{n}", "answer": "1"} for n in range(9)]
-    code, out, _ = call("audit", write("evil.jsonl", rows))
+    code, out, _ = call("audit", write("evil.jsonl", rows), "--full")
     assert code == 0
     assert "\x1b" not in out
     assert "[red]" in out

@@ -100,7 +100,7 @@ def test_space_at_the_ends_makes_no_other_side_of_a_pair() -> None:
     rows += [Example("held", "t", "Is 9?", chosen="no", rejected="no", split="eval"), Example("plain", "t", "p", "x")]
     (seen,) = [found for found in run_audit(Corpus.from_examples(rows), ["duplicates"]) if "equal sides" in found.message]
     assert (seen.count, seen.total, [row["id"] for row in seen.evidence]) == (2, 5, ["1", "3"])
-    assert seen.remedy == "Drop them."
+    assert seen.remedy
 
 
 def test_a_module_that_is_an_attribute_is_found() -> None:

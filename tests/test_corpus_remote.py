@@ -89,7 +89,7 @@ def test_what_cannot_be_fetched_is_said_with_the_address(served: tuple[Path, str
 def test_a_cleaned_copy_needs_a_file_of_this_machine(served: tuple[Path, str, list[str]], tmp_path: Path) -> None:
     from mixwright.audit.cleaned import check_cleaned_file
 
-    with pytest.raises(InputError, match="a file of this machine"):
+    with pytest.raises(InputError, match="a file on this machine"):
         check_cleaned_file(CorpusConfig(f"{served[1]}/a.jsonl"), tmp_path / "clean.jsonl")
 
 

@@ -377,12 +377,12 @@ def test_the_command_exports_a_plan_as_it_stands(call: Call) -> None:
     assert "leave one out" in call("plan", "run.yaml", "--export", "trl", "--dry-run")[2]
     assert not run.plan.exists(), "what is refused plans nothing"
     code, out, err = call("plan", "run.yaml", "--export", "llama-factory")
-    assert (code, out.split()) == (0, ["runs/run/plan.yaml", "runs/run/export/llama-factory"])
+    assert (code, out.splitlines()[-2:]) == (0, ["Plan: runs/run/plan.yaml", "Export: runs/run/export/llama-factory"])
     assert "selector difficulty" in err
     plan = read_plan(run.plan)
     write_plan(run.plan, Plan("edited", plan.stages, plan.cells))
     code, out, err = call("plan", "run.yaml", "--export", "verl", "--export-to", "mine")
-    assert (code, out.split()) == (0, ["runs/run/plan.yaml", "mine"])
+    assert (code, out.splitlines()) == (0, ["Plan: runs/run/plan.yaml", "Export: mine"])
     assert "planner edited" in err
     assert pq.read_table("mine/train.parquet").num_rows == 40
 

@@ -158,8 +158,8 @@ def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
     assert "none.jsonl" in err
     code, _, err = call(*asked, "--start", checkpoint("two", 1))
     assert code != 0
-    assert "--fresh FILE beside --start" in err
+    assert "--fresh FILE with --start" in err
     Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
     code, _, err = call("measure", "run.yaml", "--fresh", fresh)
     assert code != 0
-    assert "beside --fresh" in err
+    assert "with --fresh" in err

@@ -12,7 +12,7 @@ import pytest
 from test_beside import folder, right
 
 from mixwright.audit.stage import run_audit
-from mixwright.cli import output
+from mixwright.cli import measured
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Measurement
 from mixwright.verdict.stage import write_verdict
@@ -77,13 +77,13 @@ def test_an_audit_follows_its_tasks() -> None:
 
 
 def test_the_table_of_measurements_follows_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "out_rows", lambda header, rows: None)  # drawing it takes so long that nothing else shows
+    monkeypatch.setattr(measured, "table", lambda header, rows, full: [])  # drawing hides the time of the rest
 
     def show(cells: int) -> None:
         rows = [
             Measurement("competence", f"task{n // 4}", "greedy", 0.5, 0.4, 0.6, 12, "share", level=float(n % 4))
             for n in range(cells)
         ]
-        output.out_measurements(rows, as_json=False)
+        measured.measured_lines("m", rows)
 
     assert growth(show, 100) < STEEPEST

@@ -99,7 +99,7 @@ def test_examples_in_place_of_settings_are_told_apart(call: Call) -> None:
         assert code == 1
         assert "mixwright run --init rows.jsonl" in err
     code, _, err = call("run", "run.yaml", "--eval", "rows.jsonl")
-    assert (code, "--init beside --eval" in err) == (1, True)
+    assert (code, "--init with --eval" in err) == (1, True)
 
 
 def test_a_dry_run_leaves_out_what_probes_train_and_says_so(call: Call) -> None:

@@ -277,7 +277,7 @@ def test_too_few_rows_are_refused_before_the_scan_and_all_of_them_are_kept_witho
     assert not Path("runs/run/scan").exists()
     code, out, err = call("mine", "run.yaml", "--miner", "pruning", "--keep", "1")
     assert code == 0, err
-    assert out.splitlines()[-1] == "Keep all rows: there is no choice to try."
+    assert "nothing to try" in out.splitlines()[-1]
     assert "short trainings" not in err
     summary = json.loads(Path("runs/run/mine/pruning.json").read_text(encoding="utf-8"))
     assert summary["rows"] == summary["training_rows"] == pq.read_table("runs/run/mine/pruning.parquet").num_rows

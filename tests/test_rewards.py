@@ -81,7 +81,7 @@ def test_verl_rows_are_passed_as_they_are(corpus: Path, in_reward_model: bool) -
     [
         ("holds", "overpaid", "three answers, one of them right"),
         ("holds", "overpaid", "a number that holds the right one"),
-        ("length", "overpaid", "a right answer after long filler earns"),
+        ("length", "overpaid", "'a right answer after long filler' earns"),
         ("breaks", "failures", "first on an empty completion: IndexError"),
         ("batch", "order of the batch", "depend on the order"),
         ("stateful", "randomness", "other rewards in a second call"),

@@ -86,7 +86,7 @@ def test_what_was_answered_is_not_asked_again(call: Call) -> None:
         assert ask(call, stub)[0] == 0
         assert len(stub.bodies) == asked + 2 * (served.TRIED_PROMPTS // 2) + 2 * serving_verb.CHECKED_ANSWERS
     code, _, err = ask(call, stub, "--served-model", "m")
-    assert (code, "warning: it was not checked that the server still serves that model" in err) == (0, True), err
+    assert (code, "warning: could not check that the server" in err) == (0, True), err
     assert len(rows_of(Path("runs/served"))) == 20
 
 
@@ -108,7 +108,7 @@ def test_fields_that_a_server_refuses_are_left_out_and_named(call: Call, unknown
     with serving(answer) as stub:
         code, out, err = ask(call, stub)
     assert (code, "100.0%" in out) == (0, True), err
-    assert f"it was found to lack {lacking}" in err
+    assert f"does not support {lacking}" in err
 
 
 def test_a_server_that_decodes_greedily_gives_no_samples(call: Call) -> None:
@@ -146,7 +146,7 @@ def test_refused_cut_and_unanswered_prompts_are_counted(call: Call) -> None:
         code, _, err = ask(call, stub)
         assert ask(call, stub)[0] == 0, "a prompt that is refused again does no harm"
     assert code == 0
-    assert "of 19 answers 1 cut at 512 tokens, 2 refused or filtered, 1 empty" in err
+    assert "19 answers, 1 cut at 512 tokens, 2 refused or filtered, 1 empty" in err
     assert "does not answer 1 prompt" in err
     assert "maximum context length" in err
     scores = {row["prompt"]: row["score"] for row in rows_of(Path("runs/served"))}
@@ -242,14 +242,14 @@ def test_two_served_models_are_gated(call: Call) -> None:
     ("arguments", "told"),
     [
         (("measure", "http://u:p@127.0.0.1:1/v1", "--served-model", "m"), "an address without a password"),
-        (("measure", "http://127.0.0.1:1/v1", "--served-model", "m", "--samples", "3"), "--samples beside --sampled"),
-        (("measure", "http://127.0.0.1:1/v1", "--served-model", "m", "--adapter", "a"), "without options of loading"),
+        (("measure", "http://127.0.0.1:1/v1", "--served-model", "m", "--samples", "3"), "--samples with --sampled"),
+        (("measure", "http://127.0.0.1:1/v1", "--served-model", "m", "--adapter", "a"), "without options for loading"),
         (("measure", "http://127.0.0.1:1/v1", "--served-model", "m"), "a server at http://127.0.0.1:1/v1"),
         (("measure", "http://[::1/v1", "--served-model", "m"), "the address of a server"),
         (("measure", "HTTP://127.0.0.1:abc/v1", "--served-model", "m"), "the address of a server"),
         (("measure", "http://127.0.0.1:1/v1#sk-1", "--served-model", "m"), "an address without a password"),
         (("measure", "http://127.0.0.1:1/v1?api_key=1"), "an address without a password"),
-        (("measure", "http://127.0.0.1:1/v1", "--temperature", "1"), "--temperature beside --sampled"),
+        (("measure", "http://127.0.0.1:1/v1", "--temperature", "1"), "--temperature with --sampled"),
         (("measure", "http://127.0.0.1\n:1/v1", "--served-model", "m"), "the address of a server"),
         (("measure", "http://127.0.0.1:1/v1\x1b[31m", "--served-model", "m"), "the address of a server"),
         (("measure", "http://\uff45xample.com/v1", "--served-model", "m"), "the address of a server"),
@@ -272,7 +272,7 @@ def test_options_that_do_not_fit_are_refused(call: Call, arguments: tuple[str, .
 def test_options_of_servers_need_one(call: Call) -> None:
     code, _, err = call("measure", "somewhere", "--corpus", write("e.jsonl", sums(10)), "--parallel", "2")
     assert code == 1
-    assert "--parallel beside http://HOST/v1" in err
+    assert "--parallel with http://HOST/v1" in err
 
 
 def test_a_prompt_that_is_refused_says_why() -> None:
@@ -292,7 +292,7 @@ def test_another_model_behind_the_same_name_is_noticed(call: Call) -> None:
         worse[0] = True
         code, out, err = ask(call, stub)
         assert (code, out) == (1, "")
-        assert "expected the answers that were kept, got another one to" in err
+        assert "expected the same answers as before, got other answers to" in err
         (log,) = Path("runs/served").glob("*/log.jsonl")
         code, _, err = call("verdict", str(log), stub.url, "--corpus", "e.jsonl", "--grader", "exact", "--items", "20")
         assert code == 1

@@ -157,7 +157,7 @@ def test_without_a_terminal_progress_is_plain_lines(capsys):
         show(1, 3, 200.0)
         show(3, 3, 0.0)
     assert capsys.readouterr().err.splitlines() == [
-        "[red]trial: 0 of 3, time left not known yet",
+        "[red]trial: 0 of 3, time left unknown",
         "[red]trial: 1 of 3, about 3 min left",
         "[red]trial: 3 of 3, done",
     ]

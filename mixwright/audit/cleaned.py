@@ -60,7 +60,7 @@ class Cleaned:
     """Rows that the copy has."""
 
     def counts(self) -> dict[str, int]:
-        """Check -> rows left out because of it."""
+        """Return for each check the number of rows left out."""
         return dict(Counter(reason["check"] for reason in self.dropped.values()))
 
 
@@ -213,7 +213,7 @@ def _for_user(one: Observation) -> dict[str, Any]:
 
 
 def manifest_of(out: Path) -> Path:
-    """The file that says what a cleaned copy left out."""
+    """Return the path of the manifest of a cleaned copy."""
     return out.with_name(f"{out.name}.manifest.json")
 
 
@@ -225,12 +225,16 @@ def _check_count(cleaned: Cleaned, config: CorpusConfig) -> None:
         raise InputError("a row per line", got, "Write the file as .jsonl first.", file=config.train)
 
 
+def can_be_cleaned(config: CorpusConfig) -> bool:
+    """Return whether the training rows are files of this machine."""
+    return not config.train.startswith(GENERATED_PREFIX) and not is_address(config.train)
+
+
 def check_cleaned_file(config: CorpusConfig, out: Path, *, mask: bool = False) -> None:
     """Raises InputError where a cleaned copy of these rows cannot be written there."""
-    if config.train.startswith(GENERATED_PREFIX):
-        raise InputError("rows of a file", "generated ones", "Generate them with another seed.")
-    if is_address(config.train):
-        raise InputError("a file of this machine", config.train, "Copy it here first.")
+    if not can_be_cleaned(config):
+        remedy = "Copy it here first; generate rows with another seed."
+        raise InputError("a file on this machine", config.train, remedy)
     if suffix_of(out) not in (*LINES, TABLE):
         raise InputError("a file ending in .jsonl or .parquet", repr(out.name), "Name one.")
     if suffix_of(out) == TABLE and mask:

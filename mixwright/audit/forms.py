@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 
@@ -45,17 +44,6 @@ class FormCounts:
         """Whether forms are a choice of formats: a few cover most rows; else they are content."""
         covered = sum(count for _, count in self.rows_by_form.most_common(FEW_FORMS))
         return covered >= COVERED_SHARE * self.total
-
-    def evenness(self) -> float:
-        """Entropy of the shares over that of as many equal ones, 0..1; spilled rows count as one form."""
-        return evenness([*self.rows_by_form.values(), *([self.spilled] if self.spilled else [])])
-
-
-def evenness(counts: list[int]) -> float:
-    """Normalised entropy of counts: 0 for one form, 1 for equal ones."""
-    total = sum(counts)
-    entropy = -sum(n / total * math.log(n / total) for n in counts if n)
-    return entropy / math.log(len(counts)) if len(counts) > 1 else 0.0
 
 
 def coarse_form(answer: str) -> str:

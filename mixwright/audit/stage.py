@@ -1,4 +1,4 @@
-"""Stage that runs every catalogued check over one corpus, errors first."""
+"""Stage that runs every catalogued check over one corpus."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from mixwright.corpus import Corpus
 from mixwright.records import SEVERITIES, Observation
 from mixwright.run.folder import RunFolder, write_json
 
-MAX_CHARACTERS_PER_PART = 200
-"""Characters of one part of a line."""
+MAX_CHARACTERS = 400
+"""Characters of the first error in a warning."""
 LEAK_CHECK = "contamination"
 """Check that also looks for held-out items among the rows to rehearse."""
-MAX_COMPLAINT_LINES = 200
-"""Lines about the data; what is beyond is counted."""
 
 
 def run_audit(
     corpus: Corpus, names: Sequence[str] | None = None, options: Mapping[str, dict[str, Any]] | None = None
 ) -> list[Observation]:
-    """What the checks see in `corpus`: errors, then warnings, then infos.
+    """Run checks over `corpus`; returns errors, then warnings, then infos.
 
-    With all of them also what was done with its columns when it was read, as infos of the name `columns`.
+    All checks together also report how its columns were read, as infos named `columns`.
 
     Args:
-        corpus: what is looked at.
+        corpus: rows to check.
         names: of checks; None for all.
         options: of a check, by its name.
 
@@ -45,24 +43,16 @@ def run_audit(
 
 
 def audit_run_folder(corpus: Corpus, folder: RunFolder) -> list[Observation]:
-    """What the checks see in the corpus of a run; writes audit.json."""
+    """Run all checks over the corpus of a run; writes audit.json."""
     observations = run_audit(corpus)
     write_json(folder.audit, observations)
     return observations
 
 
 def complaints(observations: Sequence[Observation]) -> list[str]:
-    """One line for each thing that makes the data unfit, with its remedy; each part at most `MAX_CHARACTERS_PER_PART`
-    characters.
-
-    After `MAX_COMPLAINT_LINES` lines one that counts the others.
-    """
-    lines = []
-    for error in (observation for observation in observations if observation.severity == "error"):
-        task, message, remedy = (
-            text if len(text) <= MAX_CHARACTERS_PER_PART else text[: MAX_CHARACTERS_PER_PART - 3] + "..."
-            for text in (error.task or "*", error.message, error.remedy)
-        )
-        lines.append(f"  error in the data ({task}): {message} {remedy}")
-    unlisted = len(lines) - MAX_COMPLAINT_LINES
-    return lines[:MAX_COMPLAINT_LINES] + ([f"  {unlisted:,} more errors in the data: audit.json"] if unlisted > 0 else [])
+    """Return a warning that counts the errors in the data and names the first; empty without errors."""
+    errors = [observation for observation in observations if observation.severity == "error"]
+    if not errors:
+        return []
+    first = f"{errors[0].task or 'all tasks'}: {errors[0].message} {errors[0].remedy}"
+    return [f"warning: {len(errors):,} errors in the data (audit.json); the first: {first[:MAX_CHARACTERS]}"]

@@ -1,9 +1,10 @@
-"""Body of `mixwright mine`: what was chosen, what it does to the mix, and how to try it."""
+"""Body of `mixwright mine`: the chosen or made rows, their share of each task, and how to try them."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -13,6 +14,7 @@ from mixwright.cli.budget import Budget
 from mixwright.cli.export import build_mined_mix, read_text_handling, resolve_format, write_mix
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
+from mixwright.cli.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.cli.run_budget import fit_mining
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
@@ -32,7 +34,7 @@ from mixwright.run.progress import describe_work
 from mixwright.trial.selection import format_selection
 
 MINED_FILE = "mined.json"
-"""File by which a folder is known to hold an export, which a newer one may replace."""
+"""File that marks a folder as an export, which a newer one may replace."""
 
 
 def mine_folder(
@@ -47,49 +49,51 @@ def mine_folder(
     export: str | None = None,
     budget: Budget | None = None,
 ) -> None:
-    """Mine a run's corpus and say what came of it.
+    """Mine a run's corpus and print a report.
 
     Args:
         settings: of the run.
         run: its folder.
         relative_to: folder that relative paths in the settings start from.
         miner: name of the plug-in.
-        keep: share of the rows; None takes the settings'.
-        export_to: folder for the rows as trainers read them.
-        with_trial: measure first; then go on to plan, try the rows and write the verdict.
+        keep: share of the rows; None takes that of the settings.
+        export_to: folder for the rows in a trainer's format.
+        with_trial: measure first; then plan, train on the rows and write the verdict.
         budget: of mining, measuring and the trial together.
         export: trainer whose format the rows are written in, to `export_to`, or to export/<miner>-<format> in the run.
 
     Raises:
-        InputError: an unknown miner, option or format, or what it refuses.
+        InputError: an unknown miner, option or format, or data that the miner refuses.
     """
     if budget is not None and not with_trial:
-        raise InputError("--try beside --budget", "no --try", "Add it, or leave --budget out.")
+        raise InputError("--try with --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, run, budget)
     make_miner(miner, options_of(settings.mine, miner, keep))
     if export is not None:
         resolve_format(export)
     elif export_to is not None and export_to.exists() and not (export_to / MINED_FILE).is_file():
-        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
+        raise InputError("a new folder for --export-to", "a folder with other files", "Name another.", file=export_to)
     if with_trial and miner == REHEARSAL_MINER:
-        remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
-        raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
-    if with_trial:  # what no trial could come of is refused before anything is scanned
+        remedy = "Run `mixwright run`: it compares training with and without replay."
+        raise InputError("--try with a miner of training rows", miner, remedy)
+    if with_trial:  # settings without a possible trial are refused before anything is scanned
         settings = replace(settings, trial=replace(settings.trial, data=miner))
     if budget is not None:
         settings = fit_mining(settings, run, relative_to, miner, keep, budget)
     with open_with_workers(settings, run, relative_to=relative_to, for_trial=with_trial) as (workers, checked_run):
-        if with_trial:  # before the mining, which may take hours: what measuring refuses, no trial could come of
+        if with_trial:  # before mining, which may take hours: measuring may refuse the model
             pipeline.audit_and_measure(checked_run, workers, say=_say_line, deadline=deadline)
         else:
             output.say_notes(checked_run.corpus.notes)
         path = mine_in_run(checked_run, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     summary = read_json(path.with_suffix(".json"), MiningSummary)
-    rows = [(task, task_summary.training_rows, task_summary.mined_rows) for task, task_summary in summary.tasks.items()]
-    output.out_rows(("task", "training rows", "mined rows"), rows)
+    tasks = sorted(summary.tasks.items(), key=lambda item: item[1].mined_rows)
+    rows = [(task, f"{counts.training_rows:,}", f"{counts.mined_rows:,}") for task, counts in tasks]
+    of_rows = f" of {summary.training_rows:,}" if summary.kind == "chosen rows" else ""
+    lines = [*wrap(f"{summary.rows:,}{of_rows} {summary.kind}: {path} ({summary.price})."), ""]
+    output.out("\n".join([*lines, *table(("task", "training rows", "mined rows"), rows, more="in the table")]))
     for note in summary.notes:
-        output.say(one_line(f"  {note}"))
-    output.out(f"{path}: {summary.rows:,} {summary.kind}, {summary.price}")
+        output.say(one_line(f"mine: {note}"))
     if export is not None:
         _export_mix(checked_run, path, export, export_to)
     elif export_to is not None:
@@ -100,15 +104,15 @@ def mine_folder(
             output.out(line)
         write_json(export_to / MINED_FILE, summary)
     if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
-        output.out("Keep all rows: there is no choice to try.")
-    elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
+        output.out("All rows are kept, so there is nothing to try.")
+    elif with_trial:  # the other stages, with a trial of the mined rows against all and as many random ones
         deadline.save()
         verdict = pipeline.run(settings, run, relative_to=relative_to, say=_say_line, deadline=deadline)
         for line in format_selection(read_json(run.result, TrialResult)):
             output.out(one_line(line))
         conclude(run, verdict)
     else:
-        output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
+        output.out(f"Next: compare with as many random rows:  {output.command_line('--try')}")
 
 
 def _say_line(line: str) -> None:
@@ -116,7 +120,7 @@ def _say_line(line: str) -> None:
 
 
 def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None) -> None:
-    """Write the mined rows as a trainer reads them, and say what has to be known of them."""
+    """Write the mined rows in a trainer's format, and say how to use them."""
     train, folder = run.config.train, run.folder
     export_folder = export_to or folder.path / "export" / f"{path.stem}-{resolve_format(export)}"
     mix_options = {"batch": train.prompts, "num_generations": train.generations, "seed": run.config.seed}
@@ -124,38 +128,38 @@ def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None
     mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(f"  {line}"))
-    output.out(f"{export_folder}: the rows as {export} reads them")
+    output.out(f"Export: {export_folder} ({export})")
 
 
 def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str | None, export_to: Path | None) -> None:
-    """Have a checkpoint answer requests without labels, before it is trained, and write the answers as rows to rehearse.
+    """Answer requests with a checkpoint before it is trained, and write the answers as rows to replay.
 
     Args:
         model: checkpoint.
-        measuring: --corpus is what it will be trained on, --eval what it will be measured on: no request may stand there.
-        miner: name of the plug-in; others than `rehearsal` need a run.
-        requests: the requests.
-        export_to: folder that gets rehearsal.jsonl and manifest.json; by default `rehearsal`.
+        measuring: --corpus names the training rows, --eval the held-out items; requests in either are skipped.
+        miner: name of the plug-in; all but `rehearsal` need a run.
+        requests: file of the requests.
+        export_to: folder for rehearsal.jsonl and manifest.json; by default `rehearsal`.
 
     Raises:
         InputError: another miner, no requests, or a model, data or folder that cannot be used.
     """
     if miner != REHEARSAL_MINER:
         remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
-        raise InputError("RUN.YAML for this miner; beside --corpus only `rehearsal` runs", miner, remedy)
+        raise InputError("RUN.YAML for this miner; with --corpus only `rehearsal` runs", miner, remedy)
     if measuring.budget is not None:
-        raise InputError("--budget with --try", "--budget with --corpus", "Leave it out: all requests are answered.")
+        raise InputError("--budget with --try", "--budget with --corpus", "Leave it out: every request is answered.")
     if requests is None:
-        raise InputError("--rehearse FILE, requests like those that the model gets", "nothing", "Name the file.")
+        raise InputError("--rehearse FILE, with requests such as users send", "nothing", "Name the file.")
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
-        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
+        raise InputError("a new folder for --export-to", "a folder with other files", "Name another.", file=folder)
     rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=describe_work)
     rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load_models((model,), measuring)[0])
     if not rehearsal.rows:
-        reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "there is no row to rehearse"
+        reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "no request is left"
         remedy = "Give other requests, or more of them."
-        raise InputError("requests that the model answers to an end", reason, remedy, file=requests)
+        raise InputError("requests that the model answers completely", reason, remedy, file=requests)
     for note in rehearsal.notes:
         output.say(one_line(note))
     lines = [
@@ -167,7 +171,11 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
     write_manifest(RunFolder(folder), rows.corpus, rows.config, model, settings=settings, seeds={})
-    example = rehearsal.rows[0]
-    output.say(one_line(f"for example: {plain(example.prompt)[:80]} -> {plain(example.target)[:120]}"))
-    again = "; what did not end was written again, longer" if rehearsal.rollouts > len(rehearsal.rows) else ""
-    output.out(f"{path}: {len(rehearsal.rows):,} rows to rehearse, {rehearsal.rollouts:,} answers written{again}")
+    counts = Counter(row.task for row in rehearsal.rows)
+    report = [*wrap(f"{path}: {len(rehearsal.rows):,} rows to replay, answered by {model}."), ""]
+    report += table(("task", "rows"), counts.most_common()[::-1])
+    examples = rehearsal.rows[:: len(rehearsal.rows) // MAX_EXAMPLES + 1]
+    report += [f"  {cut(f'{plain(row.prompt)} -> {plain(row.target)}', line_width() - 2)}" for row in examples]
+    corpus = " --corpus ".join((measuring.corpus or "").splitlines())
+    command = f"mixwright plan {model} --corpus {corpus} --objective sft --rehearse {path}"
+    output.out("\n".join([*report, "", one_line(f"Next: {command}")]))

@@ -29,32 +29,32 @@ SCANNED_HELP = (
 DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, against all rows and as many random ones."
 SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 COLUMNS_HELP = (
-    "Our name for a column of the file; repeatable; OURS= reads none. Ours: id, task, prompt, target, answer, level, knobs, "
-    "skills, chosen, rejected, messages, text, split, system, history, label."
+    "Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target, "
+    "answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history, label."
 )
 GRADER_HELP = (
-    "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like. Of evaluation logs the "
-    "metric; default: the first that says right or wrong."
+    "Grader of every task, or of one: TASK=NAME; repeatable. Default: chosen from the format of the answers. For "
+    "evaluation logs: the metric; default: the first that is right or wrong."
 )
 ITEMS_HELP = (
-    "Items measured per task and level, as far as there are. Default: 200 over all, 32 at least; for verdict what the gate "
-    "needs: about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more."
+    "Most items measured per task and level. Default: 200 over all, at least 32; for verdict the number that the "
+    "gate needs: about 800 over the tasks of --protect, at least 80 of each; without --protect a quarter more."
 )
-SAMPLES_HELP = "Sampled completions per item; 0 decodes greedily alone, at 1/9 of the cost. Default: 8."
-TOKENS_HELP = "Longest completion, tokens. Default: what 16 freely completed items need, and the longest right answer."
+SAMPLES_HELP = "Sampled completions per item; 0 takes greedy ones only, at 1/9 of the cost. Default: 8."
+TOKENS_HELP = "Longest completion in tokens. Default: the need of 16 test completions and of the longest gold answer."
 OPTIONS_BY_HELP = (
-    "How rows with options are answered (grader choice): by what the model writes, or by the option that it finds "
-    "likeliest, which takes one reading of the prompt. Default: writing."
+    "How the model answers rows with options (grader choice): by writing, or by the likeliest option, in one forward "
+    "pass. Default: writing."
 )
-BATCH_HELP = "Completions that are generated together. Default: 16,384 tokens, on a GPU what fits in a sixteenth of it."
+BATCH_HELP = "Completions generated together. Default: 16,384 tokens, on a GPU as many as fit in a sixteenth of it."
 ENGINE_HELP = (
-    "What writes completions, but for those in training: transformers or vllm, which has to be installed. Draws differ "
-    "between the two. Default: transformers, or what RUN.YAML says (measure.engine)."
+    "Engine for completions outside training: transformers or vllm (must be installed). Samples differ between the "
+    "two. Default: transformers, or measure.engine of RUN.YAML."
 )
 ADAPTER_HELP = (
-    "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
+    "Adapter (PEFT, svf) for the checkpoint (for both of verdict); a complete adapter folder can be the checkpoint itself."
 )
-CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: wherever it has one."
+CHAT_HELP = "Use the tokenizer's chat template or not. Default: if it has one."
 GATE_HELP = "Exit with 0 when passed, 3 when damaged, 4 when inconclusive (the default); --no-gate: always 0."
 PROTECT_HELP = (
     "Task that must not be lost, or one level of it (TASK@LEVEL); default: all with a right answer before. Repeatable."
@@ -63,46 +63,43 @@ MARGIN_HELP = (
     "Average loss of the tasks of --protect that must be ruled out, in points; 5 by default. The rule for each task stays."
 )
 EXPORT_HELP = (
-    "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
-    "is exported as it stands."
+    "Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported unchanged."
 )
-EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
+EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or in the current one with --corpus."
 REHEARSE_HELP = (
-    "With --corpus, for SFT: rows of what the model can do already, drawn beside yours. Prompts without a completion are "
-    "answered by the model itself; with a gold answer beside them, wrong answers are left out."
+    "With --corpus, for SFT: rows or requests of tasks that the model knows, to replay with yours. The model answers "
+    "requests without a completion; with a gold answer, wrong answers are dropped."
 )
 PROMPTS_HELP = (
-    "With --corpus and --miner rehearsal: requests like those that the model gets. Where they have gold answers, what the "
-    "model answers wrongly is left out."
+    "With --corpus and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the model "
+    "are dropped."
 )
-SHARE_HELP = "With --corpus, for SFT and DPO: share of the draws that keeps what the model can do. Up to .5. Default: .1."
-KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
-FRESH_HELP = (
-    "With --corpus: rows of the same tasks that nobody has trained on; says whether the model was trained on the held-out "
-    "items."
+SHARE_HELP = "With --corpus, for SFT and DPO: share of replay in the training samples, at most .5. Default: .1."
+KEEP_HELP = "With --corpus, for SFT and DPO: task to protect, whatever was measured. Repeatable."
+PLAN_OUTPUT_HELP = (
+    "With --corpus: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to stdout, and the "
+    "report to stderr."
 )
-START_HELP = "With --fresh: the model that training began with. More is found with it."
-FAIL_HELP = "Exit with 3 when anything this grave or graver was found. With never, the exit code is always 0."
-BUDGET_HELP = (
-    "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "
-    "no limit."
-)
+FRESH_HELP = "With --corpus: unseen rows of the same tasks; shows whether the model was trained on the held-out items."
+START_HELP = "With --fresh: the model before training, for a more sensitive check."
+FAIL_HELP = "Exit with 3 on a finding of this severity or worse. With never, the exit code is 0."
+BUDGET_HELP = "Time for the whole command, such as 90s, 20m or 1h30m; sets items, samples and seeds. Default: no limit."
 SERVED_HELP = (
-    "Name of the model at http://HOST/v1, where a server stands in the place of MODEL; for two servers twice. Default: the "
-    "only one that it lists."
+    "Name of the model on the server http://HOST/v1 that is given as MODEL; twice for two servers. Default: the only "
+    "one listed."
 )
-PARALLEL_HELP = "Requests to a server at a time. Default: 8."
+PARALLEL_HELP = "Requests to a server at the same time. Default: 8."
 DIAL_KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
 ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
 LOSS_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
 CLUSTER_HELP = (
-    "Run the workers on a Ray cluster: ray for that of this machine, or else one that is started here; or ray:HOST:PORT. "
-    "Default: processes of this machine."
+    "Run the workers on a Ray cluster: ray for the one of this machine (started if needed), or ray:HOST:PORT. "
+    "Default: processes on this machine."
 )
 AUDIT_WORKERS_HELP = (
-    "Processes for the long passes over the rows, which find the same; 0 takes one per CPU core. Pays from 100,000 rows."
+    "Processes for the long passes over the rows; 0 takes one per CPU core. Helps from 100,000 rows; findings stay the same."
 )
-GPUS_HELP = "GPUs of the cluster that each worker takes; .5 has two workers share one. Default: none."
+GPUS_HELP = "GPUs of the cluster per worker; with .5 two workers share one. Default: none."
 CORPUS_OPTION = "--corpus FILE"
 REPEATABLE_SOURCES = {"corpus", "held_out"}
 """Options that name files, and may be repeated."""
@@ -110,34 +107,36 @@ REPEATABLE_SOURCES = {"corpus", "held_out"}
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How a checkpoint is measured without a YAML: one option of the command line per field, None where it is not given."""
+    """Options to measure a checkpoint without a YAML, one per field; None if not given."""
 
     corpus: Annotated[
-        str | None, typer.Option(help="Examples to measure on, without a RUN.YAML; as for audit. Repeatable.")
+        str | None, typer.Option(help="Rows to measure on, without a RUN.YAML; formats as for audit. Repeatable.")
     ] = None
     held_out: Annotated[
-        str | None, typer.Option("--eval", help="Held-out examples: these are measured, then. Repeatable.")
+        str | None, typer.Option("--eval", help="Held-out items; if given, only these are measured. Repeatable.")
     ] = None
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None
-    task: Annotated[str | None, typer.Option(help="Task name of rows without a task column. Default: all.")] = None
+    task: Annotated[str | None, typer.Option(help="Task of rows without a task column. Default: all.")] = None
     grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME", help=GRADER_HELP)] = None
     items: Annotated[int | None, typer.Option(min=1, help=ITEMS_HELP)] = None
     samples: Annotated[int | None, typer.Option(min=0, help=SAMPLES_HELP)] = None
-    temperature: Annotated[float | None, typer.Option(help="Temperature of the sampled ones. Default: 1.")] = None
-    greedy: Annotated[bool | None, typer.Option("--greedy/--sampled", help="How the model will be used: greedy.")] = None
+    temperature: Annotated[float | None, typer.Option(help="Temperature of sampled completions. Default: 1.")] = None
+    greedy: Annotated[
+        bool | None, typer.Option("--greedy/--sampled", help="Decoding that the model will be used with. Default: greedy.")
+    ] = None
     options_by: Annotated[Literal["writing", "likelihood"] | None, typer.Option(help=OPTIONS_BY_HELP)] = None
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help=TOKENS_HELP)] = None
     batch_size: Annotated[int | None, typer.Option(min=1, help=BATCH_HELP)] = None
     engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option(help=ENGINE_HELP)] = None
     adapter: Annotated[str | None, typer.Option(help=ADAPTER_HELP)] = None
     chat_template: Annotated[bool | None, typer.Option("--chat-template/--no-chat-template", help=CHAT_HELP)] = None
-    system: Annotated[str | None, typer.Option(help="System message of every prompt; implies the chat template.")] = None
+    system: Annotated[str | None, typer.Option(help="System message of every prompt; uses the chat template.")] = None
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME", help=BUDGET_HELP)] = None
     served_model: Annotated[list[str] | None, typer.Option(metavar="NAME", help=SERVED_HELP)] = None
     parallel: Annotated[int | None, typer.Option(min=1, max=1024, help=PARALLEL_HELP)] = None
 
     def given_options(self) -> list[str]:
-        """Names of the options beside --corpus that were given, as they are typed."""
+        """Return the given options other than --corpus, as they are typed."""
         names = {"held_out": "eval", "greedy": "greedy/--sampled"}
         fields = [f.name for f in dataclasses.fields(self) if f.name != "corpus" and getattr(self, f.name) is not None]
         return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
@@ -173,12 +172,12 @@ class Measuring:
             raise InputError("a checkpoint on this machine, or of the hub", f"a server, {server}", remedy)
         given = {"--served-model": self.served_model, "--parallel": self.parallel}
         if names := [name for name, value in given.items() if value is not None]:
-            raise InputError(f"{', '.join(names)} beside http://HOST/v1", "no server", "Leave them out.")
+            raise InputError(f"{', '.join(names)} with http://HOST/v1", "no server", "Leave them out.")
 
     def check_no_engine(self, instead: str) -> None:
         """Raises InputError where an engine is named and `instead` is what writes."""
         if self.engine is not None:
-            raise InputError("--engine beside a checkpoint that is measured", instead, "Leave it out.")
+            raise InputError("--engine with a checkpoint to measure", instead, "Leave it out.")
 
     def check_budget(self) -> None:
         """Raises InputError where a number of items was asked for beside the time that is to decide it."""
@@ -189,7 +188,7 @@ class Measuring:
         """Raises InputError where an option was given that only means something beside --corpus."""
         if given_names := self.given_options():
             raise InputError(
-                f"{', '.join(given_names)} beside {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML."
+                f"{', '.join(given_names)} with {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML."
             )
 
 
@@ -228,7 +227,7 @@ class Placing:
             raise InputError(f"--cluster {error}", trial.cluster, "Write for example --cluster ray.") from None
         if trial.gpus_per_worker and not trial.cluster:
             remedy = "Add it, or leave --gpus-per-worker out: processes of this machine share its GPUs."
-            raise InputError("--cluster beside --gpus-per-worker", "none", remedy)
+            raise InputError("--cluster with --gpus-per-worker", "none", remedy)
         return dataclasses.replace(config, measure=measure, trial=trial)
 
     def check_not_given(self) -> None:

@@ -1,7 +1,8 @@
-"""Bodies of `mixwright plan`: from a run folder, and from a checkpoint without a YAML; each may be exported."""
+"""Bodies of `mixwright plan`: from a run folder, and from a checkpoint without a YAML; either can be exported."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +13,10 @@ from mixwright.cli import output
 from mixwright.cli.beside import read_matching_before
 from mixwright.cli.direct import load_models, measure_checkpoint, read_rows
 from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
+from mixwright.cli.measured import comparing_command
 from mixwright.cli.options import Measuring
-from mixwright.cli.token_shares import with_token_shares
+from mixwright.cli.planned import planned_lines
+from mixwright.cli.token_shares import loss_token_shares
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
@@ -22,7 +25,6 @@ from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
-from mixwright.plan.mix import Mix
 from mixwright.plan.stage import make_plan, plan_run
 from mixwright.records import Measurement, Plan
 from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_plan
@@ -35,13 +37,13 @@ from mixwright.verdict.page.text import format_count
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-MAX_TASKS_SAID = 12
-"""Tasks whose share is told in the terminal."""
+PLAN_FILE = Path("plan.yaml")
+"""File of a checkpoint's plan on a terminal, without `--output`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """How a checkpoint's plan is made, as the command line says; None takes the default of run.yaml."""
+    """Options of a checkpoint's plan; None takes the default of run.yaml."""
 
     planner: str | None = None
     """Name of the planner."""
@@ -52,13 +54,13 @@ class Planning:
     batch: int | None = None
     """Rows, pairs or prompts per step."""
     keep: tuple[str, ...] = ()
-    """Tasks that count as known."""
+    """Tasks to protect, whatever was measured."""
     share: float | None = None
-    """Of all draws, for what is known."""
+    """Share of the training samples that is replay, 0..0.5."""
     rehearse: str | None = None
-    """Rows of what the model can do already."""
+    """File of rows or requests to replay."""
     measured: Path | None = None
-    """Folder in which the model was measured before."""
+    """Folder of an earlier measurement of the model."""
 
 
 def plan_checkpoint(
@@ -69,53 +71,53 @@ def plan_checkpoint(
     export: str | None,
     export_to: Path | None,
 ) -> None:
-    """Measure a checkpoint and plan from it: on stdout, or in a file.
+    """Measure a checkpoint and plan from it: a report on stdout and the plan in a file, or the plan on stdout in a pipe.
 
     Args:
         model: folder or hub name.
         measuring: what it is measured on, and how.
-        planning: how it is planned.
-        output_file: where the plan is written.
+        planning: options of the plan.
+        output_file: file of the plan; None takes `PLAN_FILE` on a terminal, and stdout in a pipe.
         export: format of another trainer, too.
-        export_to: folder of that.
+        export_to: folder of that export.
 
     Raises:
-        InputError: as `_measure_and_plan` does, or for an output file that is there and no plan.
+        InputError: as `_measure_and_plan`, or for an output file that exists and is not a plan.
     """
-    if output_file is not None and output_file.exists():
+    is_piped = output_file is None and not sys.stdout.isatty()
+    plan_file = output_file or PLAN_FILE
+    if not is_piped and plan_file.exists():
         try:
-            read_yaml(output_file, Plan)
+            read_yaml(plan_file, Plan)
         except InputError as error:
-            got = f"{output_file}, which is neither"
-            raise InputError("--output FILE that is new, or a plan", got, "Choose another.") from error
-    config, corpus, plan, text_handling = _measure_and_plan(model, measuring, planning)
-    _say_reasons(plan)
-    if output_file is None:
+            got = f"{plan_file}, which is something else"
+            raise InputError("a new file, or a plan, for --output", got, "Choose another.") from error
+    config, corpus, plan, text_handling, loss_shares = _measure_and_plan(model, measuring, planning)
+    write = output.say if is_piped else output.out
+    for line in planned_lines(plan, corpus, config.train.prompts, loss_shares):
+        write(line)
+    if is_piped:
         output.out_yaml(plan)
     else:
-        write_plan(output_file, plan)
-        output.out(str(output_file))
+        write_plan(plan_file, plan)
+        output.out(f"Plan: {plan_file}")
     if export is not None:
-        export_folder, train = export_to or Path("export") / export, config.train
-        mix = build_mix(
-            plan,
-            corpus,
-            batch=train.prompts,
-            num_generations=train.generations,
-            seed=config.seed,
-            text_handling=text_handling,
-        )
-        _write_export(mix, export, export_folder)
-        (output.say if output_file is None else output.out)(str(export_folder))
+        write(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
+    else:
+        write("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
+    write(f"Next: train, then  {comparing_command(model, measuring)}")
 
 
-def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> tuple[RunConfig, Corpus, Plan, TextHandling]:
+def _measure_and_plan(
+    model: str, measuring: Measuring, planning: Planning
+) -> tuple[RunConfig, Corpus, Plan, TextHandling, dict[str, float]]:
     """Measure one checkpoint and plan from it; writes nothing.
 
-    Returns the settings, the rows that are planned for with those to rehearse, the plan, and how texts reach the model.
+    Returns the settings, the training rows with those to replay, the plan, how texts reach the model, and for SFT the share
+    of each task of the tokens in the loss.
 
     Raises:
-        InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
+        InputError: as `prepare`, or for the planner, the objective or missing columns.
     """
     train_options = {"objective": planning.objective, "steps": planning.steps, "prompts": planning.batch}
     train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
@@ -137,17 +139,17 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
 
     if planning.measured is not None:
-        output.say(f"measure: taken over from {planning.measured}")
+        output.say(f"measure: reusing {planning.measured}")
 
     def tell(line: str) -> None:
-        if planning.measured is None or line.startswith("corpus:"):  # else no grader is asked: nothing is said of them
+        if planning.measured is None or line.startswith("corpus:"):  # an earlier measurement needs no grader
             output.say(line)
 
     rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse, tell=tell)
     corpus = rows.all_rows or rows.corpus
     check_training(objective, corpus, "--objective")
     check_rehearsal(objective, corpus)
-    if planning.measured is None:  # else tasks were measured that these rows may lack
+    if planning.measured is None:  # an earlier measurement may have tasks that these rows lack
         check_keep(config.plan.options, corpus)
     config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
     measurements: Sequence[Measurement] = ()
@@ -169,22 +171,23 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         )
         config, ready_learner = replace(ready.config, plan=config.plan, train=config.train), learner
     else:
-        output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
+        output.say("measure: skipped, because no answer can be graded; the plan uses the rows alone")
         learner = _load_tokenizer(model, measuring)
     if len(requests := corpus.select(split=REHEARSE_SPLIT)):
         if unanswered := requests.table["target"].null_count:
-            output.say(f"rehearse: the model answers {format_count(unanswered, 'prompt')} that have no completion")
+            output.say(f"replay: the model answers {format_count(unanswered, 'request')} without a completion")
         rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0])
         for note in rehearsal.notes:
-            output.say(one_line(f"rehearse: {note}"))
+            output.say(one_line(f"replay: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
     plan = make_plan(config.plan, config.train, corpus, measurements)
-    plan = with_token_shares(plan, corpus, config.train, learner) if objective == "sft" else plan
-    return config, corpus, plan, TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
+    loss_shares = loss_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
+    text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
+    return config, corpus, plan, text_handling, loss_shares
 
 
 def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
-    """A learner that counts tokens and writes no answers. Raises InputError without the packages of the extra `train`."""
+    """Load the tokenizer without weights. Raises InputError without the packages of the extra `train`."""
     check_training_packages()
     from mixwright.learner.load import load_without_weights
 
@@ -194,54 +197,50 @@ def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
 def plan_folder(
     config: RunConfig, run: RunFolder, relative_to: Path, export: str | None, export_to: Path | None, *, dry_run: bool
 ) -> None:
-    """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `open_run_folder`
-    does.
+    """Plan from a run folder that was measured; a dry run prints the plan and writes nothing. Raises InputError as
+    `open_run_folder`.
     """
     if dry_run:
         corpus = validate_run(config, run, relative_to=relative_to, for_training=True).corpus
-        if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
+        if table_file(run, REHEARSAL_MINER).is_file():  # otherwise each request counts as answered
             corpus = with_mined_rehearsal(run, corpus)
-        output.out_yaml(make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before"))))
+        plan = make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before")))
+        if sys.stdout.isatty():
+            output.out("\n".join(planned_lines(plan, corpus, config.train.prompts, {})))
+        else:
+            output.out_yaml(plan)
         return
     with open_run_folder(
         config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")
     ) as checked_run:
         output.say_notes(checked_run.corpus.notes)
-        if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
+        if export is None or not run.plan.exists():  # a plan edited by hand is exported unchanged
             with start_workers(config.trial) as workers:
                 mine_rehearsal(checked_run, workers, say=output.say)
-            new_plan = plan_run(replace(checked_run, corpus=with_mined_rehearsal(run, checked_run.corpus)))
-            _say_reasons(new_plan)
-        output.out(str(run.plan))
+            mined_corpus = with_mined_rehearsal(run, checked_run.corpus)
+            new_plan = plan_run(replace(checked_run, corpus=mined_corpus))
+            output.out("\n".join(planned_lines(new_plan, mined_corpus, config.train.prompts, {})))
+        output.out(f"Plan: {run.plan}")
         if export is not None:
-            export_folder = export_to or run.path / "export" / export
             plan, corpus = checked_plan(checked_run)
-            train, text_handling = config.train, read_text_handling(config.model, config.train.max_new_tokens)
-            mix = build_mix(
-                plan,
-                corpus,
-                batch=train.prompts,
-                num_generations=train.generations,
-                seed=config.seed,
-                text_handling=text_handling,
-            )
-            _write_export(mix, export, export_folder)
-            output.out(str(export_folder))
+            text_handling = read_text_handling(config.model, config.train.max_new_tokens)
+            folder = export_to or run.path / "export" / export
+            output.out(_export(config, plan, corpus, text_handling, export, folder))
 
 
-def _say_reasons(plan: Plan) -> None:
-    """What a plan for SFT or DPO does and why, a line for the whole and one for each task; nothing of other plans."""
-    if plan.planner != "rehearsal":
-        return
-    weights = plan.stages[0].weights
-    tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in weights.items()]
-    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MAX_TASKS_SAID]]
-    more_line = [f"and {len(tasks) - MAX_TASKS_SAID} more tasks: see why in the plan"] if len(tasks) > MAX_TASKS_SAID else []
-    left_out = plan.why.get("stages.0.rehearse")
-    for line in (plan.why["stages.0.weights"], *([left_out] if left_out else []), *lines, *more_line):
-        output.say(one_line(f"plan: {line}"))
-
-
-def _write_export(mix: Mix, export: str, export_folder: Path) -> None:
+def _export(
+    config: RunConfig, plan: Plan, corpus: Corpus, text_handling: TextHandling, export: str, export_folder: Path
+) -> str:
+    """Write a plan in a trainer's format; returns a line on the folder."""
+    train = config.train
+    mix = build_mix(
+        plan,
+        corpus,
+        batch=train.prompts,
+        num_generations=train.generations,
+        seed=config.seed,
+        text_handling=text_handling,
+    )
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(line))
+    return f"Export: {export_folder}"

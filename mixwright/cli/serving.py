@@ -1,7 +1,7 @@
 """Models behind a server for `measure` and `verdict`: their answers become an evaluation log, which is judged as any other.
 
-Answers are kept as they come, in a folder named after what was asked, so that the same command goes on after a stop, and a
-later one asks for what is missing. Grades are not kept: they are made anew from the answers.
+Answers are kept as they come, in a folder named after the model and its settings, so that the same command continues after
+a stop. Grades are not kept: they are computed again from the answers.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Answered:
 
     def replies_to(self, item: Example) -> list[Reply | str]:
         """Its answers, by the number of the sample."""
-        none = "it was not asked"
+        none = "not asked"
         return [self.replies.get((item.task, item.id, n), none) for n in range(max(self.samples, 1))]
 
 
@@ -138,16 +138,16 @@ def _same_server(one: str, other: str) -> bool:
 def _read_rows(measuring: Measuring) -> Graded:
     """The rows of --corpus. Raises InputError without it, for options that mean nothing here, and for free text."""
     if measuring.corpus is None:
-        raise InputError("--corpus FILE", "nothing", "Name the examples that the served model is to answer.")
+        raise InputError("--corpus FILE", "nothing", "Name the rows for the served model to answer.")
     if needless := [name for name in measuring.given_options() if name in NEEDLESS]:
-        raise InputError("a server without options of loading or timing", ", ".join(needless), "Leave them out.")
+        raise InputError("a server without options for loading or timing", ", ".join(needless), "Leave them out.")
     if measuring.samples is not None and measuring.greedy is not False:
         remedy = "A server's answers are greedy, or sampled: add --sampled, or leave --samples out."
-        raise InputError("--samples beside --sampled", "--samples alone", remedy)
+        raise InputError("--samples with --sampled", "--samples alone", remedy)
     if measuring.temperature is not None and measuring.greedy is not False:
-        raise InputError("--temperature beside --sampled", "--temperature alone", "Add --sampled, or leave it out.")
+        raise InputError("--temperature with --sampled", "--temperature alone", "Add --sampled, or leave it out.")
     if measuring.samples == 0:
-        raise InputError("samples, which --sampled is judged by", "--samples 0", "Ask for one at least.")
+        raise InputError("at least one sample with --sampled", "--samples 0", "Raise it.")
     if measuring.chat_template is False and measuring.system is not None:
         raise InputError("--system with messages", "--no-chat-template", "Leave one of the two out.")
     rows = read_rows(measuring)
@@ -184,17 +184,17 @@ def _ask_what_lacks(
     say(one_line(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens"))
     known = [(request, reply) for request in wanted if isinstance(reply := replies.get(request.key), Reply)]
     if known:
-        say(f"server: {len(known):,} of {len(wanted):,} answers are in {folder}")
+        say(f"server: reusing {len(known):,} of {len(wanted):,} answers in {folder}")
     try:
         served.try_abilities([request.prompt for request in (*[one for one, _ in known[: TRIED_PROMPTS // 2]], *missing)])
         _check_same_model(served, known, folder)
     except InputError as error:
         if missing or error.file == str(folder):
             raise
-        say(one_line(f"warning: it was not checked that the server still serves that model: {error}"))
+        say(one_line(f"warning: could not check that the server still serves that model: {error}"))
     if missing:
         if served.lacking:
-            say(f"server: it was found to lack {join_some(served.lacking)}")
+            say(f"server: it does not support {join_some(served.lacking)}")
         replies |= _ask(served, missing, folder / ANSWERS, parallel=parallel)
     _say_what_came([replies[request.key] for request in wanted], asking)
     return Answered(folder, picked, corpus, replies, samples, asking.temperature)
@@ -204,9 +204,9 @@ def _check_same_model(served: ServedModel, known: Sequence[tuple[Request, Reply]
     """Raises InputError where the server answers otherwise by now than it did."""
     some = known[:: max(1, len(known) // CHECKED_ANSWERS)][:CHECKED_ANSWERS]
     if changed := served.find_changed(some):
-        got = f"another one to {changed} of {len(some)} prompts that were asked again"
-        remedy = "Is it another model? Then remove that folder, or name another (--folder)."
-        raise InputError("the answers that were kept", got, remedy, file=folder)
+        got = f"other answers to {changed} of {len(some)} repeated prompts"
+        remedy = "If it is another model, remove that folder or name another (--folder)."
+        raise InputError("the same answers as before", got, remedy, file=folder)
 
 
 def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded, items: int | None) -> Answered:
@@ -258,10 +258,10 @@ def _open(folder: Path, asking: Asking) -> None:
         known, now = asdict(read_json(path, Asking)), asdict(asking)
         if known != now:
             changed = [name for name in now if known[name] != now[name]]
-            expected = "answers that were asked for in the same way"
+            expected = "answers with the same settings"
             raise InputError(expected, f"another {join_some(changed)}", "Name another --folder.", file=folder)
     elif folder.exists() and (not folder.is_dir() or {file.name for file in folder.iterdir()} - {".lock"}):
-        raise InputError("a new or empty folder", "one that holds something", "Name another --folder.", file=folder)
+        raise InputError("a new or empty folder", "a folder with other files", "Name another --folder.", file=folder)
     write_json(path, asking)
 
 
@@ -305,24 +305,20 @@ def _ask(served: ServedModel, requests: Sequence[Request], path: Path, *, parall
 
 
 def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
-    """What has to be known of the answers beside their grades."""
+    """Report cut, refused, empty and missing answers."""
     answered = [reply for reply in replies if isinstance(reply, Reply)]
     unanswered = [reply for reply in replies if isinstance(reply, str)]
     cut = sum(reply.cut for reply in answered)
     counts = {f"cut at {asking.max_tokens:,} tokens": cut, "refused or filtered": sum(one.refused for one in answered)}
     counts |= {"empty": sum(not reply.text.strip() for reply in answered)}
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    say(f"server: of {len(answered):,} answers {told or 'none was cut, refused or empty'}")
+    problems = ", ".join(f"{count:,} {problem}" for problem, count in counts.items() if count)
+    say(f"server: {len(answered):,} answers, {problems or 'none cut, refused or empty'}")
     if cut > MANY_CUT_SHARE * max(len(answered), 1):
-        say(f"warning: {cut:,} answers were cut, and might have become right; raise --max-new-tokens")
+        say(f"warning: {cut:,} answers were cut and may be right if longer; raise --max-new-tokens")
     if counts["empty"] > MANY_EMPTY_SHARE * max(len(answered), 1):
-        say(f"warning: {counts['empty']:,} answers are empty; tool calls and separate reasoning are not read")
+        say(f"warning: {counts['empty']:,} answers are empty; tool calls and separate reasoning are ignored")
     if unanswered:
-        say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; of one it says: {unanswered[0]}"))
-    known = [(reply.logprob, reply.tokens) for reply in answered if reply.logprob is not None and reply.tokens]
-    if known and len(known) == len(answered):
-        mean = sum(logprob for logprob, _ in known) / sum(tokens for _, tokens in known)
-        say(f"server: mean log-probability of its own answers {mean:.3f} nats per token")
+        say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
 
 
 def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:

@@ -1,10 +1,8 @@
-"""What shares of rows in an SFT plan are in tokens: a task with long answers takes more of each step than its rows say."""
+"""Token shares of an SFT plan: a task with long answers takes more of each step than its share of the rows."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.config import TrainConfig
@@ -16,39 +14,22 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 ROWS_PER_TASK = 100
-"""Rows of a task whose tokens are counted."""
+"""Rows of a task that are tokenised to estimate its mean length."""
 
 
-def with_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: Learner) -> Plan:
-    """The plan, whose reason for each weight also says what share of all tokens, and of those in the loss, it comes to.
+def loss_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: Learner) -> dict[str, float]:
+    """Return for each task its share of the tokens in the loss.
 
     Args:
         plan: for SFT; its first stage is read.
-        corpus: training rows, with those to rehearse.
+        corpus: training rows, with those to replay; rows for measuring are skipped.
         train: with the longest row that is kept.
-        learner: whose tokenizer and chat template count.
+        learner: its tokenizer and chat template count.
     """
-    weights = {task: weight for task, weight in plan.stages[0].weights.items() if weight > 0}
-    tokens = {task: _mean_tokens(corpus.select(tasks=[task]), train, learner) for task in weights}
-    of_all, of_loss = (_shares({task: weight * tokens[task][kind] for task, weight in weights.items()}) for kind in (0, 1))
-    why = dict(plan.why)
-    for task in weights:
-        key = f"stages.0.weights.{task}"
-        said = f"{of_all[task]:.1%} of the tokens, {of_loss[task]:.1%} of those in the loss"
-        why[key] = f"{why[key]}; {said}" if key in why else said
-    return replace(plan, why=why)
-
-
-def _mean_tokens(rows: Corpus, train: TrainConfig, learner: Learner) -> tuple[float, float]:
-    """Mean tokens of a task's rows, and mean of those that the loss is taken over; rows for measuring are left out."""
-    examples = itertools.islice((row for row in rows if row.split != "eval"), ROWS_PER_TASK)
-    limit = row_token_limit(train, learner)
-    read = list(scan_rows(learner, examples, tokenise_together=True, limit=limit))
-    count = max(1, len(read))
-    in_loss = sum(len(row.target) for row in read)
-    return (in_loss + sum(len(row.prompt) for row in read)) / count, in_loss / count
-
-
-def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
-    total = sum(amounts.values()) or 1.0
-    return {task: amount / total for task, amount in amounts.items()}
+    limit, amounts = row_token_limit(train, learner), dict[str, float]()
+    for task, weight in plan.stages[0].weights.items():
+        examples = itertools.islice((row for row in corpus.select(tasks=[task]) if row.split != "eval"), ROWS_PER_TASK)
+        lengths = [len(row.target) for row in scan_rows(learner, examples, tokenise_together=True, limit=limit)]
+        if weight > 0:
+            amounts[task] = weight * sum(lengths) / max(1, len(lengths))
+    return {task: amount / (sum(amounts.values()) or 1.0) for task, amount in amounts.items()}

@@ -1,7 +1,8 @@
-"""Verbs beside the flow, and those about plug-ins; `__main__.py` has the flow's."""
+"""Verbs that stand alone, and verbs about plug-ins; `__main__.py` has the stages of the flow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -9,17 +10,21 @@ import typer
 from mixwright.cli import options, output
 from mixwright.cli.options import Json, Measuring, parse_columns
 from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
-from mixwright.errors import one_line
+from mixwright.records import Observation
+
+Full = Annotated[bool, typer.Option("--full", help="Print every finding.")]
+FailOn = Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)]
 
 
 def diagnose(
     rollouts: Annotated[
-        str, typer.Argument(help="Rollouts of an RL run: a file or folder of TRL, verl, verifiers, NeMo Gym, or JSONL.")
+        str, typer.Argument(help="Rollouts of an RL run: a file or folder of TRL, verl, verifiers or NeMo Gym, or JSONL.")
     ],
-    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
+    fail_on: FailOn = "never",
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Find what an RL run did not learn from, what decided its rewards, and when it went wrong. No model needed."""
+    """Find why an RL run does not learn: groups without a signal, rewards, collapse. No model needed."""
     from mixwright.logs.diagnosis import diagnose as diagnose_log
     from mixwright.logs.diagnosis import summarise
     from mixwright.logs.rollouts import read_rollouts
@@ -29,52 +34,65 @@ def diagnose(
     if as_json:
         output.out_json({"read": summarise(log), "observations": observations})
     else:
-        output.out(summarise(log))
-        output.out_observations(observations)
+        _show(rollouts, summarise(log), observations, full=full)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 
 
+def _show(name: str, read: str, observations: Sequence[Observation], *, full: bool) -> None:
+    """Print the number of findings, a line on the input, the findings, and the command to repeat."""
+    from mixwright.cli.report import count_findings, findings, wrap
+
+    faults = count_findings(observations)
+    lines = [*wrap(f"{faults or 'Nothing to fix'}: {name}"), *wrap(read), "", *findings(observations, full=full)]
+    if faults:
+        lines += ["", f"Next: fix the first, then  {output.command_line()}"]
+    output.out("\n".join(lines))
+
+
 def rewards(
-    functions: Annotated[list[str], typer.Argument(help="Reward functions, package.module:function; or graders.")],
-    corpus: Annotated[str, typer.Option(help="Rows with answers, on which they are tried; forms as for audit.")],
-    weight: Annotated[list[float] | None, typer.Option(help="Of each function, in their order. Default: 1 each.")] = None,
+    functions: Annotated[list[str], typer.Argument(help="Reward functions (package.module:function) or graders.")],
+    corpus: Annotated[str, typer.Option(help="Rows with answers to test them on; formats as for audit.")],
+    weight: Annotated[
+        list[float] | None, typer.Option(help="Weight of each function, in the same order. Default: 1 each.")
+    ] = None,
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=options.COLUMNS_HELP)] = None,
-    items: Annotated[int, typer.Option(min=4, help="Rows that are tried.")] = 40,
+    items: Annotated[int, typer.Option(min=4, help="Rows to test.")] = 40,
     completion: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of the file with what the model wrote; it is edited and tried, too."),
+        typer.Option(metavar="COLUMN", help="Column with completions of the model; edited copies are tested, too."),
     ] = None,
-    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
+    fail_on: FailOn = "never",
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Find what reward functions pay that they should not, and what they do not pay, before anyone trains on them."""
+    """Test reward functions before training: wrong answers that they pay, and right answers that they do not."""
     from mixwright.config import CorpusConfig
     from mixwright.rewards.stage import run_reward_audit
 
     config = CorpusConfig(corpus, eval_share=0.0, columns=parse_columns(column))
     found = run_reward_audit(functions, config, weights=weight or (), items=items, completion_column=completion)
-    said = f"{found.completions:,} completions scored, {1000 * found.seconds_per_completion:.2g} ms each; called as "
-    said += ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
+    calls = ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
+    milliseconds = 1000 * found.seconds_per_completion
+    read = f"{found.completions:,} completions scored, {milliseconds:.2g} ms each; called as {calls}"
     if as_json:
-        output.out_json({"read": said, "best_paid_form": found.best_paid_form, "observations": list(found.observations)})
+        output.out_json({"read": read, "best_paid_form": found.best_paid_form, "observations": list(found.observations)})
     else:
-        output.out(one_line(said))
-        output.out_observations(list(found.observations))
+        _show(", ".join(functions), read, found.observations, full=full)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in found.observations):
         raise typer.Exit(EXIT_FOUND)
 
 
 def dial(
-    base: Annotated[str, typer.Argument(help="Checkpoint before it was tuned.")],
-    tuned: Annotated[str, typer.Argument(help="Checkpoint or adapter folder after it.")],
+    base: Annotated[str, typer.Argument(help="Checkpoint before fine-tuning.")],
+    tuned: Annotated[str, typer.Argument(help="Checkpoint or adapter folder after fine-tuning.")],
     measuring: Measuring,
     keep: Annotated[list[str] | None, typer.Option(help=options.DIAL_KEEP_HELP)] = None,
     alpha: Annotated[list[float] | None, typer.Option(help=options.ALPHA_HELP)] = None,
     max_loss: Annotated[float, typer.Option(min=0.0, max=1.0, help=options.LOSS_HELP)] = 0.02,
     as_json: Json = False,
 ) -> None:
-    """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
+    """Mix a base and a tuned model, and find the largest strength that keeps the other tasks."""
     from mixwright.cli.dialling import show_sweep
 
     show_sweep(base, tuned, measuring, keep or (), alpha or (), max_loss, as_json=as_json)
@@ -82,10 +100,10 @@ def dial(
 
 def replicates(
     scores: Annotated[str, typer.Argument(metavar="RUN|SCORES", help=options.SCORES_HELP)],
-    target: Annotated[float, typer.Option(min=0.01, max=0.99, help="Reliability that is wanted.")] = 0.8,
+    target: Annotated[float, typer.Option(min=0.01, max=0.99, help="Reliability to reach.")] = 0.8,
     as_json: Json = False,
 ) -> None:
-    """Say whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes."""
+    """Check whether a ranking of candidates is noise, and how many runs of each would make it reliable."""
     from mixwright.cli.replicates import rank_source
     from mixwright.estimates.replicates import format_ranking
 
@@ -101,7 +119,7 @@ def list_plugins(
     kind: Annotated[str | None, typer.Argument(help="checks, probes, planners ...; default: all kinds.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List every plug-in; imports none of them."""
+    """List every plug-in, without importing any."""
     from mixwright.cli.plugins import show_list
 
     show_list(kind, as_json=as_json)

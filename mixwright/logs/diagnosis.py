@@ -1,7 +1,6 @@
-"""What rollouts of an RL run show: where nothing is learnt, what decides the reward, and when it began to go wrong.
+"""Diagnosis of an RL run from its rollouts: groups without a signal, rewards, and the step at which it went wrong.
 
-Each finding is an observation, as those of the audit: what was seen, in how many groups or completions, and what to do, in
-the words of the trainer that wrote the file.
+Each finding is an observation, with its count of groups or completions, and a remedy in the terms of the trainer.
 
 Source: groups whose rewards do not differ (DAPO, 2503.14476), rewards of several parts (2601.05242 for their scaling).
 Unit: shares of groups, or of completions; the last third of the steps against the first.
@@ -40,18 +39,18 @@ FALL_ERRORS = 4.0
 MAX_GOLDS = 10
 """Different right answers of a task up to which always giving the commonest one is a rule to be compared with."""
 NO_SIGNAL_REMEDY = {
-    "TRL": "Draw prompts whose rewards differ: SteeredGRPOTrainer does, or leave such prompts out of train_dataset.",
-    "verl": "Set algorithm.filter_groups.enable=true, or leave such prompts out of data.train_files.",
-    "verifiers": "Filter by difficulty online (the buffer's thresholds), or leave such prompts out.",
+    "TRL": "Use prompts whose rewards differ: SteeredGRPOTrainer selects them, or remove the others from train_dataset.",
+    "verl": "Set algorithm.filter_groups.enable=true, or remove such prompts from data.train_files.",
+    "verifiers": "Filter by difficulty online (thresholds of the buffer), or remove such prompts.",
 }
-OTHER_REMEDY = "Leave such prompts out, or draw those whose rewards differ more often."
-HARD_REMEDY = "Where all are wrong: easier prompts, more completions of each, or SFT on the form of the answer first."
+OTHER_REMEDY = "Remove such prompts, or sample those whose rewards differ more often."
+HARD_REMEDY = "If all are wrong: easier prompts, more completions per prompt, or SFT on the answer format first."
 
 Groups = Mapping[str, Sequence[Rollout]]
 
 
 def diagnose(log: RolloutLog) -> list[Observation]:
-    """All findings, the worst first."""
+    """Return all findings, the worst first."""
     groups: dict[str, list[Rollout]] = defaultdict(list)
     for rollout in log.rollouts:
         groups[rollout.group].append(rollout)
@@ -73,16 +72,17 @@ def diagnose(log: RolloutLog) -> list[Observation]:
 
 
 def summarise(log: RolloutLog) -> str:
-    """What was read, in a line."""
+    """Return a line on the input."""
     groups, steps = len({one.group for one in log.rollouts if one.has_group}), len({one.step for one in log.rollouts})
     tasks = len({one.task for one in log.rollouts})
     rewards = [one.reward for one in log.rollouts if one.reward is not None]
     mean = f", mean reward {fmean(rewards):.3g}" if rewards else ""
-    return f"{log.form}: {len(log.rollouts):,} completions of {groups:,} groups, {steps:,} steps, {tasks:,} tasks{mean}"
+    task_count = f"{tasks:,} task{'s' * (tasks != 1)}"
+    return f"{log.form}: {len(log.rollouts):,} completions of {groups:,} groups, {steps:,} steps, {task_count}{mean}"
 
 
 def _thirds(log: RolloutLog) -> tuple[list[Rollout], list[Rollout]]:
-    """Completions of the first and of the last third of the steps; the same ones where there are fewer than three."""
+    """Return the completions of the first and of the last third of the steps; all twice for fewer than three steps."""
     steps = sorted({one.step for one in log.rollouts})
     count = len(steps) // 3
     if not count:
@@ -110,26 +110,23 @@ def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]
         best, worst = max(rewards), min(rewards)
         right = sum(group[0].reward == best for group in silent)
         wrong = sum(group[0].reward == worst for group in silent) if best > worst else 0
-        share = share_interval(len(silent), len(own))
+        share = len(silent) / len(own)
         where = (
             f"{right} at the best reward, {wrong} at the worst, {len(silent) - right - wrong} between"
             if best > worst
             else f"every completion of the task earned {best:g}"
         )
-        message = (
-            f"{share.value:.0%} [{share.low:.0%}, {share.high:.0%}] of the groups have equal rewards, and nothing is learnt "
-            f"from them: {where}"
-        )
+        message = f"{share:.0%} of the groups have equal rewards, so nothing is learned from them: {where}"
         remedy = NO_SIGNAL_REMEDY.get(log.form, OTHER_REMEDY) + (f" {HARD_REMEDY}" if wrong > right else "")
-        severity: Severity = "error" if share.value >= SILENT_ERROR else "warning"
+        severity: Severity = "error" if share >= SILENT_ERROR else "warning"
         found.append(Observation("groups", task, severity, len(silent), len(own), message, remedy))
     return found
 
 
 def _too_few_groups(by_task: Mapping[str, object], few: Sequence[Sequence[Rollout]]) -> Observation:
-    """Return how many groups of tasks with fewer than `MIN_GROUPS` have equal rewards, which is no finding yet."""
+    """Return a note on groups of tasks with fewer than `MIN_GROUPS`."""
     silent = sum(map(_is_silent, few))
-    message = f"{silent} of {len(few)} groups have equal rewards: too few groups to judge, below {MIN_GROUPS} of a task"
+    message = f"{silent} of {len(few)} groups have equal rewards; a task needs {MIN_GROUPS} groups for a finding"
     remedy = f"Log at least {MIN_GROUPS} groups of each task (TRL: a smaller logging_steps)."
     task = next(iter(by_task)) if len(by_task) == 1 else None
     return Observation("groups", task, "info", silent, len(few), message, remedy)
@@ -137,7 +134,7 @@ def _too_few_groups(by_task: Mapping[str, object], few: Sequence[Sequence[Rollou
 
 def _skipped_steps(log: RolloutLog) -> list[Observation]:
     skipped, total = sum(log.skips), len(log.skips)
-    message = f"steering skipped {skipped} of {total} steps: no group of theirs had rewards that differ"
+    message = f"steering skipped {skipped} of {total} steps, because no group had different rewards"
     severity: Severity = "warning" if skipped >= SILENT_WARNING * total else "info"
     return [Observation("skipped", None, severity, skipped, total, message, HARD_REMEDY)] if skipped else []
 
@@ -150,14 +147,16 @@ def _starved_tasks(groups: Groups) -> list[Observation]:
     for task, count in counts.items():
         share, own = count / total, informative[task] / max(1, total_informative)
         if len(counts) > 1 and count >= MIN_GROUPS and total_informative >= MIN_GROUPS and own < STARVED_RATIO * share:
-            message = f"the task has {share:.0%} of the groups and {own:.0%} of those whose rewards differ: it hardly learns"
-            remedy = "Give it easier prompts or more completions of each, or take its draws for tasks that learn."
+            message = (
+                f"the task has {share:.0%} of the groups but {own:.0%} of those with different rewards, so it hardly learns"
+            )
+            remedy = "Use easier prompts or more completions per prompt, or lower its share."
             found.append(Observation("starved", task, "warning", informative[task], count, message, remedy))
     return found
 
 
 def _parts(groups: Groups) -> list[Observation]:
-    """Parts of the reward: those that differ within no group, and one that makes nearly all of what differs."""
+    """Report parts of the reward that never differ within a group, and one that makes nearly all of the differences."""
     names = sorted({name for group in groups.values() for one in group for name in one.parts})
     if len(names) < 2:
         return []
@@ -170,14 +169,14 @@ def _parts(groups: Groups) -> list[Observation]:
         constant = sum(value < 1e-12 for value in values)
         if constant >= CONSTANT_SHARE * len(values):
             share = f"{constant / len(values):.0%}"
-            message = f"the part {name!r} of the reward is equal within {share} of the groups: it teaches nothing"
-            remedy = "Look at whether it can be earned at all, or always is; else leave it out."
+            message = f"the reward {name!r} is the same within {share} of the groups, so it teaches nothing"
+            remedy = "Check whether it can be earned, or always is; otherwise remove it."
             found.append(Observation("parts", None, "warning", constant, len(values), message, remedy))
         elif total > 0 and sum(values) >= DECIDING_SHARE * total:
             message = (
-                f"the part {name!r} makes {sum(values) / total:.0%} of what differs within groups: the others hardly count"
+                f"the reward {name!r} makes {sum(values) / total:.0%} of the differences within groups; others hardly count"
             )
-            remedy = "Bring the parts to one scale, or weigh them, if the others are meant to teach."
+            remedy = "Scale or weight the rewards if the others should count."
             found.append(Observation("parts", None, "warning", len(values) - constant, len(values), message, remedy))
     return found
 
@@ -186,10 +185,8 @@ def _ungrouped(log: RolloutLog) -> list[Observation]:
     ungrouped = sum(not one.has_group for one in log.rollouts)
     if not ungrouped:
         return []
-    message = (
-        f"{ungrouped:,} completions have no prompt and no id of one: nobody knows their groups, and nothing is said of these"
-    )
-    remedy = "Write the prompt, or an example_id, beside each completion."
+    message = f"{ungrouped:,} completions have no prompt and no example id, so their groups are unknown"
+    remedy = "Log the prompt, or an example_id, with each completion."
     return [Observation("no prompt", None, "warning", ungrouped, len(log.rollouts), message, remedy)]
 
 
@@ -205,7 +202,7 @@ def _unscored(log: RolloutLog) -> list[Observation]:
 
 
 def _one_answer(log: RolloutLog) -> list[Observation]:
-    """Tasks of few different right answers in which always giving the commonest would earn as much."""
+    """Report tasks in which always giving the most frequent gold answer would earn as much."""
     found = []
     by_task: dict[str, list[Rollout]] = defaultdict(list)
     for one in _thirds(log)[1]:
@@ -226,7 +223,7 @@ def _one_answer(log: RolloutLog) -> list[Observation]:
                 f"{share.value:.0%} of the last completions are right, and {rule:.0%} would be with always {commonest!r}: "
                 "skill is not shown"
             )
-            remedy = "Balance the right answers, or ask for what cannot be guessed; mixwright measure shows S and D."
+            remedy = "Balance the right answers, or ask questions that cannot be guessed."
             found.append(Observation("one answer", task, "warning", right, len(own), message, remedy))
     return found
 
@@ -241,27 +238,25 @@ def _same_completions(groups: Groups) -> list[Observation]:
     same = sum(len({one.completion for one in group}) == 1 for group in own)
     if len(own) < MIN_GROUPS or same < SAME_WARNING * len(own):
         return []
-    message = f"in the last third of the steps {same / len(own):.0%} of the groups hold one completion, again and again"
-    remedy = (
-        "The policy has lost its variety: a higher temperature or entropy bonus, a lower learning rate, or stop earlier."
-    )
+    message = f"in the last third of the steps {same / len(own):.0%} of the groups repeat one completion"
+    remedy = "The policy lost its variety: raise the temperature or entropy bonus, lower the learning rate, or stop earlier."
     return [Observation("same", None, "warning", same, len(own), message, remedy)]
 
 
 def _completions(log: RolloutLog) -> list[Observation]:
-    """Empty, cut and looping completions of the last third."""
+    """Return findings on empty, cut and looping completions of the last third."""
     last, found = _thirds(log)[1], []
     written = [one for one in last if one.completion or log.form != "NeMo Gym"]
     cut = [one for one in last if one.is_cut is not None]
     counts = (
         ("empty", sum(not one.completion.strip() for one in written), len(written), EMPTY_WARNING, "are empty"),
-        ("cut", sum(bool(one.is_cut) for one in cut), len(cut), CUT_WARNING, "ran into the limit of tokens"),
+        ("cut", sum(bool(one.is_cut) for one in cut), len(cut), CUT_WARNING, "reached the token limit"),
         ("loops", sum(_repeats_itself(one.completion) for one in written), len(written), LOOP_WARNING, "repeat themselves"),
     )
     remedies = {
-        "empty": "Look at the end token and the template.",
-        "cut": "Allow longer completions, or mask cut ones out of the loss.",
-        "loops": "Look at the reward for length, and at the learning rate.",
+        "empty": "Check the end token and the chat template.",
+        "cut": "Allow longer completions, or mask truncated ones in the loss.",
+        "loops": "Check the reward for length, and the learning rate.",
     }
     for name, count, total, limit, words in counts:
         if total and count > limit * total:
@@ -277,7 +272,7 @@ def _repeats_itself(text: str) -> bool:
 
 
 def _length(log: RolloutLog) -> list[Observation]:
-    """Completions that grew or shrank to a multiple while the reward did not rise."""
+    """Report completions that became much longer or shorter without a higher reward."""
     first, last = _thirds(log)
     sizes = [fmean([len(one.completion) for one in part]) for part in (first, last)]
     rewards = [[one.reward for one in part if one.reward is not None] for part in (first, last)]
@@ -286,13 +281,13 @@ def _length(log: RolloutLog) -> list[Observation]:
     ratio = sizes[1] / sizes[0]
     if 1 / LENGTH_RATIO < ratio < LENGTH_RATIO or fmean(rewards[1]) > fmean(rewards[0]):
         return []
-    message = f"completions went from {sizes[0]:.0f} to {sizes[1]:.0f} characters, and the mean reward did not rise with it"
-    remedy = "Look at what the reward pays for length, and at how the loss is averaged (by token, or by completion)."
+    message = f"completions went from {sizes[0]:.0f} to {sizes[1]:.0f} characters without a higher mean reward"
+    remedy = "Check the reward for length, and how the loss is averaged (per token or per completion)."
     return [Observation("length", None, "warning", len(last), len(log.rollouts), message, remedy)]
 
 
 def _collapse(log: RolloutLog) -> list[Observation]:
-    """Of each task the step from which on its mean reward fell from its best for good, beyond chance between groups."""
+    """Report for each task the step from which its mean reward fell for good, beyond chance between groups."""
     groups: dict[str, dict[int, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for one in log.rollouts:
         if one.reward is not None:
@@ -316,7 +311,7 @@ def _collapse_of(task: str, by_step: Mapping[int, Mapping[str, Sequence[float]]]
     near_best = np.flatnonzero(running >= running[best] - 0.1 * fall)
     began = steps[int(near_best[-1]) + window - 1]
     message = (
-        f"the mean reward fell from {running[best]:.3g} to {end:.3g} and stayed there; the fall began after step {began}"
+        f"the mean reward fell from {running[best]:.3g} to {end:.3g} and stayed there; the drop began after step {began}"
     )
-    remedy = f"Go back to a checkpoint of step {began} or earlier, with a lower learning rate; look at what changed there."
+    remedy = f"Restart from a checkpoint of step {began} or earlier with a lower learning rate."
     return Observation("collapse", task, "error", len(steps) - int(near_best[-1]) - window, len(steps), message, remedy)

@@ -1,4 +1,4 @@
-"""Audit of rewards: right and wrong answers in many forms are scored, and what is paid that should not be comes first.
+"""Audit of rewards: right and wrong answers in many formats are scored; wrong ones that are paid come first.
 
 Source: known ways of gaming a reward; each is compared with a right and a wrong answer to the same item in the same form.
 Unit: *pay*, 0 where a completion earns what a wrong answer earns, 1 where it earns what a right one does.
@@ -35,12 +35,12 @@ RIGHT, WRONG, OWN = "a right answer", "a wrong answer", "a completion of the mod
 """Names of the answers in the form that is paid, and of what the model wrote."""
 CHECKS = ("failures", "randomness", "order of the batch", "batch", "earlier calls", "right and wrong alike", "overpaid")
 CHECKS += ("unjudged", "punished", "ignored", "scale", "own completions", "forms", "not priced")
-"""In the order in which they are told, within a severity."""
+"""Order of the findings within a severity."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What one behaviour earned."""
+    """Rewards of one behaviour."""
 
     texts: tuple[str | None, ...]
     """Completion per item; None where an item has none."""
@@ -50,7 +50,7 @@ class Scores:
 
     @property
     def totals(self) -> np.ndarray:
-        """Weighted sum per item, shape (items,), None as 0 like TRL; NaN where a function failed or nothing was asked."""
+        """Return the weighted sum per item, None as 0 like TRL; NaN if a function failed or was not asked."""
         columns = np.array([[_number(value) for value in part] for part in self.parts])
         failed = np.array([[isinstance(value, str) for value in part] for part in self.parts]).any(axis=0)
         asked = np.array([text is not None for text in self.texts])
@@ -58,7 +58,7 @@ class Scores:
         return np.where(asked & ~failed, sums, np.nan)
 
     def unjudged(self) -> int:
-        """Completions to which no function gave a reward."""
+        """Return the number of completions without a reward."""
         texts = zip(self.texts, *self.parts, strict=True)
         return sum(text is not None and all(value is None for value in values) for text, *values in texts)
 
@@ -69,7 +69,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class RewardAudit:
-    """What was found, and how the functions were called."""
+    """Findings, and how the functions were called."""
 
     observations: tuple[Observation, ...]
     """The worst first."""
@@ -115,7 +115,7 @@ class _Auditor:
         self.completions, self.seconds = 0, 0.0
 
     def audit(self) -> RewardAudit:
-        """All findings, the worst first."""
+        """Return all findings, the worst first."""
         golds, others = [item.gold for item in self.items], [item.other for item in self.items]
         rights = {name: [form(gold) for gold in golds] for name, form in FORMS.items()}
         wrongs = {name: [form(other) for other in others] for name, form in FORMS.items()}
@@ -164,7 +164,7 @@ class _Auditor:
         self._tell_forms(gaps, best_form)
 
     def _tell_own(self, best_form: str, low: float, high: float) -> None:
-        """What becomes of the reward of the model's own completions when they are edited."""
+        """Report how edits change the reward of the model's completions."""
         own = [item.own for item in self.items]
         count = sum(text is not None for text in own)
         if not count:
@@ -186,9 +186,9 @@ class _Auditor:
             kind = OWN_COMPLETION_EDITS[name][0] if name in OWN_COMPLETION_EDITS else "wrong"
             change = pays[name] - pays[OWN]
             more, less = change > SAME_WITHIN, change < -SAME_WITHIN
-            remedy = "Let length, form and repetition pay nothing by themselves."
+            remedy = "Pay nothing for length, format or repetition alone."
             if kind == "wrong":
-                more, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer, and none where there are several."
+                more, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer; pay nothing for several answers."
             cases: tuple[tuple[str, np.ndarray, Severity], ...] = (
                 ("more", more, "error"),
                 ("less", less & (kind == "same"), "warning"),
@@ -206,7 +206,7 @@ class _Auditor:
                     self.tell(severity, check, int(is_case.sum()), count, message, remedy, examples)
 
     def score(self, texts_by_name: Mapping[str, Sequence[str | None]]) -> dict[str, Scores]:
-        """Scores of one completion per item and name, in one call and shuffled: no kind of text has a batch of its own."""
+        """Score one completion per item and name, in one shuffled call, so that batches mix all kinds of text."""
         places = [(name, n) for name, texts in texts_by_name.items() for n, text in enumerate(texts) if text is not None]
         places = [places[int(n)] for n in np.random.default_rng(0).permutation(len(places))]
         asked = [Asked(self.items[n].example, self.columns[n], texts_by_name[name][n] or "") for name, n in places]
@@ -237,13 +237,13 @@ class _Auditor:
         self.found.append((rank, Observation(check, None, severity, count, total, message, remedy, "", tuple(examples))))
 
     def _tell_useless(self, low: float, high: float) -> None:
-        """No form of right answers earns more than wrong ones."""
-        message = f"right answers earn {high:.3g} and wrong ones {low:.3g}, in each of {len(FORMS)} forms"
-        remedy = "See in which form the function wants the answer, and which column it reads the right one from."
+        """Report that right answers never earn more than wrong ones."""
+        message = f"right answers earn {high:.3g} and wrong ones {low:.3g}, in all {len(FORMS)} formats"
+        remedy = "Check the answer format that the function expects, and the column of the right answer."
         self.tell("error", "right and wrong alike", len(self.items), len(self.items), message, remedy)
 
     def _tell_form_pay(self, tried: Mapping[str, Scores], wrong: Mapping[str, Scores], high: float) -> None:
-        """What a wrong answer in some form earns above an empty completion, as a part of what a right one earns."""
+        """Report the pay of a wrong answer in some format, compared with an empty completion and a right answer."""
         floors = [np.nanmean(tried[name].totals) for name in NOTHING if not np.isnan(tried[name].totals).all()]
         paid = {name: float(np.nanmean(one.totals)) for name, one in wrong.items() if not np.isnan(one.totals).all()}
         if not floors or not paid:
@@ -256,12 +256,12 @@ class _Auditor:
                 f"a wrong answer in the form {best_wrong_form} earns {part:.0%} of what a right one earns above an empty "
                 "completion"
             )
-            remedy = "Pay the form only together with a right answer, or keep its part small."
+            remedy = "Pay for the format only with a right answer, or make its part small."
             severity: Severity = "error" if part >= PAID_FROM - CANNOT_TELL_WITHIN else "warning"
             self.tell(severity, "overpaid", count, count, message + self._by(wrong[best_wrong_form]), remedy)
 
     def _tell_pays(self, tried: Mapping[str, Scores], low: float, high: float) -> None:
-        """Overpaid, ignored and punished behaviours, and those that cannot be told from a right answer."""
+        """Report overpaid, ignored and punished behaviours, and those paid like a right answer."""
         alike: list[str] = []
         for behaviour in BEHAVIOURS:
             scores = tried[behaviour.name]
@@ -277,8 +277,8 @@ class _Auditor:
                 self._tell_wrong(behaviour, scores, pays, mean)
             elif mean > 1 + SAME_WITHIN:
                 count = int((pays[known] > 1 + SAME_WITHIN).sum())
-                message = f"{behaviour.name} earns {mean:.2g} times what a right answer alone earns above a wrong one"
-                remedy = "Let length, form and repetition pay nothing by themselves, or set a limit to it."
+                message = f"'{behaviour.name}' earns {mean:.2g} times what a right answer alone earns above a wrong one"
+                remedy = "Pay nothing for length, format or repetition alone, or limit it."
                 self.tell(
                     "error",
                     "overpaid",
@@ -289,8 +289,8 @@ class _Auditor:
                     self._examples(scores, pays > 1 + SAME_WITHIN),
                 )
             elif mean < -SAME_WITHIN:
-                message = f"{behaviour.name} earns less than a wrong answer ({mean:.2g} of a right one)"
-                remedy = "Limit what length or form can cost, or a policy learns to say little."
+                message = f"'{behaviour.name}' earns less than a wrong answer ({mean:.2g} of a right one)"
+                remedy = "Limit the penalty for length or format, or a policy learns to say little."
                 self.tell(
                     "warning",
                     "punished",
@@ -303,30 +303,30 @@ class _Auditor:
             else:
                 count = int((pays[known] < PAID_FROM).sum())
                 if count >= max(RARE_SHARE * total, 1):
-                    message = f"{behaviour.name} is not paid"
-                    remedy = "Read the answer from there, too, if you want it; else say in the prompt how to answer."
+                    message = f"'{behaviour.name}' is not paid"
+                    remedy = "Accept this format, or state the expected format in the prompt."
                     severity: Severity = "warning" if behaviour.kind == "right" else "info"
                     self.tell(severity, "ignored", count, total, message, remedy, self._examples(scores, pays < PAID_FROM))
                 elif behaviour.kind == "same" and mean < 1 - SAME_WITHIN:
-                    message = f"{behaviour.name} earns {mean:.2g} of what a right answer alone earns"
+                    message = f"'{behaviour.name}' earns {mean:.2g} of what a right answer alone earns"
                     count = int((pays[known] < 1 - SAME_WITHIN).sum())
                     self.tell("info", "punished", count, total, message, "", self._examples(scores, pays < 1 - SAME_WITHIN))
         if alike:
-            message = f"the reward cannot tell these from a right answer alone: {', '.join(alike)}"
+            message = f"the reward is the same as for a plain right answer: {', '.join(alike)}"
             self.tell("info", "not priced", len(alike), len(BEHAVIOURS), message, "")
 
     def _tell_wrong(self, behaviour: Behaviour, scores: Scores, pays: np.ndarray, mean: float) -> None:
-        """A completion that should earn nothing, and is paid, or is paid more than a wrong answer."""
+        """Report a completion that should earn nothing and is paid."""
         known = ~np.isnan(pays)
         total, count = int(known.sum()), int((pays[known] >= PAID_FROM).sum())
         if count >= max(RARE_SHARE * total, 1):
-            message = f"{behaviour.name} is paid as a right answer ({mean:.2g} of it in the mean)"
-            remedy = "Compare the whole answer, the last one, in one place; pay nothing where there are several."
+            message = f"'{behaviour.name}' is paid like a right answer ({mean:.2g} of its reward on average)"
+            remedy = "Compare the whole last answer in one place; pay nothing for several answers."
             examples = self._examples(scores, pays >= PAID_FROM)
             self.tell("error", "overpaid", count, total, message + self._by(scores), remedy, examples)
         elif mean > SAME_WITHIN:
-            message = f"{behaviour.name} earns more than a wrong answer, {mean:.2g} of what a right one earns"
-            remedy = "Pay the form only together with a right answer, or keep its part small."
+            message = f"'{behaviour.name}' earns more than a wrong answer, {mean:.2g} of what a right one earns"
+            remedy = "Pay for the format only with a right answer, or make its part small."
             self.tell(
                 "warning",
                 "overpaid",
@@ -337,7 +337,7 @@ class _Auditor:
             )
 
     def _by(self, scores: Scores) -> str:
-        """Which function pays most, where there are several."""
+        """Return the function that pays most, if there are several."""
         if len(self.weights) < 2:
             return ""
         means = [
@@ -350,37 +350,37 @@ class _Auditor:
         paid = [name for name, gap in gaps.items() if gap >= PAID_FROM * gaps[best_form]]
         unpaid = [name for name in FORMS if name not in paid]
         if unpaid:
-            message = f"right answers are paid as: {', '.join(paid)}; and not as: {', '.join(unpaid)}"
+            message = f"right answers are paid as {', '.join(paid)}; not as {', '.join(unpaid)}"
             self.tell("info", "forms", len(unpaid), len(FORMS), message, "")
 
     def _tell_failures(self, scores_by_name: Mapping[str, Scores]) -> None:
-        """Exceptions and values that are no numbers, and right answers without a reward."""
+        """Report exceptions and values that are not numbers."""
         failed = {name: scores.failures() for name, scores in scores_by_name.items() if scores.failures()}
         if failed:
             count = sum(map(len, failed.values()))
             total = sum(sum(text is not None for text in scores.texts) for scores in scores_by_name.values())
             name, (first, *_) = next(iter(failed.items()))
             message = f"the function fails, first on {name}: {first[1]}"
-            remedy = "Let every text have a number, the empty and the very long one, too."
+            remedy = "Return a number for every text, including empty and very long ones."
             example = {"completion": (scores_by_name[name].texts[first[0]] or "")[:200], "answer": self.items[first[0]].gold}
             self.tell("error", "failures", count, total, message, remedy, (example,))
 
     def _tell_unjudged(self, scores_by_name: Mapping[str, Scores]) -> None:
-        """Completions without any reward."""
+        """Report completions without a reward."""
         by_name = {name: scores.unjudged() for name, scores in scores_by_name.items()}
         if count := sum(by_name.values()):
             total = sum(sum(text is not None for text in scores.texts) for scores in scores_by_name.values())
             worst = max(by_name, key=lambda name: by_name[name])
-            message = f"no reward (None) is given, most often to {worst}; TRL counts that as 0 beside other completions"
-            remedy = "Give a number to every completion of the task that the function is for."
+            message = f"no reward (None) is given, most often to {worst}; TRL counts it as 0"
+            remedy = "Return a number for every completion of the task."
             self.tell("warning" if count > RARE_SHARE * total else "info", "unjudged", count, total, message, remedy)
 
     def _tell_other_rewards(self, count: int, total: int) -> None:
-        message, remedy = "the same completions have other rewards in a second call", "Take chance and memory out of it."
+        message, remedy = "the same completions get other rewards in a second call", "Remove randomness and state."
         self.tell("error", "randomness", count, total, message, remedy)
 
     def _tell_dependence(self, form: str, changed: int) -> None:
-        """Whether a score depends on chance, on earlier calls, on the order of a batch, or on its other completions.
+        """Report scores that depend on chance, on earlier calls, on the order of a batch, or on its other completions.
 
         `changed` right answers had another reward in the second of the two large calls, whatever the cause.
         """
@@ -411,18 +411,23 @@ class _Auditor:
             self.tell("error", "order of the batch", count, total, "rewards depend on the order of the batch", remedy)
         elif count := _count_differences(few_in_batch, alone):
             remedy = "Score each completion by itself: the trainer compares those of one prompt."
-            message = "a completion has another reward alone than in a batch"
+            message = "a completion gets another reward alone than in a batch"
             self.tell("error", "batch", count, len(few_in_batch[0]), message, remedy)
         elif count := _count_differences(first, anew):
-            message = "the same completions have other rewards in a new process, which was asked in another order"
+            message = "the same completions get other rewards in a new process, in another order"
             self.tell(
-                "error", "earlier calls", count, total, message, "Keep nothing between calls, or by prompt and answer."
+                "error",
+                "earlier calls",
+                count,
+                total,
+                message,
+                "Keep no state between calls, or key it by prompt and answer.",
             )
         elif changed:
             self._tell_other_rewards(changed, len(self.items))
 
     def _examples(self, scores: Scores, chosen: np.ndarray) -> tuple[Mapping[str, object], ...]:
-        """Up to three completions with their answers and rewards."""
+        """Return up to three completions with their answers and rewards."""
         places = [int(n) for n in np.flatnonzero(chosen) if scores.texts[int(n)] is not None][:3]
         return tuple(
             {
@@ -446,7 +451,7 @@ def _are_comparable(*scores: Scores) -> bool:
 
 
 def _count_differences(one: Sequence[Sequence[Score]], other: Sequence[Sequence[Score]]) -> int:
-    """Completions to which some function gives another score."""
+    """Return the number of completions that get another score from some function."""
     pairs = [[_alike(a, b) for a, b in zip(first, second, strict=True)] for first, second in zip(one, other, strict=True)]
     return sum(not all(column) for column in zip(*pairs, strict=True))
 

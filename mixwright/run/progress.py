@@ -1,4 +1,4 @@
-"""Progress line that says how many jobs are done and how long the rest will take, and a line wherever work is silent."""
+"""Progress: jobs done and time left, a line after a silence, and `--quiet`, which drops both."""
 
 from __future__ import annotations
 
@@ -12,31 +12,43 @@ from typing import Any, TextIO
 from mixwright.errors import one_line
 
 Progress = Callable[[float, int, float | None], None]
-"""Called with jobs done (those under way count in part), jobs in all, and seconds left (None while unknown)."""
+"""Callback with jobs done (running ones count in part), all jobs, and seconds left (None while unknown)."""
 SHARE_BETWEEN_LINES = 0.1
-"""Where there is no terminal: share of all jobs between two lines."""
+"""Share of all jobs between two lines, without a terminal."""
 
 SECONDS_OF_SILENCE = 15.0
-"""Without a line on standard error, after which `heartbeat` writes one."""
+"""Seconds without a line on standard error after which `heartbeat` writes one."""
 SECONDS_TO_START = 7.0
-"""Taken to have gone by before, while Python started and imported."""
+"""Seconds that Python is assumed to have taken to start and import."""
 LATEST_CHARACTERS = 160
 """Characters of the latest step that such a line repeats."""
 
 _latest = ["starting"]
-"""What was last written, or said to be under way."""
+"""The latest line, or the work that was announced last."""
+_quiet = [False]
+"""Whether progress and notes are dropped."""
 _listeners: list[Callable[[float], None]] = []
 
 
+def set_quiet(quiet: bool) -> None:
+    """Drop progress and notes from now on, or write them again."""
+    _quiet[0] = quiet
+
+
+def is_quiet() -> bool:
+    """Return whether progress and notes are dropped."""
+    return _quiet[0]
+
+
 def report_share(share: float) -> None:
-    """Say from inside a job how much of it is done, 0..1; nobody listens where the job does not run in a worker."""
+    """Report from inside a job how much of it is done, 0..1; has no effect outside a worker."""
     for listener in _listeners:
         listener(min(max(share, 0.0), 1.0))
 
 
 @contextlib.contextmanager
 def listen_with(listener: Callable[[float], None]) -> Iterator[None]:
-    """Have `listener` called with what is reported inside the block."""
+    """Call `listener` with every share reported inside the block."""
     _listeners.append(listener)
     try:
         yield
@@ -45,12 +57,12 @@ def listen_with(listener: Callable[[float], None]) -> Iterator[None]:
 
 
 def describe_work(text: str) -> None:
-    """Note what is under way, such as `12 of 60 answers`, for the next line of `heartbeat`."""
+    """Note the current work, such as `12 of 60 answers`, for the next line of `heartbeat`."""
     _latest[0] = text
 
 
 class WatchedStream:
-    """Stream that repeats the latest step when nothing was written for `SECONDS_OF_SILENCE`; everything else is its own."""
+    """Stream that repeats the latest step when nothing was written for `SECONDS_OF_SILENCE`."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream, self._clock = stream, clock
@@ -58,7 +70,7 @@ class WatchedStream:
         self._written_at = self._started_at - SECONDS_TO_START
 
     def write(self, text: str) -> int:
-        """Write, and remember when and what."""
+        """Write, and remember the time and the text."""
         count = self._stream.write(text)
         self._written_at = self._clock()
         if text.strip():
@@ -66,11 +78,12 @@ class WatchedStream:
         return count
 
     def break_silence(self) -> None:
-        """Write a line where it is time for one."""
+        """Write a line when it is time for one."""
         now = self._clock()
-        if now - self._written_at >= SECONDS_OF_SILENCE:
+        if not is_quiet() and now - self._written_at >= SECONDS_OF_SILENCE:
             self._written_at = now
-            self._stream.write(f"{now - self._started_at:.0f} s, still at: {one_line(_latest[0])[:LATEST_CHARACTERS]}\n")
+            latest = one_line(_latest[0])[:LATEST_CHARACTERS]
+            self._stream.write(f"{now - self._started_at:.0f} s, still running: {latest}\n")
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -79,15 +92,15 @@ class WatchedStream:
 
 @contextlib.contextmanager
 def heartbeat() -> Iterator[None]:
-    """Write a line to standard error every `SECONDS_OF_SILENCE` in which nothing else writes one."""
+    """Write a line to standard error after every `SECONDS_OF_SILENCE` without one."""
     stream, stop = sys.stderr, threading.Event()
-    if stream is None:  # closed by the caller
+    if stream is None:  # the caller closed it
         yield
         return
     sys.stderr = watched = WatchedStream(stream)
 
     def watch() -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        with contextlib.suppress(OSError, ValueError):  # the reader has gone
             while not stop.wait(1.0):
                 watched.break_silence()
 
@@ -100,7 +113,7 @@ def heartbeat() -> Iterator[None]:
 
 
 def format_duration(seconds: float) -> str:
-    """`about 3 min`, for people."""
+    """Return a duration for people, such as `about 3 min`."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s"
     if seconds < 5400:
@@ -109,15 +122,16 @@ def format_duration(seconds: float) -> str:
 
 
 def format_time_left(seconds: float | None) -> str:
-    """`about 3 min left`, for people."""
-    return "time left not known yet" if seconds is None else f"{format_duration(seconds)} left"
+    """Return the time left for people, such as `about 3 min left`."""
+    return "time left unknown" if seconds is None else f"{format_duration(seconds)} left"
 
 
 @contextlib.contextmanager
 def progress_line(title: str) -> Iterator[Progress]:
-    """A moving bar on a terminal; elsewhere a plain line per finished job and per `SHARE_BETWEEN_LINES`. Writes to
-    standard error.
-    """
+    """Show progress on standard error: a bar on a terminal, else a line per job and per `SHARE_BETWEEN_LINES`."""
+    if is_quiet():
+        yield lambda done, total, seconds_left: None
+        return
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -27,33 +27,30 @@ ERROR_SHARE = 0.1
 ANSWER_CHARACTERS = 40
 """Characters of an answer that a message shows."""
 REMEDY = (
-    "Correct or leave out the wrong rows: --out FOLDER lists each beside the usual answer of its prompt. If both are right, "
-    "put what decides into the prompt, or use a grader that accepts them all."
+    "Correct or remove the wrong rows: --out FOLDER lists each with the usual answer to its prompt. If both are right, add "
+    "the missing detail to the prompt, or use a grader that accepts both."
 )
 NULL = "answers dealt out at random among these rows"
 
 
 class Conflicts(Check):
-    """Looks at training rows with the same prompt."""
+    """Compares training rows with the same prompt."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """What conflicts in each task, and an info on tasks whose prompts do not decide answers; one info without either."""
+        """Report conflicts of each task, and tasks whose prompts have several right answers."""
         found, reader = find_conflicts(corpus), Reader(corpus)
         told = [one for one in found if one.clashes and one.verdict != "open"]
         observations = [_observe(corpus, reader, one) for one in told]
         if undecided := [one for one in found if one.clashes and one.verdict == "open"]:
             prompts, names = sum(len(one.clashes) for one in undecided), join_some([repr(one.task) for one in undecided])
-            text = f"{_count_prompts(prompts)} several answers in tasks whose prompts do not seem to decide the answer, or "
-            text += f"whose answers are free: {names}."
+            text = f"{_count_prompts(prompts)} several answers in tasks with free answers: {names}."
             rows = sum(one.rows for one in undecided)
             total = sum(one.total for one in undecided)
             observations.append(Observation("conflicts", None, "info", rows, total, text, "", NULL))
         if not observations:
             prompts = sum(one.prompts for one in found)
             text = "No prompt has conflicting answers"
-            text += (
-                f"; {prompts:,} that stand in several rows were compared." if prompts else ": none stands in several rows."
-            )
+            text += f"; {prompts:,} prompts with several rows were compared." if prompts else ": none has several rows."
             observations.append(Observation("conflicts", None, "info", 0, len(corpus), text, "", NULL))
         return observations
 
@@ -62,17 +59,13 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
     prompts, pairs = len(one.clashes), one.pairs
     evidence = reader.pair_evidence(pairs, "other_", "usual_")
     text = f"{_count_prompts(prompts)} conflicting answers, such as "
-    text += f"{_show_answers(one, evidence[0])}. No model can give both."
+    text += f"{_show_answers(one, evidence[0])}."
     null = "none: such a prompt has one answer"
     if one.verdict == "decided" and one.disagreement is not None:
-        low, high = max(one.disagreement.low, 0.0), min(one.disagreement.high, 1.0)
-        text += f" Two rows with the same prompt disagree in {one.disagreement.value:.1%} ({low:.1%} to {high:.1%}), and in "
-        text += f"{one.chance:.0%} if answers are dealt out at random. So prompts decide answers here. A model that "
-        text += f"gives one to each is wrong on {len(pairs):,} of these rows, or more."
+        text += f" At least {len(pairs):,} of these rows are wrong."
         null = NULL
     elif one.disagreement is not None:
-        text += " Repeats do not show that prompts decide answers here: two rows with the same prompt disagree in "
-        text += f"{one.disagreement.value:.0%}, and in {one.chance:.0%} by chance. Where answers may vary, nothing is wrong."
+        text += " Both may be right: prompts of this task often have several answers."
     is_graded = corpus.tasks[one.task].kind == "verifiable"
     severity: Severity = (
         "error" if is_graded and one.verdict == "decided" and one.rows >= ERROR_SHARE * one.total else "warning"
@@ -85,7 +78,7 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
 
 
 def _show_answers(one: ConflictsOfTask, evidence: Mapping[str, Any]) -> str:
-    """The two answers of the first pair: as they stand, or where that is long what was read from them."""
+    """Return the two answers of the first pair, or where they are long the values in them."""
     answers = [evidence[f"{side}_answer"].strip() for side in ("usual", "other")]
     if max(map(len, answers)) > ANSWER_CHARACTERS:
         clash, (other, usual) = one.clashes[0], one.pairs[0]

@@ -21,7 +21,7 @@ from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
 
-REMEDY = "Remove these rows from train or split by prompt."
+REMEDY = "Remove these rows from train, or split by prompt."
 REMEDY_SEEDS = " Seed generators by a hash, never by seed + 1."
 TOLERATED_SHARE = 0.02
 """Share of a task's held-out rows up to which an overlap that chance explains is only a warning."""
@@ -39,11 +39,11 @@ class Contamination(Check):
     """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
+        """Report leaked items, wrapped copies, prompts with two answers, near copies and trained tasks, per task of eval."""
         leaks = find_leaks(corpus)
         if not len(leaks.overlap.held_out) or not len(leaks.overlap.train):
             missing_split = "train" if len(leaks.overlap.held_out) else "eval"
-            text = f"There is no {missing_split} split, so contamination was not looked for."
+            text = f"There is no {missing_split} split, so contamination was not checked."
             return [Observation("contamination", None, "info", 0, len(corpus), text, "")]
         observations: list[Observation] = []
         clean_cases: list[Case] = []
@@ -69,7 +69,7 @@ class Contamination(Check):
 def _observe_item_leaks(case: Case) -> list[Observation]:
     shared = case.positions_where(case.leaks.overlap.shared)
     count, exact = len(shared), case.leaks.overlap.exact[shared].sum()
-    text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
+    text = f"{count} of {case.total} held-out items are also in train ({exact} exactly)."
     shift = case.find_shift(shared)
     if shift is not None:
         text += " They come in the same order"
@@ -83,9 +83,7 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
 def _observe_wrapped(case: Case) -> list[Observation]:
     pairs = case.wrapped_pairs(agreeing=True)
     expected = case.expected_wrapped() if pairs else 0.0
-    inside = sum(inside for _, inside, agrees in case.wrapped.values() if agrees)
-    text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items stand in train with other text around them"
-    text += f" ({inside} inside a training text, {len(pairs) - inside} hold a training prompt)."
+    text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items are in train with other text around them."
     return _judge(
         case, pairs, text, expected, f"by chance {format_expected(expected)} rows hold the same words in the same order"
     )
@@ -96,8 +94,8 @@ def _observe_other_answers(case: Case) -> list[Observation]:
     wrapped_pairs = case.wrapped_pairs(agreeing=False)
     if wrapped_pairs and not chance_explains(len(wrapped_pairs), case.expected_wrapped()):
         pairs += wrapped_pairs
-    text = f"{len(pairs)} of {case.total} held-out prompts stand in train with another answer."
-    remedy = "Find out which answer is right; if both are, keep the prompt in one split."
+    text = f"{len(pairs)} of {case.total} held-out prompts are in train with another answer."
+    remedy = "Correct the wrong answer; if both are right, keep the prompt in one split."
     return _observe(case, pairs, text, case.null, case.total, "warning", remedy)
 
 
@@ -116,7 +114,7 @@ def _observe_near(case: Case) -> list[Observation]:
     )
     observations = _observe(case, passage_pairs, passage_text, "none: look at the pairs", total, "info", "", near=True)
     if other_pairs:
-        text = f"{len(other_pairs)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
+        text = f"{len(other_pairs)} of {total} held-out items nearly match a training row: numbers, answer and most words."
         expected = case.expected_near()
         null = f"by chance {format_expected(expected)} rows, as often as rows that are worded alike have the same numbers "
         null += "and answer"
@@ -126,28 +124,30 @@ def _observe_near(case: Case) -> list[Observation]:
 
 def _observe_task_seen(case: Case, worded_alike: WordedAlike) -> Observation:
     count, held_out_count, train_count = worded_alike
-    text = f"{count} of {held_out_count} held-out prompts resemble training prompts in wording, which is no leak by itself."
+    text = (
+        f"{count} of {held_out_count} held-out prompts resemble training prompts in wording, which is not a leak by itself."
+    )
     if not count:
         rows = case.train_rows_of_same_name
-        text = f"Training has {rows} rows of this task; none of {train_count} looked at is worded like a held-out prompt."
+        text = f"Training has {rows} rows of this task; none of {train_count} compared is worded like a held-out prompt."
     return Observation("contamination", case.name, "info", count, held_out_count, text, "", NULL_OF_TASKS)
 
 
 def _observe_new_tasks(cases: Sequence[tuple[str, WordedAlike]]) -> list[Observation]:
-    """One observation of all tasks of which train has nothing; none without any."""
+    """Report the tasks without a training row."""
     if not cases:
         return []
     names = ", ".join(name for name, _ in cases[:TASKS_NAMED]) + (" and others" if len(cases) > TASKS_NAMED else "")
     looked_at = max(train_count for _, (_, _, train_count) in cases)
     text = f"Train has no row of {len(cases)} held-out task{'s' if len(cases) > 1 else ''} ({names}), and none of the "
-    text += f"{looked_at} rows looked at is worded like their prompts."
+    text += f"{looked_at} rows compared is worded like their prompts."
     total = sum(held_out_count for _, (_, held_out_count, _) in cases)
     only_task = cases[0][0] if len(cases) == 1 else None
     return [Observation("contamination", only_task, "info", 0, total, text, "", NULL_OF_TASKS)]
 
 
 def _observe_clean(clean_cases: Sequence[Case]) -> Observation:
-    """What was looked at and found in order: a reader should not have to infer it from silence."""
+    """Report the tasks without a finding."""
     total, indexed = sum(case.total for case in clean_cases), sum(len(case.indexed_positions) for case in clean_cases)
     tasks_text = f"tasks without one: {len(clean_cases)}" if len(clean_cases) > 1 else f"task {clean_cases[0].name}"
     text = f"No held-out item was found in train ({tasks_text}): {total} were compared whole, {indexed} of them also "
@@ -157,11 +157,10 @@ def _observe_clean(clean_cases: Sequence[Case]) -> Observation:
 
 
 def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> list[Observation]:
-    """An error, or an info where chance gives as many: other items then only look like these."""
+    """Return an error, or an info where chance explains as many."""
     if not chance_explains(len(pairs), expected):
         return _observe(case, pairs, text, null, len(case.indexed_positions), "error", REMEDY, near=near)
-    text += " Chance is not ruled out."
-    text += " Look at the pairs: most of such pairs that somebody read were copies." if near else ""
+    text += " Chance can explain them." + (" Check the pairs: most such pairs turned out to be copies." if near else "")
     return _observe(case, pairs, text, null, len(case.indexed_positions), "info", "", near=near)
 
 

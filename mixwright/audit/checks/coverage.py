@@ -21,7 +21,7 @@ from mixwright.records import Observation
 
 IDS_SHOWN = 20
 """Held-out rows named as evidence of one hole."""
-REMEDY = "Add some 100 rows of each to train (--top-up FILE lists them), or leave them out on purpose and say so."
+REMEDY = "Add about 100 rows of each to train (--top-up FILE lists them), or document why they are missing."
 LACKS: dict[Kind, str] = {
     "level": "are at levels that train lacks",
     "skill": "need a skill that no training row has",
@@ -45,9 +45,9 @@ class Coverage(Check):
         self.function: Function | None = None if skills is None else import_function(skills, None)
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each kind of hole of a task, and one info on the cells that are covered."""
+        """Return a warning for each kind of gap of a task, and a note on what is covered."""
         if not has_held_out(corpus):
-            text = "There is no eval split, so holes were not looked for."
+            text = "There is no eval split, so coverage was not checked."
             return [Observation("coverage", None, "info", 0, len(corpus), text, "")]
         found = find_coverage(corpus, self.function)
         observations = []
@@ -106,9 +106,9 @@ def _make_evidence(hole: Hole) -> dict[str, object]:
 def _observe_cells(found: Found) -> Observation:
     covered, total = sum(word == "covered" for word in found.cells.values()), len(found.cells)
     by_chance = sum(not hole.is_hole for hole in found.holes)
-    text = f"Training rows have what {covered} of {total} cells need; a cell is one task at one level of the held-out rows."
+    text = f"Training rows cover {covered} of {total} held-out tasks and levels."
     if by_chance:
-        text += f" Chance explains {by_chance} more that held-out rows alone have (skills, formats, lengths)."
+        text += f" Chance explains {by_chance} other skills, formats or lengths that only held-out rows have."
     evidence = tuple({"cell_task": task, "level": level, "word": word} for (task, level), word in found.cells.items())
     null = "rows dealt out at random"
     return Observation("coverage", None, "info", covered, total, text, "", null, evidence)

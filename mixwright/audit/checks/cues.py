@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mixwright.audit.cue_features import describe_feature
-from mixwright.audit.cues import MIN_LABEL_ROWS, Cue, CuesOfTask, find_cues
+from mixwright.audit.cues import Cue, CuesOfTask, find_cues
 from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -28,7 +28,7 @@ OPTION_REMEDY = "Shuffle the options, or write wrong options that have it too."
 
 
 class Cues(Check):
-    """Looks at training rows whose answer is one of few, or one of the row's options.
+    """Checks training rows whose answer is one of few, or one of the row's options.
 
     Args:
         columns: of the rows, whose values are looked at as features of prompts are.
@@ -38,16 +38,16 @@ class Cues(Check):
         self.columns = tuple(columns)
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each cue, and one info on the tasks that have none."""
+        """Return a warning for each cue, and a note on the tasks without one."""
         found = find_cues(corpus, self.columns)
         observations = [_observe(cue, one) for one in found for cue in one.cues[:MOST_TOLD]]
         for one in found:
             if more := one.cues[MOST_TOLD:]:
-                text = f"{len(more)} more features go with one answer in this task; --top-up FILE lists those of prompts."
+                text = f"{len(more)} more features predict the answer in this task; --top-up FILE lists those of prompts."
                 observations.append(Observation("cues", one.task, "info", len(more), len(one.cues), text, ""))
         clean = [one for one in found if not one.cues]
         if clean:
-            text = f"No cue goes with an answer in {len(clean)} of {len(found)} tasks whose answers are a closed set."
+            text = f"No cue predicts the answer in {len(clean)} of {len(found)} tasks with few different answers."
             null = "answers dealt out at random"
             observations.append(Observation("cues", None, "info", len(clean), len(found), text, "", null))
         return observations
@@ -58,7 +58,7 @@ def _observe(cue: Cue, of_task: CuesOfTask) -> Observation:
     share = count / cue.rows
     if not cue.label:
         rule = describe_feature(cue.feature).capitalize()
-        text = f"{rule} is the right one in {count:,} of {cue.rows:,} rows{read} "
+        text = f"{rule} is right in {count:,} of {cue.rows:,} rows{read} "
         text += f"({share:.0%}; blind choice {1 - cue.rest:.0%})."
         null, remedy = "options in random order", OPTION_REMEDY
     else:
@@ -66,12 +66,9 @@ def _observe(cue: Cue, of_task: CuesOfTask) -> Observation:
             f"Where the prompt {describe_feature(cue.feature)}, {count:,} of {cue.rows:,} rows{read} ({share:.0%}) have the "
             f"answer {cue.label[:40]!r}; of the other rows {1 - cue.rest:.0%} have it."
         )
-        if cue.conflicts:
-            text += f" Of the {cue.conflicts:,} with another answer {cue.partners:,} differ in one word from one of these."
         null, remedy = "answers dealt out at random", REMEDY
     if cue.held_out:
-        text += f" Of {cue.held_out:,} held-out rows with it {cue.held_out_conflicts:,} have another answer"
-        text += ": too few to show whether the rule was learnt." if cue.held_out_conflicts < MIN_LABEL_ROWS else "."
+        text += f" Of {cue.held_out:,} held-out rows with it {cue.held_out_conflicts:,} have another answer."
     evidence = tuple(_make_evidence(cue, example) for example in cue.examples[: max_pairs_listed()])
     return Observation("cues", cue.task, "warning", count, cue.rows, text, remedy, null, evidence)
 

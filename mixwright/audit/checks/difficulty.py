@@ -62,7 +62,7 @@ def _observe_lucky_cells(corpus: Corpus, answers: dict[str, Counter[str]]) -> li
             answer = answer[:EXCERPT_CHARACTERS]
             text += f" The majority answer is {answer!r}: {answer_rows} of {cell.count} rows."
             evidence = ({"level": cell.level, "answer": answer, "rows": answer_rows, "chance": cell.chance},)
-        remedy = "Read success beside its chance level (measure does); vary the answers."
+        remedy = "Compare success with its chance level (measure does); vary the answers."
         null = f"were all answers different: {1 / cell.count:.2%}"
         count = round(cell.chance * cell.count)
         observations.append(Observation("difficulty", cell.task, "info", count, cell.count, text, remedy, null, evidence))
@@ -70,7 +70,7 @@ def _observe_lucky_cells(corpus: Corpus, answers: dict[str, Counter[str]]) -> li
 
 
 def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
-    """The levels of a task that has some, and their shares."""
+    """Report the levels of a task and their shares."""
     total = levels.total()
     rows_by_level = sorted((level, n) for level, n in levels.items() if level is not None)
     shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in rows_by_level[:MAX_NAMES_SHOWN])
@@ -82,16 +82,16 @@ def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
 
 
 def _observe_missing_levels(train: Levels) -> list[Observation]:
-    """One observation for tasks without any level, one for each task with levels in only some rows."""
+    """Report tasks without levels, and each task with levels in some rows only."""
     levelless = sorted(task for task, levels in train.items() if set(levels) == {None})
     observations = []
     if levelless:
         names = ", ".join(levelless[:MAX_NAMES_SHOWN])
-        text = f"{len(levelless)} of {len(train)} tasks have no levels ({names}): each is one cell."
+        text = f"{len(levelless)} of {len(train)} tasks have no levels ({names})."
         observations.append(Observation("difficulty", None, "info", len(levelless), len(train), text, ""))
     for task, levels in sorted(train.items()):
         if None in levels and len(levels) > 1:
-            text = f"{levels[None]} of {levels.total()} training rows have no level, though the others of the task do."
+            text = f"{levels[None]} of {levels.total()} training rows have no level, unlike the other rows of the task."
             remedy = "Fill in the level column, or leave it out for the whole task."
             observations.append(Observation("difficulty", task, "warning", levels[None], levels.total(), text, remedy))
     return observations

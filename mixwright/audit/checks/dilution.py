@@ -19,14 +19,14 @@ LEAST_ROWS = 0.95
 """Share of the completions that must have the frame."""
 FRAME_CHARACTERS = 120
 """Characters of a frame that are shown."""
-REMEDY = "Shorten the fixed part or leave it out. Masking it in the loss is no remedy: the model then writes something else."
+REMEDY = "Shorten or remove the fixed part. Masking it in the loss does not help: the model then writes something else."
 
 
 class Dilution(Check):
-    """Looks at the completions of training rows."""
+    """Checks the completions of training rows."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each task whose completions are nearly all frame, and an info where half of the words are."""
+        """Return a warning for each task whose completions are nearly all frame, and a note if half of the words are."""
         return [_observe(frame) for frame in find_frames(corpus) if frame.with_frame >= LEAST_ROWS * frame.rows]
 
 
@@ -34,12 +34,8 @@ def _observe(frame: Frame) -> Observation:
     share = frame.varying / frame.words
     shown = frame.text if len(frame.text) <= FRAME_CHARACTERS else frame.text[:FRAME_CHARACTERS] + "\u2026"
     text = (
-        f"{share:.1%} of the words in {frame.rows:,} completions that were read vary between rows. The others are a frame "
+        f"Only {share:.1%} of the words in {frame.rows:,} completions vary; {frame.with_frame:,} share the frame {shown!r}."
     )
-    text += f"that {frame.with_frame:,} of them have: {shown!r}."
-    is_extreme = share < WARNED_SHARE
-    if is_extreme:
-        text += " So nearly all words of the loss decide nothing."
-    severity, remedy = ("warning", REMEDY) if is_extreme else ("info", "")
+    severity, remedy = ("warning", REMEDY) if share < WARNED_SHARE else ("info", "")
     null = "a frame of at most half of the words"
     return Observation("dilution", frame.task, severity, frame.varying, frame.words, text, remedy, null)

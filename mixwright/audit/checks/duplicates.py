@@ -60,10 +60,10 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
         return []
     prompts, total = [row.prompt for row in reader.sample(task_rows, SAMPLE_ROWS)], len(task_rows)
     expected = Template.learn(prompts).expected_repeats(prompts, total)
-    text = f"{len(pairs)} of {total} training rows repeat an earlier one ({exact} with the same prompt to the character)."
-    severity, remedy = "warning", "Keep one of each if case and space do not matter, or weight what should count more."
+    text = f"{len(pairs)} of {total} training rows repeat an earlier one ({exact} with exactly the same prompt)."
+    severity, remedy = "warning", "Keep one of each; weight a row that should count more."
     if chance_explains(len(pairs), expected):
-        text += " So many are to be expected: the task has few different prompts at these levels."
+        text += " This is expected: the task has few different prompts at these levels."
         severity, remedy = "info", ""
     text, null = text + note_unlisted(len(pairs)), f"by chance {format_expected(expected)} rows"
     evidence, drop = reader.pair_evidence(pairs, "repeat_", "first_"), "repeat_" if severity == "warning" else None
@@ -71,7 +71,7 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
 
 
 def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
-    """Preference pairs whose chosen and rejected side are one text, space at its ends apart."""
+    """Report preference pairs with the same text on both sides, apart from space at the ends."""
     paired_rows = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
     if not len(paired_rows):
         return []
@@ -79,16 +79,14 @@ def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]
     if not len(equal_rows):
         return []
     evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[: max_pairs_listed()]).to_pylist())
-    text = (
-        f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, space at their ends apart: nothing is "
-    )
-    text += "preferred there, and the loss has no gradient but for that space." + note_unlisted(len(equal_rows))
+    text = f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, so they teach no preference."
+    text += note_unlisted(len(equal_rows))
     count, total, null = len(equal_rows), len(paired_rows), "none: one side is preferred"
-    return [Observation("duplicates", None, "warning", count, total, text, "Drop them.", null, evidence, drop="")]
+    return [Observation("duplicates", None, "warning", count, total, text, "Remove them.", null, evidence, drop="")]
 
 
 def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
-    """Bool per row: it has two sides, and they are the same."""
+    """Return for each row whether it has two sides that are the same."""
     sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
     is_same = np.array([chosen.strip() == rejected.strip() for chosen, rejected in sides], bool)
     has_both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
@@ -97,10 +95,10 @@ def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
 
 def _observe_near(reader: Reader, repeats: NearRepeats) -> Observation:
     pairs, total = repeats.pairs, repeats.rows_sought
-    text = f"{len(pairs)} of {total} training rows looked at nearly repeat another: same numbers and answer, like words."
-    severity, remedy = "warning", "Keep one of each, and keep both on one side when you split."
+    text = f"{len(pairs)} of {total} training rows nearly repeat another: same numbers and answer, similar words."
+    severity, remedy = "warning", "Keep one of each, or keep both in one split."
     if chance_explains(len(pairs), repeats.expected):
-        text += " Chance is not ruled out. Look at the pairs: most of such pairs that somebody read were copies."
+        text += " Chance can explain them. Check the pairs: most such pairs turned out to be copies."
         severity, remedy = "info", ""
     text += note_unlisted(len(pairs))
     null = f"by chance {format_expected(repeats.expected)} rows, as often as rows that are worded alike have the same "

@@ -73,7 +73,7 @@ class _Task:
 
 
 def is_clustered(found: Clustering, wrong_rows: int) -> bool:
-    """Whether mistakes stand together beyond chance, and are many enough to be learnt from."""
+    """Return whether mistakes cluster beyond chance, and are frequent enough to be learned."""
     if found.correlation is None or found.wrong < LEAST_WRONG or wrong_rows < LEAST_ROWS:
         return False
     beyond = found.correlation.value - max(0.0, found.null)
@@ -81,21 +81,10 @@ def is_clustered(found: Clustering, wrong_rows: int) -> bool:
 
 
 def _observe(task: str, found: Clustering, own: _Task) -> Observation:
-    within = found.correlation
     after, other = (wrong / max(1, steps) for wrong, steps in (found.after, found.else_))
-    text = f"{found.wrong:,} of {found.steps:,} steps are wrong ({found.wrong / found.steps:.1%}), and they stand together: "
-    text += f"after a wrong step of the same row {after:.0%} are, else {other:.1%}. "
-    if within is not None:
-        text += (
-            f"Correlation within rows {within.value:.2f} [{within.low:.2f}, {within.high:.2f}], by chance {found.null:.2f}. "
-        )
-    text += "A model may learn that after a mistake the next is due."
-    if found.goes_on:
-        text += f" {found.goes_on:,} further steps go on rightly from a wrong value and are not counted."
-    remedy = (
-        "Leave the wrong steps out of the loss and in the context (--fix FILE --mask writes such rows; --out lists them), "
-    )
-    remedy += "or drop these rows."
+    text = f"{found.wrong:,} of {found.steps:,} steps are wrong ({found.wrong / found.steps:.1%}), in clusters: "
+    text += f"after a wrong step {after:.0%} of the later steps of the row are wrong, otherwise {other:.1%}."
+    remedy = "Remove these rows, or keep the wrong steps out of the loss (--fix FILE --mask)."
     text += note_unlisted(own.wrong_rows)
     return Observation("error_clusters", task, "warning", found.wrong, found.steps, text, remedy, NULL, tuple(own.evidence))
 
@@ -106,17 +95,17 @@ def _observe_others(steps: int, others: Sequence[tuple[Clustering, _Task]]) -> O
     text = f"{wrong:,} of {steps:,} steps are wrong ({wrong / steps:.1%}), "
     together = sum(found.correlation is not None and found.chance <= MOST_CHANCE for found, _ in others)
     if together:
-        text += f"and in {together} of {len(others)} tasks they stand together, but are too few or too loosely to warn of."
+        text += f"and in {together} of {len(others)} tasks they are in clusters, but too few or too weakly for a warning."
     else:
-        text += "and are not shown to stand together in rows."
+        text += "without clear clusters."
     if few := sum(found.correlation is None and found.wrong > 0 for found, _ in others):
-        text += f" In {few} of {len(others)} tasks that cannot be told."
+        text += f" In {few} of {len(others)} tasks there are too few to check."
     evidence = tuple([one for _, own in others for one in own.evidence][: max_pairs_listed()])
     return Observation("error_clusters", None, "info", wrong, steps, text + note_unlisted(rows), "", NULL, evidence)
 
 
 def _make_evidence(example: Example, steps: list[Step]) -> dict[str, Any]:
-    """A row with its wrong steps, and what of it is to be left out of the loss."""
+    """Return a row with its wrong steps, and the parts to leave out of the loss."""
     wrong, last = [step for step in steps if not step.is_right], count_turns(example) - 1
     return {
         "id": example.id,

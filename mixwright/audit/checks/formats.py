@@ -49,7 +49,7 @@ class Formats(Check):
 
 
 def _forms_of_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Different tasks with forms, and for each training row with something written the place of its own among them."""
+    """Return the kinds (task, form) of a shard, and for each training row with an answer the index of its kind."""
     place_of: dict[tuple[str, str], int] = {}
     written = ((row.task, coarse_form(row.written)) for row in rows(batches) if row.split != "eval" and row.written)
     places = [place_of.setdefault(kind, len(place_of)) for kind in written]
@@ -61,12 +61,9 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
     top_form, count = common[0]
     text = f"All answers have one format, {top_form!r} {FORM_LEGEND}."
     if len(forms.rows_by_form) > 1 or forms.spilled:
-        text = (
-            f"Answers have {forms.count_text} different formats; {top_form!r} is the commonest, {count / total:.1%} of them "
-        )
-        text += f"{FORM_LEGEND}. Their shares have an evenness of {forms.evenness():.2f}, where 1 is equal."
+        text = f"Answers have {forms.count_text} different formats; {count / total:.1%} have {top_form!r} {FORM_LEGEND}."
     if forms.spilled:
-        text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
+        text += f" The rarest formats ({forms.spilled} rows) are counted as one."
     evidence = tuple({"form": form, "rows": row_count, "share": round(row_count / total, 4)} for form, row_count in common)
     null = "one format for all answers: share 100 %, entropy 0"
     observations = [Observation("formats", name, "info", count, total, text, "", null, evidence)]
@@ -74,16 +71,14 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
     if rare_forms and forms.are_formats():
         rare_rows = sum(n for _, n in rare_forms)
         names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in rare_forms)
-        text = (
-            f"Answer formats are mixed: {names} beside {top_form!r} ({count / total:.1%}). Training may drop the rarer ones."
-        )
+        text = f"Answer formats are mixed: {names} and {top_form!r} ({count / total:.1%}). Training may drop the rarer ones."
         remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
         observations.append(Observation("formats", name, "info", rare_rows, total, text, remedy, null, evidence))
     return observations
 
 
 def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
-    """One info per kind of answer that tasks write in several ways, given the commonest form of each task."""
+    """Report each kind of answer that tasks write in several ways, given the most frequent form of each task."""
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, form in sorted(top.items()):
         groups[form_without_markup(form)][form].append(name)
@@ -95,7 +90,7 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
         shown_forms = sorted(by_form.items())[:MAX_NAMES_SHOWN]
         ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in shown_forms)
         text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
-        remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
+        remedy = "Use one format in all tasks, or name it in each prompt; otherwise one may replace the others."
         null = "one format for one kind of answer"
         evidence = tuple({"form": form, "tasks": names} for form, names in shown_forms)
         observations.append(
@@ -105,5 +100,5 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
 
 
 def form_without_markup(form: str) -> str:
-    """A form without markup: what kind of answer it is."""
+    """Return a form without markup, the kind of answer."""
     return " ".join(_MARKUP.sub(" ", form).strip().rstrip(".").split())

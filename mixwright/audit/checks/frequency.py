@@ -58,8 +58,8 @@ class Frequency(Check):
 
 
 def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str], Counter[str]]:
-    """Tasks of the training rows as they appear, the place of each row's task among them, and by task tokens that a model
-    is trained to write, and rows without any.
+    """Return the tasks of the training rows in order, the index of each row's task, and per task the target tokens and the
+    rows without any.
     """
     places: dict[str, int] = {}
     task_places, tokens, lacking = list[int](), Counter[str](), Counter[str]()
@@ -76,24 +76,21 @@ def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[st
 def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, token_share: float) -> list[Observation]:
     share = count / total
     text = f"{count} rows ({share:.1%}), {tokens}."
-    if share < 1:
-        gap_95 = gap_quantile(share, 0.95)
-        text += f" In shuffled order one row in {1 / share:.3g} is of this task; 95 % of the gaps are at most {gap_95} rows."
     null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
     observations = [Observation("frequency", name, "info", count, total, text, "", null)]
     if share < RARE_PART / tasks:
-        text = f"It is rare: {share:.2%} of rows, where a uniform share is {1 / tasks:.1%}."
+        text = f"The task is rare: {share:.2%} of rows; an equal share is {1 / tasks:.1%}."
         remedy = "Raise its weight (planner temperature or equal_shares), or watch it with a canary."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
     if token_share and not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
-        text = f"It has {share:.1%} of rows but {token_share:.1%} of target tokens, which is what SFT's loss weighs."
-        remedy = "Weigh by tokens, or average the loss per example. GRPO is not concerned: it draws rows."
+        text = f"The task has {share:.1%} of rows but {token_share:.1%} of target tokens, which weigh in the loss of SFT."
+        remedy = "Weight by tokens, or average the loss per example. GRPO is not affected."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
     return observations
 
 
 def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
-    """One warning when tasks are missing for longer than in shuffled rows."""
+    """Return a warning if tasks are missing for longer than in shuffled rows."""
     long_gaps = sorted((gap for gap in gaps if gap["rows_without"] > gap["shuffled"]), key=lambda gap: -gap["rows_without"])
     if not long_gaps:
         return []
@@ -101,16 +98,11 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     text = (
         f"In file order, {worst['rows_without']} of {total} consecutive rows have none of {worst['task']}; {len(long_gaps)} "
     )
-    text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
-    remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
+    text += f"of {len(gaps)} tasks have longer gaps than in shuffled order."
+    remedy = "Shuffle the rows, or use a steered trainer."
     null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
     evidence = tuple(long_gaps[:MAX_NAMES_SHOWN])
     return [Observation("frequency", None, "warning", len(long_gaps), len(gaps), text, remedy, null, evidence)]
-
-
-def gap_quantile(share: float, probability: float) -> int:
-    """Rows from one sighting to the next, at that probability, when a row is of the task with probability `share` < 1."""
-    return math.ceil(math.log(1 - probability) / math.log1p(-share) - 1e-9)
 
 
 def longest_gap(row_numbers: np.ndarray, total: int) -> int:

@@ -38,9 +38,9 @@ WRONG_ANSWER, REPEATED_OPTION, NO_OPTIONS = (
     "no two options with a text each",
 )
 REMEDIES = {
-    WRONG_ANSWER: "Correct the answer: the label or the text of an option, or its place counted from 0.",
-    REPEATED_OPTION: "Make them different or take one out: no answer tells them apart.",
-    NO_OPTIONS: "Give them options, or a task of their own.",
+    WRONG_ANSWER: "Correct the answer: the label or text of an option, or its index from 0.",
+    REPEATED_OPTION: "Make the options different, or remove one.",
+    NO_OPTIONS: "Add options, or move these rows to another task.",
 }
 
 
@@ -149,7 +149,9 @@ def _observe_task(
         broken_rows, total_rows = broken[task, problem], total if problem == NO_OPTIONS else with_options
         first_example = broken_rows.examples[0]
         options_text = join_some([f"{label}) {text}" for label, text in labelled_options(first_example, columns).items()])
-        options_text = f"{first_example.answer!r:.{EXCERPT_CHARACTERS}} beside {options_text[:EXCERPT_CHARACTERS] or 'none'}"
+        options_text = (
+            f"{first_example.answer!r:.{EXCERPT_CHARACTERS}}, options {options_text[:EXCERPT_CHARACTERS] or 'none'}"
+        )
         text = f"{broken_rows.count} of {total_rows} rows{' with options' * (problem != NO_OPTIONS)} have {problem}. "
         text += f"The first is {first_example.source or first_example.id}: {options_text}.{note_unlisted(broken_rows.count)}"
         evidence = tuple(_make_evidence(example, columns) for example in broken_rows.examples)
@@ -158,7 +160,7 @@ def _observe_task(
             Observation("options", task, "warning", broken_rows.count, total_rows, text, remedy, null, evidence)
         )
     if not observations:
-        text = f"{with_options} of {total} rows have options, all of them different, and each answer is one of its row's."
+        text = f"{with_options} of {total} rows have options; all are different, and each answer is one of them."
         observations.append(Observation("options", task, "info", with_options, total, text, ""))
     return observations
 

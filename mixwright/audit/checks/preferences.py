@@ -18,7 +18,7 @@ from mixwright.audit.pairs import Pair, read_pairs
 from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed, note_unlisted, sample_training_rows
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
-from mixwright.estimates.intervals import sign_test, wilson
+from mixwright.estimates.intervals import sign_test
 from mixwright.records import Observation
 
 MIN_PAIRS = 10
@@ -40,7 +40,7 @@ IN_WORDS = {
     "form": ("has a list, bold letters, a heading or code", "format less", "format more"),
 }
 """Behaviour -> what a side does, and what is taught where the preferred side does it less, or more."""
-REMEDY = "Add pairs of the rarer kind, or leave out some of the commoner (`audit --balance FILE`), or watch the behaviour."
+REMEDY = "Add pairs of the rarer kind, or remove some of the others (`audit --balance FILE`)."
 LENGTH = "length"
 """Name of the longer side beside those of behaviours."""
 
@@ -114,9 +114,9 @@ class Preferences(Check):
     """Looks at training rows with a preferred and a rejected answer."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each behaviour that one side shows more often, for length, and for rejected answers that are none.
+        """Return a warning for each behaviour that one side shows more often, for length, and for empty rejected answers.
 
-        One info where there are pairs and nothing of this.
+        Pairs without any of these get a note.
         """
         by_task: dict[str, Sides] = defaultdict(Sides)
         read, notes = sample_training_rows(corpus)
@@ -125,13 +125,13 @@ class Preferences(Check):
         observations = [one for task, sides in sorted(by_task.items()) for one in _observe_task(task, sides)]
         if by_task and not observations:
             total = sum(sides.pairs for sides in by_task.values())
-            text = "No behaviour tells the preferred from the rejected answers, and neither does length."
+            text = "No behaviour separates the preferred from the rejected answers, and length does not either."
             observations.append(Observation("preferences", None, "info", 0, total, text, "", "sides exchanged at random"))
         return [replace(one, message=one.message + notes.get(one.task, "")) for one in observations]
 
 
 def find_one_sided(pairs: Iterable[Pair]) -> list[str]:
-    """Behaviours of which the check would warn if these were all pairs of a task, and `LENGTH`."""
+    """Return the behaviours, and `LENGTH`, that the check would warn of if these were all pairs of a task."""
     sides = Sides()
     for pair in pairs:
         sides.add(pair)
@@ -144,48 +144,44 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
     total = longer + shorter
     if sides.is_longer_on_one_side:
         side, count = "preferred" if longer > shorter else "rejected", max(longer, shorter)
-        text = f"The {side} answer is the longer one in {count / total:.0%} of {total} pairs of unequal length."
-        text += " Length is what such pairs teach first."
+        text = (
+            f"The {side} answer is the longer one in {count / total:.0%} of {total} pairs of unequal length, so length is "
+        )
+        text += "what they teach first."
         null = "sides exchanged at random: 50 %"
-        remedy = "Match lengths (`audit --balance FILE`), or use a loss that is normalised by length."
+        remedy = "Match lengths (`audit --balance FILE`), or use a loss that is normalized by length."
         observations.append(Observation("preferences", task, "warning", count, total, text, remedy, null))
     if sides.trivial_count >= max(TRIVIAL_SHARE * sides.pairs, 3):
         count = sides.trivial_count
         text = (
-            f"{count} of {sides.pairs} rejected answers are none: nearly empty, one sentence again and again, the prompt, "
+            f"{count} of {sides.pairs} rejected answers are not real answers: nearly empty, one sentence repeated, or the "
         )
-        text += f"or no prose. They teach little.{note_unlisted(count)}"
-        remedy = "Replace them by answers that are nearly right."
+        text += f"prompt. They teach little.{note_unlisted(count)}"
+        remedy = "Replace them with answers that are nearly right."
         evidence = tuple(sides.trivial)
         observations.append(Observation("preferences", task, "warning", count, sides.pairs, text, remedy, "none", evidence))
     if observations and sides.single:
         parts = ", ".join(f"{name} {count}" for name, count in sides.single.most_common())
         count = sides.single.total()
-        text = f"{count} of {sides.pairs} pairs are alike in length and differ in one behaviour alone: {parts}."
+        text = f"{count} of {sides.pairs} pairs have similar lengths and differ in one behaviour only: {parts}."
         observations.append(Observation("preferences", task, "info", count, sides.pairs, text, ""))
     return observations
 
 
 def _observe_behaviour(task: str, name: str, sides: Sides) -> Observation | None:
-    """A warning where one side alone shows a behaviour more often than the other side does."""
+    """Return a warning if one side alone shows a behaviour more often than the other."""
     if not sides.is_one_sided(name):
         return None
     own, other = sides.shown_by_one(name)
-    total, odds = own + other, (own + 0.5) / (other + 0.5)
+    total = own + other
     does, less, more = IN_WORDS[name]
-    low, high = (float(end) for end in wilson(own, total))
-    ends = f"{low / (1 - low):.2g} to {high / (1 - high):.2g}" if high < 1 else f"{low / (1 - low):.2g} or more"
-    text = f"The preferred side alone {does} in {own} pairs, the rejected side alone in {other}: odds {odds:.2g} ({ends})"
-    same_own, same_other = sides.counts[name, "chosen", True], sides.counts[name, "rejected", True]
-    if same_own + same_other >= MIN_PAIRS:
-        same = (same_own + 0.5) / (same_other + 0.5)
-        text += f", in pairs of like length {same:.2g}"
-    text += f". Such pairs teach to {less if odds < 1 else more}.{note_unlisted(total)}"
+    text = f"Only the preferred answer {does} in {own} pairs, only the rejected one in {other}. "
+    text += f"Such pairs teach to {less if own < other else more}.{note_unlisted(total)}"
     evidence = tuple(sides.only[name])
     null = "sides exchanged at random: odds 1"
     return Observation("preferences", task, "warning", max(own, other), sides.pairs, text, REMEDY, null, evidence)
 
 
 def _two_sided(own: int, other: int) -> float:
-    """Exact probability of so uneven a split, were the sides exchanged at random."""
+    """Return the exact probability of so uneven a split if the sides were exchanged at random."""
     return min(1.0, 2 * sign_test(max(own, other), min(own, other)))

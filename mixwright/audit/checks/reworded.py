@@ -25,8 +25,8 @@ from mixwright.records import Observation, Severity
 
 SHARED_WORDS_SHOWN = 8
 """Words that both rows have, shown with each pair."""
-ITEM_REMEDY = "Look at the pairs, and remove those that are copies from train or from eval."
-TEMPLATE_REMEDY = "Say that such items were trained on, or hold out items whose template train does not have."
+ITEM_REMEDY = "Check the pairs, and remove copies from train or from eval."
+TEMPLATE_REMEDY = "Report that these templates were trained on, or hold out items with other templates."
 WHY = {WORDS: "same answer, like words", ANCHORS: "same answer, names and numbers", TEMPLATE: "same template"}
 _WORD = re.compile(r"\w+")
 
@@ -35,9 +35,9 @@ class Reworded(Check):
     """Compares held-out rows with all train rows, without regard to order, beside what is normal within the task."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Items seen in other words, and templates seen, per task of eval."""
+        """Report items and templates that train has in other words, per task of eval."""
         if not has_held_out(corpus):
-            text = "There is no eval split, so reworded items were not looked for."
+            text = "There is no eval split, so reworded items were not checked."
             return [Observation("reworded", None, "info", 0, len(corpus), text, "")]
         found, reader = find_likenesses(corpus), Reader(corpus)
         observations = []
@@ -51,13 +51,13 @@ class Reworded(Check):
 
 
 def _observe_items(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> list[Observation]:
-    text = f"{len(items)} of {len(one.numbers)} held-out items seem to stand in train in other words or another language."
+    text = f"{len(items)} of {len(one.numbers)} held-out items seem to be in train in other words or another language."
     return _observe(one, reader, items, views, text, (WORDS, ANCHORS), "error", ITEM_REMEDY)
 
 
 def _observe_templates(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> list[Observation]:
-    text = f"{len(items)} of {len(one.numbers)} held-out items have a twin in train with other names, numbers or things. "
-    text += "The template was seen, not the item."
+    text = f"{len(items)} of {len(one.numbers)} held-out items match a training row except for names, numbers or "
+    text += "things: the template was seen, not the item."
     return _observe(one, reader, items, views, text, (TEMPLATE,), "warning", TEMPLATE_REMEDY)
 
 
@@ -71,12 +71,12 @@ def _observe(
     severity: Severity,
     remedy: str,
 ) -> list[Observation]:
-    """One observation of these items; none without any; an info where chance tells as many."""
+    """Report these items, as a note if chance explains as many."""
     if not len(items):
         return []
     expected = one.expected(judged)
     if chance_explains(len(items), expected):
-        severity, remedy, text = "info", "", text + " Chance is not ruled out."
+        severity, remedy, text = "info", "", text + " Chance can explain them."
     whose = "all tasks" if one.of_other_tasks else "its kind"
     null = f"by chance {format_expected(expected)} rows, as often as train rows of {whose} have so near a neighbour"
     evidence = _evidence(one, reader, items, views)
@@ -85,7 +85,7 @@ def _observe(
 
 
 def _evidence(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> tuple[dict[str, Any], ...]:
-    """The pairs, with why each was told."""
+    """Return the pairs, each with the reason."""
     items = items[: max_pairs_listed()]
     partners = one.partner[views[items], items]
     pairs = list(zip(one.numbers[items].tolist(), partners.tolist(), strict=True))
@@ -109,7 +109,7 @@ def _evidence(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndar
 
 
 def shared_words(first: str, second: str) -> str:
-    """Some words of both: numbers and capitals first, then long ones.
+    """Return some words of both: numbers and capitals first, then long ones.
 
     Examples:
         >>> shared_words("Mia sold 48 clips in April.", "In April 48 clips were sold by Mia.")
@@ -121,7 +121,7 @@ def shared_words(first: str, second: str) -> str:
 
 
 def _observe_rest(found: list[Likenesses]) -> list[Observation]:
-    """What was looked for and not found, and what could not be looked for."""
+    """Report the tasks without a finding, and those with too few rows."""
     observations = []
     clean, few = [one for one in found if one.can_tell], [one for one in found if not one.can_tell]
     if clean:

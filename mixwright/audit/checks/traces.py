@@ -116,7 +116,7 @@ class Traces(Check):
 
 
 def _observe_nothing(found: list[Solutions]) -> list[Observation]:
-    """One info on what was read; none where nothing was."""
+    """Return a note on the steps that were read."""
     kinds = (Values.noun, "values of code", "steps")
     counts = {
         kind: [sum(pair) for pair in zip(*(values.count() for values in each), strict=True)]
@@ -129,18 +129,16 @@ def _observe_nothing(found: list[Solutions]) -> list[Observation]:
     total, wrong = (sum(pair[at] for pair in counts.values()) for at in (0, 1))
     texts_shown = []
     if total:
-        texts_shown.append(
-            f"{' and '.join(shown)} were worked out, {wrong} of them are wrong, and no rule or order stands out."
-        )
+        texts_shown.append(f"{' and '.join(shown)} were checked, {wrong} of them are wrong, without a pattern.")
     if conversations:
-        texts_shown.append(f"In {conversations} conversations with tool calls no fault stands out.")
+        texts_shown.append(f"In {conversations} conversations with tool calls no fault was found.")
     if not texts_shown:
         return []
     return [Observation("traces", None, "info", wrong, total or conversations, " ".join(texts_shown), "", NULL)]
 
 
 def _read_mask(extra: str) -> list[list[int]]:
-    """Spans of the completion that are not trained on."""
+    """Return the spans of the completion outside the loss."""
     return json.loads(extra).get(MASK_COLUMN) or [] if f'"{MASK_COLUMN}"' in extra else []
 
 
@@ -212,27 +210,27 @@ def _observe_task(task: str, solutions: Solutions) -> list[Observation]:
 
 
 def _observe_order(task: str, solutions: Solutions) -> list[Observation]:
-    """Solutions that use what only a later step makes or nothing gives, and that mention steps which are not there."""
+    """Report solutions that use values of later steps or unknown ones, or that mention missing steps."""
     found = []
     count, total = solutions.disordered_count, solutions.with_steps
     if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_DISORDER + solutions.disordered_by_chance / total:
         text = f"{count} of {total} solutions use a value before the step that makes it, as in "
         text += f"{solutions.disordered[0]['step']!r}.{note_unlisted(count)}"
         null = f"values of another solution in their place: {solutions.disordered_by_chance} of {total}"
-        remedy = "Restore the order of these rows or drop them (--out lists them)."
+        remedy = "Restore the order of these rows, or remove them (--out lists them)."
         found.append(warning(task, count, total, text, remedy, solutions.disordered, null))
     count, total = solutions.dangling_count, solutions.from_prompt
     if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_DANGLING:
         first = solutions.dangling[0]
-        text = f"{count} of {total} solutions use a number that neither the prompt nor a step gives, as "
+        text = f"{count} of {total} solutions use a number that neither the prompt nor a step gives, such as "
         text += f"{first['number']} in {first['step']!r}.{note_unlisted(count)}"
-        text += " A step may be missing or a number copied wrongly; a number may also be taken apart, as 42 into 40 and 2."
+        text += " A step may be missing, or a number copied wrongly."
         evidence = tuple(solutions.dangling[: max_pairs_listed()])
         found.append(Observation("traces", task, "info", count, total, text, "", "none", evidence))
     count, total = solutions.wrong_mention_count, solutions.mentioning
     if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_MENTIONS:
         text = f"{count} of {total} solutions that mention a numbered step refer to one that is not there or comes later, "
         text += f"such as {solutions.wrong_mentions[0]['mention']!r}.{note_unlisted(count)}"
-        remedy = "Correct or drop these rows (--out lists them): parts of them are missing or moved."
+        remedy = "Correct or remove these rows (--out lists them): parts of them are missing or moved."
         found.append(warning(task, count, total, text, remedy, solutions.wrong_mentions, "none"))
     return found

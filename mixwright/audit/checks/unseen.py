@@ -12,15 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mixwright.audit.rows import max_pairs_listed, note_unlisted
-from mixwright.audit.unseen import CHANCE_OF_A_ROW, UnseenColumn, find_unseen
+from mixwright.audit.unseen import UnseenColumn, find_unseen
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
 
 MAX_PIECES_SHOWN = 3
 REMEDY = (
-    "Put the column into the prompt, or leave these rows out (--out FOLDER lists them); leave them in where the model knows "
-    "this by itself."
+    "Add the column to the prompt, or remove these rows (--out FOLDER lists them); keep rows whose facts the model knows."
 )
 NULL = "the columns of other rows"
 
@@ -36,13 +35,12 @@ class Unseen(Check):
         self.columns = tuple(columns)
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """A warning for each task and column whose rows rest on it, and one info on the columns that no row rests on."""
+        """Return a warning for each task and column that rows depend on, and a note on the other columns."""
         found = find_unseen(corpus, self.columns)
         observations = [_observe(one) for one in found if one.is_beyond_chance]
         if sound := [one for one in found if not one.is_beyond_chance]:
             names = ", ".join(sorted({repr(one.column) for one in sound}))
-            text = f"Completions say no more of {names} than chance, beyond what the prompts say, in {len(sound)} of "
-            text += f"{len(found)} tasks and columns."
+            text = f"Completions do not depend on {names} in {len(sound)} of {len(found)} tasks and columns."
             observations.append(Observation("unseen", None, "info", len(sound), len(found), text, "", NULL))
         return observations
 
@@ -52,10 +50,12 @@ def _observe(one: UnseenColumn) -> Observation:
     common = Counter(row.pieces[0] for row in one.resting)
     shown = ", ".join(repr(piece) for piece, _ in common.most_common(MAX_PIECES_SHOWN))
     text = (
-        f"Of {one.read:,} rows that were read with a column {one.column!r}, {count:,} ({count / one.read:.0%}; by chance "
-        f"{CHANCE_OF_A_ROW:.1%}) have a completion that says what stands there and not in the prompt, such as {shown}. A "
-        f"model that is trained without the column may learn to make such things up.{note_unlisted(count)}"
+        f"{count:,} of {one.read:,} rows with a column {one.column!r} ({count / one.read:.0%}) have a completion that uses "
     )
+    text += (
+        f"its text, which the prompt lacks, such as {shown}. A model trained without it may learn to make such things up."
+    )
+    text += note_unlisted(count)
     evidence = tuple(
         {"id": row.id, "source": row.source, "column": one.column, "only there": ", ".join(row.pieces)}
         for row in one.resting[: max_pairs_listed()]

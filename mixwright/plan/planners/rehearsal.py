@@ -90,7 +90,7 @@ class Rehearsal(Planner):
         evidence_by_task = measured_evidence(competence)
         reason_by_task = {task: text for task, (text, is_known) in evidence_by_task.items() if is_known}
         given_tasks = [task for task, rows in sorted(rehearsal_rows.items()) if rows and task not in evidence_by_task]
-        reason_by_task = dict.fromkeys(given_tasks, "you gave rows to rehearse of it") | reason_by_task
+        reason_by_task = dict.fromkeys(given_tasks, "you gave rows to replay") | reason_by_task
         reason_by_task = dict.fromkeys(self.keep, "you asked to keep it") | reason_by_task
         left_out = {task: rows for task, rows in sorted(rehearsal_rows.items()) if rows and task not in reason_by_task}
         if unknown := [
@@ -162,9 +162,9 @@ class Rehearsal(Planner):
             for task, share in receiving_shares.items()
         }
         shortage_text = (
-            f" The rows to rehearse are too few for {missing_share:.1%} of the draws at {self.most:g} draws of a row"
+            f" The rows to replay are too few for {missing_share:.1%} of the samples at {self.most:g} uses of a row"
         )
-        return weights, f"{shortage_text}: these go back to the other tasks." if missing_share > 5e-4 else ""
+        return weights, f"{shortage_text}: the other tasks get these." if missing_share > 5e-4 else ""
 
 
 def _explain_why_unchanged(
@@ -173,20 +173,16 @@ def _explain_why_unchanged(
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
     if known_tasks and not any(known_task.rows + known_task.rehearsal_rows for known_task in known_tasks.values()):
         known_text = ", ".join(f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items())
-        reason = f"what the model can do already has no rows to rehearse: {known_text}. "
-        reason += "Give some (corpus.rehearse, --rehearse FILE)"
+        reason = f"there are no rows to replay for {known_text}. Add some (corpus.rehearse, --rehearse FILE)"
     elif known_tasks and len({*known_tasks, *own_shares}) > 1:
         return ""
     elif not evidence_by_task and not known_tasks:
-        reason = (
-            "no success was measured of any task, so nothing is known to be lost. Name tasks to keep (keep), or give rows "
-        )
-        reason += "of them (--rehearse FILE)"
+        reason = "no task was measured. Name tasks to keep (keep, --keep), or give rows of them (--rehearse FILE)"
     elif len(own_shares) == 1 and not set(known_tasks) - set(own_shares):
-        reason = "there is one task, and nothing beside it to keep"
+        reason = "there is only one task"
     else:
-        reason = "no task was shown to be right above its chance level before, so nothing that was measured can be lost"
-    return f"The shares are those of your rows: {reason}."
+        reason = "no task was clearly above its chance level before, so no measured task can be lost"
+    return f"The shares of your rows stay: {reason}."
 
 
 def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], enough_share: float) -> str:
@@ -200,43 +196,35 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
         or any(known_task.rehearsal_rows or known_task.own_share < least for known_task in tasks)
     ):
         return ""
-    text = f"The shares are those of your rows: {own_share:.1%} of them are of what the model can do already, and "
-    text += (
-        f"{enough_share:.0%} is enough. For more name tasks to keep (keep), or a larger share (share). What your rows do "
+    text = (
+        f"The shares of your rows stay: {own_share:.1%} are rows of tasks that the model knows, and {enough_share:.0%} is "
     )
-    text += "not cover was kept better on average by the model's own answers to other requests (--rehearse); one of three "
-    text += "such tasks was not."
+    text += "enough. To replay more, name tasks (keep) or raise the share (share)."
     return text
 
 
 def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, tuple[str, bool]]) -> str:
-    """Which rows to rehearse are left out because the model is not shown to be able to do their task."""
+    """Explain which rows are not replayed because the model is not clearly above chance."""
     tasks = join_some([f"{task} ({evidence_by_task[task][0]})" for task in rows])
-    text = (
-        f"{sum(rows.values()):,} rows to rehearse are left out, because success in their task is not above chance: {tasks}"
-    )
-    return f"{text}. To replay them all the same name the task (keep, --keep)."
+    text = f"Not replayed ({sum(rows.values()):,} rows), because the model is not clearly above chance: {tasks}"
+    return f"{text}. To replay a task anyway, name it (keep, --keep)."
 
 
 def _summarise_plan(
     shares: Mapping[str, float], known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], share: float
 ) -> str:
-    """What the plan does, in a sentence or two."""
+    """Summarize the plan in a sentence or two."""
     if set(shares) <= set(known_tasks):
-        text = "The model can do all of your tasks already: small ones get more than their share of your rows"
+        text = "The model knows all of your tasks already: small ones get more than their share of your rows"
         return f"{text}, and none less than {1 - share:.0%} of it."
     known_share = sum(weight for task, weight in shares.items() if task in known_tasks)
     known_text = ", ".join(task for task in shares if task in known_tasks) or "none"
-    text = f"{known_share:.0%} of the draws keep what the model can do already ({known_text})"
+    text = f"{known_share:.0%} of the training samples keep tasks that the model knows ({known_text})"
     share_before = sum(share for task, share in own_shares.items() if task in known_tasks)
-    text += f"; your rows alone would give these tasks {share_before:.0%}."
+    text += f"; your rows alone give them {share_before:.0%}."
     not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items() if task not in shares]
     if not_rehearsed:
-        text += f" Not rehearsed, because there are no rows of it: {', '.join(not_rehearsed)}. The model's own answers to "
-        text += (
-            "other requests (--rehearse) may keep such tasks: in three studies of SmolLM2 their mean fell less than with "
-        )
-        text += "true rows, and one of three fell all the same in two of them."
+        text += f" No rows to replay for {', '.join(not_rehearsed)}: requests of other tasks may help (--rehearse)."
     return text
 
 
@@ -248,16 +236,16 @@ def _explain_share(
     tasks_to_rehearse: Sequence[str],
     draws: int,
 ) -> str:
-    """Why a task has its share."""
+    """Explain the share of a task."""
     if task not in known_tasks:
-        return f"{own_shares[task]:.1%} of your rows; the rest of the draws keeps what the model can do already"
+        return f"{own_shares[task]:.1%} of your rows; replay takes the rest"
     known_task = known_tasks[task]
     rows = known_task.rows + (known_task.rehearsal_rows if task in tasks_to_rehearse else 0)
     source = f"{known_task.rows:,} training rows" if known_task.rows else ""
     if task in tasks_to_rehearse:
-        source += f"{' and ' if source else ''}{known_task.rehearsal_rows:,} rows to rehearse"
+        source += f"{' and ' if source else ''}{known_task.rehearsal_rows:,} rows to replay"
     share = f"{known_task.own_share:.1%} of your rows" if known_task.rows else "none of your rows"
-    return f"kept: {known_task.evidence}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
+    return f"kept: {known_task.evidence}; {share}; {source}, each seen about {weight * draws / rows:.1f} times"
 
 
 def measured_evidence(competence: Sequence[Measurement]) -> dict[str, tuple[str, bool]]:

@@ -1,0 +1,53 @@
+"""Report of `mixwright plan`: the share of each task, its rows, how often each is seen, and its share of the loss."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from mixwright.cli.report import MAX_EXAMPLES, cut, line_width, table, wrap
+from mixwright.corpus import Corpus
+from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.records import Plan, plain
+from mixwright.verdict.page.text import join_words
+
+NOTES = ("stages.0.weights", "stages.0.rehearse")
+"""Reasons in a plan that the report repeats: of all shares, and of rows that are not replayed."""
+
+
+def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[str, float]) -> list[str]:
+    """Return the headline, the table of shares, reasons, and examples of rows to replay.
+
+    Args:
+        plan: of one stage or more.
+        corpus: training rows, with those to replay.
+        batch: rows, pairs or prompts per step.
+        loss_shares: task -> share of the tokens in the loss, where they were counted.
+    """
+    training_rows, replay_rows = Counter[str](), Counter[str]()
+    for cell in corpus.cells_with_rehearsal():
+        training_rows[cell.task] += cell.count
+        replay_rows[cell.task] += cell.rehearsal_rows
+    shown = []
+    for stage in plan.stages:
+        for task, share in sorted(stage.weights.items(), key=lambda item: -item[1]):
+            is_replayed = task in stage.rehearse
+            count = training_rows[task] + is_replayed * replay_rows[task]
+            seen = f"{share * stage.steps * batch / max(count, 1):.1f} x"
+            of_loss = f"{loss_shares[task]:.1%}" if task in loss_shares else ""
+            stage_name = stage.name if len(plan.stages) > 1 else ""
+            shown.append((task, stage_name, f"{share:.1%}", f"{count:,}", seen, of_loss, "replay" if is_replayed else ""))
+    first = next(iter(plan.stages))
+    share = sum(first.weights[task] for task in first.rehearse)
+    headline = f"Train on {1 - share:.0%} new rows and {share:.0%} replay, to keep {join_words(first.rehearse)}."
+    if not share:
+        steps = join_words([f"{stage.steps:,} steps of {stage.objective.upper()}" for stage in plan.stages])
+        headline = f"Train on your rows alone: {steps}, {len(first.weights):,} tasks."
+    header = ("task", "stage", "share", "rows", "each seen", "of the loss", "")
+    lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
+    shares_note, replay_note = (plan.why.get(key, "") for key in NOTES)
+    notes = (shares_note.partition(". ")[2] if share else shares_note, replay_note)  # the headline is its first sentence
+    lines += [line for note in notes for line in wrap(note)]
+    answered = [row for row in corpus.select(split=REHEARSE_SPLIT) if row.target and row.task in first.rehearse]
+    examples = [f"  replay: {plain(row.prompt)} -> {plain(row.target)}" for row in answered[:MAX_EXAMPLES]]
+    return [*lines, *(f"  {cut(example, line_width() - 2)}" for example in examples)]
