@@ -184,6 +184,7 @@ def test_few_informative_groups_scale_or_skip_the_step_and_it_is_restored():
     engine.observe(groups(4, 8, 8, 8, 8, 8, 8, 8), Signals(3))
     (restored,) = engine.observe(groups(4, 4), Signals(4))
     assert (restored.kind, restored.value) == ("lr_factor", 1.0)
+    assert engine.observe(groups(4, 8, 8, 8), Signals(5)) == []  # 1 of 4 is just enough
     assert lines(engine) == []
     engine.finish()
     assert lines(engine) == [(0, 3, 1.0, 0.5)]  # the lowest factor of the steps that were taken, as steps.jsonl has it
