@@ -15,7 +15,7 @@ from rich.console import Console
 
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
-from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
+from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements, write_plan
 from mixwright.verdict.page.blocks import Block, Code, Headline, Paragraph, Terms
 from mixwright.verdict.page.terminal import show
@@ -262,13 +262,11 @@ def test_settings_that_did_nothing_are_not_shown(tmp_path: Path, objective: str,
 def test_rollouts_and_their_target_are_left_out_where_there_were_none(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=2)
     result = read_json(run.result, TrialResult)
-    spent = [SeedRow(arm, seed, "rollouts", 64.0, "rollouts") for arm in result.arms for seed in result.seeds]
-    write_json(run.result, replace(result, rows=(*result.rows, *spent)))
     page = json.dumps([to_json_ready(block) for block in Arms().blocks(run)])
     assert "Targets, fixed before the run" in page
     assert '"rollouts"' in page
-    none = (replace(row, value=0.0) for row in spent)
-    write_json(run.result, replace(result, decoding="loss", rows=(*result.rows, *none)))
+    rows = tuple(replace(row, value=0.0) if row.name == "rollouts" else row for row in result.rows)
+    write_json(run.result, replace(result, decoding="loss", rows=rows))
     page = json.dumps([to_json_ready(block) for block in Arms().blocks(run)])
     assert "Targets, fixed before the run" not in page
     assert '"rollouts"' not in page

@@ -134,7 +134,7 @@ def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) ->
 
 
 def test_a_ratio_is_told_as_a_ratio(page: str) -> None:
-    assert "0.62 [0.45, 0.85]" in page
+    assert "0.45 [0.35, 0.59]" in page
     assert "rollouts to target, ratio" in page
 
 
