@@ -13,26 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mixwright.estimates.judgement import change_word
-from mixwright.estimates.outcome import Change, Decoding, ItemScores, estimate_change, item_scores, mean_score
+from mixwright.config import CorpusConfig, RunConfig, TrialConfig
 from mixwright.records import (
     CellAssessment,
     Decision,
-    Effect,
-    Interval,
-    Judgement,
     Measurement,
     Observation,
     Plan,
-    Proof,
     RunManifest,
-    SeedRow,
     Stage,
     TrialResult,
     cell_key,
     to_data,
 )
-from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, write_json, write_measurements, write_plan
+from mixwright.trial.arm_roles import assign_roles
+from mixwright.trial.seed_rows import BranchInfo
+from mixwright.trial.summary import summarise
 
 # task, level, chance level, success before, and after under uniform and steered
 CELLS = (
@@ -56,6 +53,8 @@ CELLS = (
 CONSTANT = ("gcd", 3.0)
 """The cell whose success is the commonest answer alone."""
 ITEMS, SAMPLES, STEPS, GROUPS = 32, 8, 60, 8
+GAIN = 0.1
+"""Of success, which is the target of the trial."""
 REFERENCES = ("frozen", "uniform", "equal_shares")
 COLUMNS = {"frozen": 3, "uniform": 4, "equal_shares": 4, "steered": 5, "shuffled_levels": 4}
 SILENT = {"uniform": (0.66, 0.60), "equal_shares": (0.62, 0.5), "steered": (0.58, 0.34), "shuffled_levels": (0.58, 0.57)}
@@ -103,7 +102,7 @@ def _built(seeds: int, renamed: tuple[tuple[str, str], ...], nulls: bool) -> Pat
     for arm in arms:
         for seed in range(seeds):
             _branch(run.branch(arm, seed), arm, seed, names)
-    write_json(run.result, _result(run, arms, seeds))
+    write_json(run.result, _result(run, seeds, nulls=nulls))
     return run.path
 
 
@@ -150,8 +149,12 @@ def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
     write_measurements(folder / "before.parquet", _measured(3, np.random.default_rng(seed), names))
     write_measurements(folder / "after.parquet", _measured(column, rng, names))
     _completions(folder / "completions.parquet", rng, names)
-    if arm == "frozen":
+    trained, planned = arm != "frozen", arm not in REFERENCES
+    write_json(folder / "branch.json", BranchInfo(arm, seed, f"base-{seed % 2}", "grpo", planned, trained, "digest"))
+    if not trained:
         return
+    _progress(folder / "progress.jsonl", arm, seed)
+    write_json(folder / "proof.json", {"rollouts": 64 * STEPS})
     start, end = SILENT[arm]
     with (folder / "steps.jsonl").open("w") as file:
         for step in range(STEPS):
@@ -168,6 +171,16 @@ def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
     with (folder / "decisions.jsonl").open("w") as file:
         for decision in _decisions(rng, names) if arm != "uniform" else []:
             file.write(json.dumps(to_data(decision)) + "\n")
+
+
+def _progress(path: Path, arm: str, seed: int) -> None:
+    """Success on the way, by which the plan reaches the target first and uniform's first seed never does."""
+    reached = {"steered": 2, "uniform": 4 if seed else 7}.get(arm, 4)
+    points = [
+        {"step": step, "rollouts": 700 * step, "evaluated": 60, "success": 0.6 if step >= reached else 0.4}
+        for step in range(7)
+    ]
+    path.write_text("".join(json.dumps(point) + "\n" for point in points))
 
 
 def _state(success: float, chance: float) -> str:
@@ -205,71 +218,12 @@ def _completions(path: Path, rng: np.random.Generator, names: dict[str, str]) ->
     pq.write_table(pa.Table.from_pylist(rows), path)
 
 
-def _result(run: RunFolder, arms: list[str], seeds: int) -> TrialResult:
-    nulls = tuple(arm for arm in arms if arm == "shuffled_levels")
-    after = {arm: [item_scores(_read(run, arm, seed)) for seed in range(seeds)] for arm in arms}
-    pairs = [("steered", other) for other in (*REFERENCES, *nulls)] + [(arm, "frozen") for arm in REFERENCES[1:]]
-    effects = [effect for pair in pairs for effect in _effects(*pair, after)]
-    rng = np.random.default_rng(1)
-    rows = [row for arm in arms for seed in range(seeds) for row in _seed_rows(arm, seed, after[arm][seed], rng)]
-    for against in REFERENCES[1:]:
-        ratio = Interval(0.62, 0.45, 0.85, seeds)
-        effects.append(Effect("steered", against, "rollouts_to_target.ratio", ratio, "improves", censored=1))
-    decided = [e for e in effects if (e.arm, e.name) == ("steered", "success") and e.against in REFERENCES]
-    helps = all(e.word == "improves" for e in decided)
-    shown = min(decided, key=lambda e: e.difference.low)
-    because = f"against {shown.against}: success {100 * shown.difference.value:+.1f} points: {shown.word}"
-    proof: Proof = "beats its nulls" if nulls else "not tried"
-    return TrialResult(
-        arms=tuple(arms),
-        references=REFERENCES,
-        nulls=nulls,
-        seeds=tuple(range(seeds)),
-        rows=tuple(rows),
-        effects=tuple(effects),
-        judgements=(Judgement("steered", "helps" if helps else "cannot tell", because, (), proof),),
-        rollouts=dict.fromkeys(arms, 24320 * seeds),
-        success_targets={"gain": 0.1, "success.base-0": 0.45},
-        notes=("Seeds 0, 2 and 4 start from base 0, seeds 1 and 3 from base 1.",),
-    )
-
-
-def _read(run: RunFolder, arm: str, seed: int) -> list[Measurement]:
-    return read_measurements(run.branch(arm, seed) / "after.parquet")
-
-
-def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list[Effect]:
-    found = []
-    ways: tuple[tuple[str, Decoding, bool], ...] = (
-        ("success", "greedy", False),
-        ("success.sampled", "sampled", False),
-        ("success.items", "greedy", True),
-    )
-    for name, outcome, by_items in ways:
-        moved = estimate_change(after[against], after[arm], outcome=outcome, weigh="items" if by_items else "tasks")
-        assert moved is not None
-        found.append(_effect(arm, against, name, moved))
-    return found
-
-
-def _effect(arm: str, against: str, name: str, moved: Change) -> Effect:
-    word = change_word(moved) if name == "success" else None
-    own, sampled = moved.estimate, moved.sampled.interval if moved.sampled else None
-    parts = (moved.swapped.interval, moved.dependence.interval, sampled)
-    return Effect(arm, against, name, own.interval, word, own.p, len(moved.items), own.detectable(), *parts)
-
-
-def _seed_rows(arm: str, seed: int, scores: ItemScores, rng: np.random.Generator) -> list[SeedRow]:
-    success, swapped = (mean_score(scores, name, scores.items) for name in ("greedy", "greedy.swapped"))
-    values = {"success": success, "swapped": swapped, "dependence": success - swapped}
-    rows = [SeedRow(arm, seed, name, value) for name, value in values.items()]
-    if arm in SILENT:
-        for name, mean in (("zero_signal_share", sum(SILENT[arm]) / 2), ("teaching_share", 1 - sum(SILENT[arm]) / 2)):
-            rows.append(SeedRow(arm, seed, name, float(mean + rng.normal(0, 0.02))))
-        missed = arm == "uniform" and seed == 0
-        spent = None if missed else float({"steered": 2100}.get(arm, 3400) + rng.normal(0, 300))
-        rows.append(SeedRow(arm, seed, "rollouts_to_target", spent, "rollouts"))
-    return rows
+def _result(run: RunFolder, seeds: int, *, nulls: bool) -> TrialResult:
+    trial = TrialConfig(seeds=seeds, target=GAIN)
+    config = RunConfig(CorpusConfig("train.jsonl"), trial=trial)
+    null_arms = {"steered": ("shuffled_levels",)} if nulls else None
+    notes = ("Seeds 0, 2 and 4 start from base 0, seeds 1 and 3 from base 1.",)
+    return summarise(run, config, assign_roles(trial), null_arms, notes)
 
 
 def _records(run: RunFolder, seeds: int, names: dict[str, str]) -> None:

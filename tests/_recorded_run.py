@@ -1,13 +1,12 @@
 """Small runs of every kind in the current folder, started by recorded_runs.py: `python tests/_recorded_run.py`.
 
 Models are tiny, seeds are fixed. Settings go through the command line and the trainers, so that names inside the package may
-change; settings that were renamed are given the name that the package on the path knows (`known`).
+change.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import multiprocessing
 import os
@@ -24,53 +23,28 @@ import yaml
 ARMS = ("uniform", "equal_shares", "steered", "lora", "svf")
 NULLS = ("shuffled_levels", "permuted", "permuted_uniform", "permuted_weights")
 LEVELS = {"sum": (1, 2), "last": (None,), "secret": (1, 2)}
-MONITORS = ("canary",)
-FORMER = {
-    "min_informative_share": ("survivors",),
-    "mastered_share": ("anchor",),
-    "weight_above": ("above", "anchor"),
-    "steps_between_moves": ("rest",),
-    "steps_between_alarms": ("rest",),
-    "standard_errors": ("errors",),
-    "min_fall": ("least",),
-    "min_pairs": ("fewest",),
-}
-"""Setting -> its names before it was renamed, newest first."""
 MODEL = {"width": 32, "depth": 2, "heads": 2, "vocabulary": 300}
 FACTS = ("About {who}:", "{what} is {value};")
 
 
-def known(owner: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings under the names that the package has: those of the parameters of `owner`, a function or a class."""
-    here = inspect.signature(owner).parameters
-    names = {name: next((each for each in (name, *FORMER.get(name, ())) if each in here), name) for name in settings}
-    return {names[name]: value for name, value in settings.items()}
-
-
 def nervous(*monitors: str) -> dict[str, Any]:
     """Options with which drift moves beta, and `monitors` raise alarms, within few steps."""
-    from mixwright import catalog
-
     alarms = {
         "canary": {"standard_errors": 0.1, "min_fall": 0.0},
         "displacement": {"min_fall": 0.001, "standard_errors": 0.1, "min_pairs": 2, "steps_between_alarms": 2},
     }
-    drift = known(catalog.load("controllers", "drift"), {"target": 0.001, "steps_between_moves": 2})
-    made = {f"monitors.{name}": known(catalog.load("monitors", name), alarms[name]) for name in monitors}
+    drift = {"target": 0.001, "steps_between_moves": 2}
+    made = {f"monitors.{name}": alarms[name] for name in monitors}
     return {"controllers.drift": drift} | made
 
 
 def levers() -> dict[str, Any]:
     """Every lever that the package has, set so that within few steps gates refuse, coefficients move, alarms are raised."""
-    from mixwright import catalog
-    from mixwright.records import EngineOptions
-
     options: dict[str, Any] = {
-        "engine": known(EngineOptions, {"min_informative_share": 0.5, "canaries": 4}),
-        "selectors.difficulty": known(catalog.load("selectors", "difficulty"), {"weight_above": 0.1}),
+        "engine": {"min_informative_share": 0.5, "canaries": 4},
+        "selectors.difficulty": {"weight_above": 0.1},
     } | nervous("canary")
-    monitors = [name for name in MONITORS if name in catalog.listing("monitors")]
-    chosen = {"selector": "difficulty", "gates": ["too_hard"], "controllers": ["drift"], "monitors": monitors}
+    chosen = {"selector": "difficulty", "gates": ["too_hard"], "controllers": ["drift"], "monitors": ["canary"]}
     return chosen | {"options": options}
 
 
@@ -197,7 +171,7 @@ def graded_run() -> None:
     from mixwright import catalog
 
     left = [name for name in catalog.listing("arms") if name.startswith("without_")]
-    planner = known(catalog.load("planners", "difficulty"), {"mastered_share": 0.2})
+    planner = {"mastered_share": 0.2}
     miners = {
         "pruning": {"steps": 4, "runs": 2, "batch": 8},
         "influence": {"targets": ["last"], "protected": ["sum"], "shots": 4, "keep": 0.3},
@@ -240,15 +214,13 @@ def target_run() -> None:
     command("run", "sft.yaml", "--folder", "sft")
     for form in catalog.listing("exports"):
         command("plan", "sft.yaml", "--folder", "sft", "--export", form)
-    planners = catalog.listing("planners")
     for name in ("proportional", "temperature", "transfer_order", "equal_shares"):
-        planner = name if name in planners else "uniform"  # as earlier versions call equal_shares
         copy = Path("planned") / name
         shutil.copytree("sft", copy, ignore=shutil.ignore_patterns("trial", "export", "plan.yaml"))
         resolved = yaml.safe_load((copy / "run.yaml").read_text(encoding="utf-8"))
-        resolved["plan"]["planner"] = planner
+        resolved["plan"]["planner"] = name
         (copy / "run.yaml").write_text(yaml.safe_dump(resolved), encoding="utf-8")
-        write_settings(name, data | {"plan": {"planner": planner}})
+        write_settings(name, data | {"plan": {"planner": name}})
         command("plan", f"{name}.yaml", "--folder", str(copy))
     shutil.copytree("sft", "staged", ignore=shutil.ignore_patterns("trial"))
     path = Path("staged/plan.yaml")

@@ -83,11 +83,6 @@ def from_disk(folder: Path) -> dict[str, Any]:
     return {"model": parts.on_disk(folder), "processing_class": None}
 
 
-def adapter_with_reference(folder: Path) -> dict[str, Any]:
-    """A model that already has an adapter, which its reference keeps."""
-    return parts.adapted(folder)
-
-
 def fake_server(monkeypatch: Any) -> None:
     """TRL's own generation code, talking to a stand-in for the server's client."""
     monkeypatch.setattr(vllm, "is_vllm_available", lambda *args: True)

@@ -154,16 +154,24 @@ def check_section(cls: type[Section]) -> None:
 
 
 def check_world(cls: type[World]) -> None:
-    """Random access: same arguments, same example; an answer for each; splits never share a prompt."""
+    """Random access: same arguments, same example; an answer for each; splits never share a prompt; no level but its own."""
     world = check_plugin(cls)
+    require(not any(_has_level(world, level) for level in (0.0, 1.5, 99.0)), "a level that there is not is refused")
     prompts: dict[str, set[str]] = {}
     with same_randomness():
         for split in ("train", "eval"):
-            made = [world.make(index, level, split) for level in (1.0, 2.0) for index in range(20)]
+            made = [world.make(index, level, split) for level in (1.0, 2.0) for index in range(300)]
             require(world.make(3, 1.0, split) == made[3], "same arguments, same example, in any order")
             require(all(example.answer and example.split == split for example in made), "an answer and its split")
             prompts[split] = {str(example.prompt) for example in made}
     require(not prompts["train"] & prompts["eval"], "splits never share a prompt")
+
+
+def _has_level(world: World, level: float) -> bool:
+    try:
+        return bool(world.make(0, level, "train"))
+    except InputError:
+        return False
 
 
 def check_gate(cls: type[Gate]) -> None:

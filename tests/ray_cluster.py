@@ -1,4 +1,4 @@
-"""A Ray cluster of this machine for tests and a study: a head, and perhaps further raylets, each ended by its process id."""
+"""A Ray cluster of this machine for tests: a head, and perhaps further raylets, each ended by its process id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 QUIET = {
@@ -22,17 +21,15 @@ QUIET = {
     "RAY_health_check_failure_threshold": "4",
 }
 """Environment of all parts of the cluster, and of who gives it jobs."""
-APART = ["unshare", "--mount", "--propagation", "private", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-"""How a program is run that mounts something for itself alone, where the system allows it."""
 
 
 class Cluster:
     """A head with some raylets; `with` ends all of them."""
 
-    def __init__(self, cores: int = 2, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, cores: int = 2) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mw-", dir="/tmp"))  # sockets have short paths
         own = {"RAY_TMPDIR": str(self.folder), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        self.settings = {**QUIET, **own, **(environment or {})}
+        self.settings = {**QUIET, **own}
         self.environment = {**os.environ, **self.settings}
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
@@ -51,16 +48,12 @@ class Cluster:
             end(part)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def add(self, cores: int = 1, *, apart: Path | None = None) -> subprocess.Popen[bytes]:
-        """One more raylet; returns its process, whose group has all that belongs to it. Where `apart` is, it sees an empty
-        folder of its own, as another machine does.
-        """
-        return self._start(f"--address={self.address}", f"--num-cpus={cores}", apart=apart)
+    def add(self, cores: int = 1) -> subprocess.Popen[bytes]:
+        """One more raylet; returns its process, whose group has all that belongs to it."""
+        return self._start(f"--address={self.address}", f"--num-cpus={cores}")
 
-    def _start(self, *options: str, apart: Path | None = None) -> subprocess.Popen[bytes]:
+    def _start(self, *options: str) -> subprocess.Popen[bytes]:
         program = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--node-ip-address=127.0.0.1"]
-        if apart is not None:
-            program = [*APART, "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(apart), *program]
         memory = "--object-store-memory=100000000"
         with (self.folder / f"part{len(self.parts)}.log").open("wb") as log:
             part = subprocess.Popen(
@@ -100,14 +93,3 @@ def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
-
-
-def job_processes(folder: Path) -> Iterator[int]:
-    """Ids of processes of a cluster, told by its folder, that run a job now."""
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (
-                b"ray::work_remotely" in (path / "cmdline").read_bytes()
-                and str(folder).encode() in (path / "environ").read_bytes()
-            ):
-                yield int(path.name)

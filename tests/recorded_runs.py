@@ -5,7 +5,7 @@ checkout, or a `git worktree` of an earlier commit) and writes what they left to
 of a trial, SFT, DPO, miners, planners, exports, a comparison with the gate, the trainers without steering, with the default
 one and with a plan, and a GRPO run that is killed after a save and resumed.
 `python -m tests.recorded_runs compare A B` compares two such folders and exits with 1 where a value differs. Times, paths,
-versions and digests of settings are left out; `RENAMED` says which key has which new name. About three minutes of one core.
+versions and digests of settings are left out. About three minutes of one core.
 """
 
 from __future__ import annotations
@@ -24,57 +24,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-RENAMED = (
-    (r"(engine/)survivors\b", r"\1min_informative_share"),
-    (r"(selectors\.difficulty/)anchor\b", r"\1above"),
-    (r"(selectors\.difficulty/)above\b", r"\1weight_above"),
-    (r"(selectors\.difficulty/)below\b", r"\1weight_below"),
-    (r"(selectors\.difficulty/)pilots\b", r"\1pilot_share"),
-    (r"(selectors\.difficulty/)pilot_share\b", r"\1retrial_share"),
-    (r"(selectors\.difficulty/)reviews\b", r"\1review_share"),
-    (r"(selectors\.difficulty/)lucky\b", r"\1lucky_kappa"),
-    (r"(gates\.too_hard/)least\b", r"\1min_rollouts"),
-    (r"(gates\.too_hard/)lucky\b", r"\1lucky_kappa"),
-    (r"(controllers\.drift/)rest\b", r"\1steps_between_moves"),
-    (r"(controllers\.drift/)most\b", r"\1max_beta_ratio"),
-    (r"(controllers\.drift/)least\b", r"\1min_lr_factor"),
-    (r"(monitors\.canary/)errors\b", r"\1standard_errors"),
-    (r"(monitors\.canary/)least\b", r"\1min_fall"),
-    (r"(monitors\.displacement/)least\b", r"\1min_fall"),
-    (r"(monitors\.displacement/)errors\b", r"\1standard_errors"),
-    (r"(monitors\.displacement/)fewest\b", r"\1min_pairs"),
-    (r"(monitors\.displacement/)rest\b", r"\1steps_between_alarms"),
-    (r"(plan/options/)anchor\b", r"\1mastered_share"),
-    (r"(stages/\d+/)rehearsal\b", r"\1earlier_share"),
-    (r"(stage\.json/stage/)rehearsal\b", r"\1earlier_share"),
-    (r"(policy/)told\b", r"\1sent_lr_factor"),
-    (r"(policy/)steady\b", r"\1controllers_lr_factor"),
-    (r"(policy/)scaled\b", r"\1batch_lr_factor"),
-    (r"(policy/)lasting\b", r"\1lasting_lr_factor"),
-    (r"(policy/)tight\b", r"\1lr_halvings"),
-    (r"(policy/)tight_beta\b", r"\1beta_doublings"),
-    (r"(policy/)alarmed\b", r"\1alarmed_in_a_row"),
-    (r"(policy/)lasting_lr_factor\b", r"\1logged_asked_lr_factor"),
-    (r"(policy/)changed\b", r"\1last_change_step"),
-    (r"(policy/)watched\b", r"\1had_canaries"),
-    (r"(plugins/monitors\.\w+/)said\b", r"\1last_alarm_step"),
-    (r"(plugins/controllers\.drift/)first\b", r"\1first_beta"),
-    (r"(plugins/selectors\.difficulty/)asked\b", r"\1retrial_groups_served"),
-    (r"(answers/)places\b", r"\1cells_and_examples"),
-    (r"(draws/)told\b", r"\1columns"),
-    (r"(/mine/\w+\.json/(tasks/.*/)?)(training|mined) rows$", r"\1\3_rows"),
-    (r"(/mine/\w+\.json/)(shares|simple) (changed|rule)\b", r"\1\2_\3"),
-    (r"(/mine/\w+\.json/)made of$", r"\1mined_from"),
-    (r"(plugins/selectors\.difficulty/)trial\b", r"\1retrial_evidence"),
-    (r"(answers/)graded\b", r"\1has_partial_credit"),
-    (r"(progress/)used\b", r"\1rows_by_batch"),
-    (r"(counts/)rates_left\b", r"\1lr_factor_noted"),
-    (r"(/steps\.jsonl/\d+/)drawn\b", r"\1scored"),
-    (r"(/trial/result\.json/)target\b", r"\1success_targets"),
-    (r"(/manifest\.json/seeds/)trial seeds$", r"\1trial_seed_count"),
-    (r"(/manifest\.json/)seeds/bases$", r"\1settings/bases"),
-)
-"""Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(
     r"/(created|command|versions?|digest|commit|price|pace|inventory|made_of)\b|seconds|memory|runtime|per_second|step_time|bytes$|/manifest\.json/parent$"
 )
@@ -193,20 +142,10 @@ def record(folder: Path, tree: Path, parts: Sequence[str]) -> None:
     print(f"{len(found):,} values in {folder}; {cpu:.0f} CPU seconds")
 
 
-def renamed(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The values under today's names."""
-    made = {}
-    for path, value in found.items():
-        for pattern, name in RENAMED:
-            path = re.sub(pattern, name, path)
-        made[path] = value
-    return made
-
-
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Path -> both values, where they differ or one is missing."""
-    missing, here, there = "(missing)", renamed(one), renamed(other)
-    pairs = {path: (here.get(path, missing), there.get(path, missing)) for path in {**here, **there}}
+    missing = "(missing)"
+    pairs = {path: (one.get(path, missing), other.get(path, missing)) for path in {**one, **other}}
     return {path: (a, b) for path, (a, b) in pairs.items() if a != b or type(a) is not type(b)}
 
 
@@ -214,7 +153,7 @@ def compare(one: Path, other: Path) -> int:
     """Print how many values are equal and which are not; 1 where some are not."""
     here, there = (json.loads((folder / "values.json").read_text(encoding="utf-8")) for folder in (one, other))
     found = differences(here, there)
-    both = len(renamed(here).keys() & renamed(there).keys())
+    both = len(here.keys() & there.keys())
     for part in dict.fromkeys(path.split("/")[0] for path in {**here, **there}):
         count = sum(path.split("/")[0] == part for path in here)
         print(f"{part}: {count:,} values, {sum(path.split('/')[0] == part for path in found):,} different")

@@ -225,25 +225,6 @@ def test_svf_in_the_sft_trainer(checkpointing: bool, tmp_path: Path) -> None:
     assert changed == {name for name in before if name.endswith("log_scale")}
 
 
-def test_svf_in_the_grpo_trainer(tmp_path: Path) -> None:
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
-    model = create("adapters", "svf").wrap(tiny.model())
-    before = {name: own.detach().clone() for name, own in model.named_parameters()}
-    reward: Any = tiny.vowels
-    trainer: Any = GRPOTrainer(
-        model,
-        reward_funcs=reward,
-        args=tiny.grpo_config(tmp_path, max_steps=4, learning_rate=0.02),
-        train_dataset=tiny.rows(),
-        processing_class=tiny.tokenizer(),
-    )
-    trainer.train()
-    changed = {name for name, own in trainer.model.named_parameters() if not torch.equal(own, before[name])}
-    assert changed == {name for name in before if name.endswith("log_scale")}
-    assert any(float(z.abs().max()) > 1e-3 for z in scales(trainer.model).values())
-
-
 def test_svf_in_the_grpo_trainer_with_a_reference_model_and_a_resume(tmp_path: Path) -> None:
     """TRL reads the reference from the base's folder; a run that is continued ends where an unbroken one does."""
     from transformers import AutoModelForCausalLM

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from steer_world import SUCCESS, json_round_trip, outcome, pool
@@ -33,20 +32,6 @@ def planned(weights, measured=True, **changes) -> Plan:
 def drawn_cells(engine, count) -> Counter[str]:
     here = pool()
     return Counter(here.cells[here.cell_of[index]].key for index in engine.draw(count))
-
-
-def test_canaries_are_never_drawn():
-    plan = planned({"chain": 0.5, "gcd": 0.5}, selector="uniform", monitors=("canary",))
-    cells = tuple(replace(cell, state="mastered") if cell.success > 0.9 else cell for cell in plan.cells)
-    engine, here = Engine(replace(plan, cells=cells), pool(), seed=0), pool()
-    assert {"chain", "gcd"} <= {here.tasks[here.task_of[index]] for index in engine.canaries}
-    assert not set(engine.draw(2000)) & set(engine.canaries)
-
-
-def test_the_same_seed_draws_alike_and_shares_are_the_weights():
-    plan = planned(dict.fromkeys(TASKS, 1 / 6), selector="difficulty")
-    assert Engine(plan, pool(), seed=3).draw(50) == Engine(plan, pool(), seed=3).draw(50)
-    assert Engine(plan, pool(), seed=3).wanted_shares() == {task: pytest.approx(1 / 6) for task in TASKS}
 
 
 def watched() -> Engine:
@@ -141,40 +126,6 @@ def test_quiet_steps_loosen_nothing_once_canaries_were_watched():
     assert policy.lr_factor == 0.5
     policy.respond([], Signals(3 * QUIET_STEPS, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
     assert policy.lr_factor == 1.0
-
-
-def test_a_stretch_keeps_its_steps_how_many_were_skipped_and_the_range_of_its_factors():
-    policy = Policy(EngineOptions(min_informative_share=0.5))
-    seen = []
-    for step, teaching in ((3, 0), (4, 2), (5, 1), (6, 3), (7, 4), (8, 0)):
-        policy.scale_by_informative_share(step, teaching, 8)
-        seen.append(policy.stretch)
-    assert seen == [
-        (3, 3, 1, 1, 1.0, 0.0),  # no factor yet
-        (3, 4, 2, 1, 0.5, 0.5),
-        (3, 5, 3, 1, 0.25, 0.5),
-        (3, 6, 4, 1, 0.25, 0.75),
-        (3, 6, 4, 1, 0.25, 0.75),  # half of the groups are enough
-        (3, 8, 5, 2, 0.25, 0.75),
-    ]
-    assert policy.state()["stretch"] == [3, 8, 5, 2, 0.25, 0.75]
-    resumed = Policy(EngineOptions())
-    resumed.restore(policy.state())
-    assert resumed.stretch == policy.stretch
-
-
-def test_a_factor_that_goes_back_and_forth_is_one_line():
-    engine = Engine(planned({"chain": 1.0}, measured=False, selector="uniform", gates=("too_hard",)), pool(), seed=0)
-    for step in range(40):
-        wins = (4, 8, 8, 8, 8, 8, 8, 8) if step % 2 else (4, 4, 4)
-        rewards = [(1.0,) * w + (0.0,) * (8 - w) for w in wins]
-        groups = [GroupOutcome(f"chain@2#{i}", "chain", 2.0, step, r) for i, r in enumerate(rewards)]
-        (factor,) = [a.value for a in engine.observe(groups, Signals(step)) if a.kind == "lr_factor"] or [None]
-        assert factor == (0.5 if step % 2 else 1.0 if step else None)
-    engine.finish()
-    (told,) = [d for d in engine.take_decisions() if d.what == "lr_factor"]
-    assert (told.step, told.last, told.old, told.new) == (1, 39, 1.0, 0.5)
-    assert "in 20 batches" in told.because
 
 
 def test_lines_after_training_was_begun_anew_are_at_the_trainers_step(monkeypatch):

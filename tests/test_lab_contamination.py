@@ -49,9 +49,7 @@ def test_one_letter_decides_and_ten_of_sixteen_have_the_commonest_label() -> Non
             assert example.answer == ("no", "yes")[labels[task, LETTERS.index(letters[places[task]])]]
 
 
-def test_a_level_that_there_is_not_is_refused() -> None:
-    with pytest.raises(InputError, match="3 to 5 letters"):
-        WORLD.make(0, 3.0, "train")
+def test_more_tasks_than_there_are_rules_for_are_refused() -> None:
     with pytest.raises(InputError, match="tasks"):
         Classification(tasks=65)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from mixwright.errors import InputError
 from mixwright_lab.findings.preference_pairs import logprob, read_pairs
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds.function_calls import (
@@ -67,16 +66,11 @@ def test_a_spoiled_chain_is_wrong_in_the_way_that_was_asked_for(kind: str):
     assert found.count(kind) > 30
 
 
-def test_questions_are_of_one_split_and_one_length():
+def test_questions_are_of_one_length_and_have_a_right_target():
     world = FunctionCalls()
-    made = {split: {str(world.make(n, 2.0, split).prompt) for n in range(200)} for split in ("train", "eval")}
-    assert not made["train"] & made["eval"]
-    assert all(len(prompt.split()) == 5 for prompt in made["train"])
+    assert all(len(str(world.make(n, 2.0, "train").prompt).split()) == 5 for n in range(200))
     example = world.make(1, 3.0, "train")
     assert kind_of(str(example.prompt), str(example.target)) == "right"
-    for level, split in ((4.0, "train"), (1.5, "train"), (1.0, "test")):
-        with pytest.raises(InputError):
-            world.make(0, level, split)
 
 
 def test_the_loss_is_log_two_at_the_start_and_falls_as_chosen_rises_against_rejected():

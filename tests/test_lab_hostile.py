@@ -73,7 +73,7 @@ def test_every_finding_of_the_catalogue_may_run() -> None:
         assert isinstance(load_checked(name), catalog.load("findings", name))
 
 
-@pytest.mark.parametrize("wrong", [{"worker_count": -1}, {"seed_base": 2**31}])
+@pytest.mark.parametrize("wrong", [{"worker_count": -1}, {"seed_base": -1}, {"seed_base": 2**31}])
 def test_numbers_out_of_range_are_refused(wrong: dict[str, int], rows: Path) -> None:
     with pytest.raises(InputError, match="Correct --"):
         run("pruning", "smoke", **wrong)
@@ -165,6 +165,7 @@ def test_a_finding_of_another_package_is_kept_by_its_source(tmp_path: Path, monk
         (("run", "pruning", "--seed-base", "text"), "--seed-base"),
         (("run",), "Missing argument"),
         (("frobnicate",), "frobnicate"),
+        (("run", "pruningg"), "pruning"),
         (("run", "pruning", "--scale", "smoke", "--out", os.devnull), os.devnull),
         (("report", "--results", "/nowhere"), "/nowhere"),
     ],

@@ -56,12 +56,6 @@ def test_more_errors_contain_the_fewer_on_the_same_keys():
     assert many.wrong.sum() > few.wrong.sum() > 0
 
 
-@pytest.mark.parametrize(("level", "split"), [(0.0, "train"), (17.0, "train"), (1.5, "train"), (1.0, "test")])
-def test_a_turn_that_there_is_not_is_refused(level: float, split: str):
-    with pytest.raises(InputError, match="a turn of 1 to 16"):
-        Lookups().make(0, level, split)
-
-
 def test_a_share_beyond_one_is_refused():
     with pytest.raises(InputError, match="0 to 1"):
         Lookups(rate=1.5)

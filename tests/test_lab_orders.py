@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from mixwright.errors import InputError
 from mixwright_lab.findings.orders import additive_prediction, compared, success_by_order, success_of
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Settings, reward_accepted
@@ -23,21 +22,14 @@ def test_answers_by_hand():
     assert world.answers("larger", [5, 9, 2, 7]) == ("7", "9")
     assert world.answers("larger", [9, 9, 2, 7]) == ()
     assert world.answers("recall", [1, 2, 0, 0]) == (str(world.table[1, 2]),)
-    with pytest.raises(InputError, match="level of 1 to 4"):
-        world.make(0, 5.0, "train")
 
 
 @pytest.mark.parametrize("level", [1.0, 2.0, 3.0, 4.0])
-def test_what_is_taught_is_accepted_and_splits_share_no_prompt(level: float):
+def test_what_is_taught_is_accepted(level: float):
     world, rng = FourTasks(seed=1), np.random.default_rng(0)
-    made = {split: [world.make(index, level, split) for index in range(60)] for split in ("train", "eval")}
-    assert all(
-        reward_accepted(row, four_tasks.write_solution(row, "direct", 0.0, rng)) == 1.0
-        for rows in made.values()
-        for row in rows
-    )
-    assert not {row.prompt for row in made["train"]} & {row.prompt for row in made["eval"]}
-    assert {row.task for row in made["train"]} == {TASKS[int(level) - 1]}
+    made = [world.make(index, level, "eval") for index in range(60)]
+    assert all(reward_accepted(row, four_tasks.write_solution(row, "direct", 0.0, rng)) == 1.0 for row in made)
+    assert {row.task for row in made} == {TASKS[int(level) - 1]}
 
 
 def test_effects_are_added_as_the_source_adds_them():

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import html as markup
 import json
-import math
 import os
 import re
 import shutil
@@ -30,7 +29,7 @@ from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab import result_files
-from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, tally, unknown
+from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, unknown
 from mixwright_lab.judging import Judged, Row, word_of
 from mixwright_lab.page import html, lines
 from mixwright_lab.promises import check_finding
@@ -85,16 +84,6 @@ def test_numbers_by_hand() -> None:
     assert number(-0.5, "points") == "\u221250"
     assert number(-1.234, "nats") == "\u22121.23"
     assert number(None, "points") == "\u2013"
-
-
-def test_the_tally_counts_every_finding_once() -> None:
-    stale = edited(CLAIM="Another.")
-    cards = [card(result=made()), card(result=made(0.0)), card(), card(), card(stale, made()), card(result=made(-0.3))]
-    assert tally(cards) == (
-        "3 claims re-run on tiny models: 1 reproduced, 0 in part, 0 inconclusive, 1 not reproduced, 1 refuted; "
-        "2 are not run and 1 is stale."
-    )
-    assert tally([card()]) == "No finding has a result that counts; 1 is not run."
 
 
 def test_the_contrast_that_decides_has_the_worst_word_and_the_largest_is_by_what_was_asked() -> None:
@@ -155,19 +144,6 @@ def test_a_stale_result_is_called_stale_and_counted_nowhere() -> None:
     assert card(edited(REMARKS="Because."), made()).word == "reproduced", "remarks may be written after the run"
 
 
-def test_the_second_run_is_compared() -> None:
-    same, other = card(result=made(), again=made(0.2, first=1000)), card(result=made(), again=made(-0.3, first=1000))
-    assert run_again(same) == "The same word, reproduced: 5 seeds (1000 to 1004), 7.5 CPU minutes."
-    assert run_again(other).startswith("Another word, reproduced, then refuted: 5 seeds (1000 to 1004), 7.5 CPU minutes.")
-    assert "a - b, \u221228 [" in run_again(other)
-
-
-def test_a_result_without_a_reason_says_so() -> None:
-    assert "Not written yet." in html([card(result=made(0.0))])
-    assert "Why it differs from its source" in html([card(edited(REMARKS="The model is too small."), made(0.0))])
-    assert "Not written yet." not in html([card(result=made())])
-
-
 def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
     page = "\n".join(("", *marks("words"), *marks("findings"), ""))
     for broken in (page.replace(marks("words")[1], ""), page + marks("findings")[0]):
@@ -197,11 +173,6 @@ def test_no_committed_result_is_stale() -> None:
     kept = [(one, result) for one in collect() for result in (one.result, one.again) if result]
     assert [one.name for one, result in kept if not one.current(result)] == []
     assert unknown() == []
-
-
-def test_the_page_is_the_same_for_the_same_results() -> None:
-    result = made()
-    assert html([card(result=result)]) == html([card(result=result)])
 
 
 @pytest.mark.parametrize("name", catalog.listing("findings"))
@@ -339,13 +310,6 @@ def test_the_example_of_the_page_runs_as_the_page_says(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "averages: reproduced" in (tmp_path / "page" / "lab.html").read_text(encoding="utf-8")
     assert "### averages\n\n**Reproduced.**" in (tmp_path / "page" / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_interval_by_hand_stands_on_the_page() -> None:
-    values = [0.3 + 0.01 * seed for seed in range(5)]
-    half = stats.t.ppf(0.975, 4) * np.std(values, ddof=1) / math.sqrt(5)
-    told = f"+32 [{100 * (0.32 - half):.3g}, {100 * (0.32 + half):.3g}] points"
-    assert told in html([card(result=made())])
 
 
 @pytest.mark.browser

@@ -99,8 +99,6 @@ def test_the_originals_are_left_as_they_are(made: tuple[np.ndarray, np.ndarray])
 def test_what_there_is_not_is_refused(made: tuple[np.ndarray, np.ndarray]):
     with pytest.raises(InputError, match="one of clean"):
         permutations.spoiled(*made, "blur", 0.5, np.random.default_rng(0))
-    with pytest.raises(InputError, match="1 to 6 letters"):
-        Permutations().make(0, 9.0, "train")
 
 
 def test_a_model_that_writes_right_traces_is_read_as_right():

@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mixwright.errors import InputError
 from mixwright_lab.pruned import KEPT_SHARE, Settings, best_of, error, examples, trained
 from mixwright_lab.worlds.comparison import ANSWERS, DIGITS, Comparison, language, shares
 
@@ -31,11 +30,6 @@ def test_shares_are_those_of_pairs_of_different_numbers() -> None:
         counts[1 if a != c else 2 if b != d else 3] += 1
     assert shares()[:2] == pytest.approx(np.array([counts[1], counts[2]]) / 256 / (1 - 4.0**-DIGITS))
     assert shares().sum() == pytest.approx(1)
-
-
-def test_a_level_that_there_is_not_is_refused() -> None:
-    with pytest.raises(InputError, match="1 to 4"):
-        Comparison().make(0, 5.0, "train")
 
 
 def test_the_highest_scores_of_each_answer_are_kept() -> None:

@@ -14,7 +14,6 @@ import pytest
 from forked import lab
 
 from mixwright import catalog
-from mixwright.errors import InputError
 from mixwright.records import Expectation, difference
 from mixwright_lab import result_files
 from mixwright_lab.conditions import closure, digest_of
@@ -109,13 +108,3 @@ def test_the_command_line(rows: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "pruning.json").is_file()
     listed = json.loads(lab("list", "--json").out)
     assert "pruning" in [one["name"] for one in listed]
-    wrong = lab("run", "pruningg")
-    assert wrong.code == 1
-    assert "pruning" in wrong.err
-    assert "Traceback" not in wrong.err
-    assert lab("run", "pruning", "--scale", "huge").code == 1
-
-
-def test_bad_arguments_are_refused(rows: Path) -> None:
-    with pytest.raises(InputError, match="seed base"):
-        run("pruning", "smoke", seed_base=-1)

@@ -1,4 +1,4 @@
-"""The house rules that a machine can check: borders, docstrings, links, nothing of one machine; sizes are printed."""
+"""The house rules that a machine can check: borders, docstrings, links, nothing of one machine."""
 
 import ast
 import itertools
@@ -27,19 +27,6 @@ PLUGINS = {f"{kind}/{name}": entry for kind in KIND_BY_NAME for name, entry in l
 
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def functions(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield (node.end_lineno or node.lineno) - node.lineno + 1, f"{name(path)}:{node.lineno} {node.name}"
-
-
-def test_the_tail_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    length, longest = max((len(path.read_text(encoding="utf-8").splitlines()), name(path)) for path in PRODUCT)
-    lines, function = max(found for path in PRODUCT for found in functions(path))
-    with capsys.disabled():
-        print(f"\nlongest file: {longest}, {length} lines; longest function: {function}, {lines} lines")
 
 
 def undocumented(path: Path) -> Iterator[str]:

@@ -21,14 +21,6 @@ def small() -> Ledger:
     return Ledger(make_pool(["a1", "a2", "b1"], ["a", "a", "b"], [1, 1, None], ["1", "2", "1"]))
 
 
-def test_wilson_by_hand():
-    # 8 of 10 at z = 1.96: centre (0.8 + 0.19208) / 1.38416, half 1.96 / 1.38416 * sqrt(0.016 + 0.009604)
-    low, high = wilson(np.array(8.0), np.array(10.0))
-    assert float(low) == pytest.approx(0.4902, abs=1e-4)
-    assert float(high) == pytest.approx(0.9433, abs=1e-4)
-    assert [float(end) for end in wilson(np.array(0.0), np.array(0.0))] == [0, 1]
-
-
 def test_cell_evidence_fades_with_new_rollouts():
     evidence = CellEvidence(1, memory=16)
     evidence.add(0, 0, 8, 8)

@@ -14,7 +14,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from mixwright import SteeredGRPOTrainer, SteeringCallback, SteeringConfig
 from mixwright.records import CellAssessment
 from mixwright.steer.pool import make_pool
-from mixwright.trainers.checks.hard_rows import TOO_HARD_EVIDENCE, lint_too_hard
+from mixwright.trainers.checks.hard_rows import lint_too_hard
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -38,8 +38,6 @@ def test_a_pool_that_is_mostly_too_hard(hard: int, said: bool) -> None:
     assert (sentence is not None) == said
     if sentence is not None:
         assert f"{hard} of 20 rows" in sentence
-        assert "Source: arXiv " in sentence
-        assert sentence.endswith(f"here: {TOO_HARD_EVIDENCE}.")
     assert lint_too_hard(UNIFORM, pool) is None  # nothing was measured
 
 

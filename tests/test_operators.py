@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mixwright.errors import InputError
-from mixwright_lab.worlds.chain import in_eval, running_values
+from mixwright_lab.worlds.chain import running_values
 from mixwright_lab.worlds.operators import CLASSES, FEWEST, LENGTH, LEVELS, Operators, class_of
 
 WORLD = Operators()
@@ -31,15 +30,6 @@ def test_a_problem_has_four_operations_and_the_level_of_its_highest_class(level)
         assert example.answer == str(running_values(str(example.prompt))[-1])
 
 
-def test_no_prompt_is_in_both_splits_and_an_index_gives_the_same_problem_again():
-    for level in LEVELS:
-        train, held_out = ({example.prompt for example in made(level, split)} for split in ("train", "eval"))
-        assert not train & held_out
-        assert not any(in_eval(prompt) for prompt in train)
-        assert all(in_eval(prompt) for prompt in held_out)
-    assert made(2, count=20) == made(2, count=20)
-
-
 def test_neither_length_nor_numbers_nor_signs_say_the_level():
     """Mean characters, numbers and multiplications of a prompt are nearly the same at each level."""
     assert {len(operation) for part in CLASSES for operation in part} == {2}
@@ -50,9 +40,3 @@ def test_neither_length_nor_numbers_nor_signs_say_the_level():
     products = [np.mean([word[0] == "*" for word in words]) for words in operations]
     assert max(sizes) - min(sizes) < 1.5  # of 1 to 8; class means are 3.75, 5 and 5.33
     assert max(products) - min(products) < 0.1  # a quarter, or a third of class 3
-
-
-def test_a_level_that_is_none_is_refused():
-    for level in (0, 1.5, 4):
-        with pytest.raises(InputError, match="1, 2 or 3"):
-            WORLD.make(0, level, "train")

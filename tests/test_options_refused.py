@@ -63,15 +63,6 @@ def test_an_option_that_would_mislead_or_crash_later_is_refused(name: str, optio
         catalog.create(kind, plugin, options)
 
 
-@pytest.mark.parametrize("gone", [{"replay": 0.25}, {"replay": 0.0}, {"replay_steps": 20}])
-def test_options_that_the_engine_no_longer_has_are_refused_by_name(gone: dict[str, Any]) -> None:
-    (name,) = gone
-    with pytest.raises(InputError, match=rf"field \({name}\)"):
-        Engine(planned(EVEN, options={"engine": gone}), pool(), seed=0)
-    with pytest.raises(InputError, match=rf"field \({name}\)"):
-        check_overrides({"options": {"engine": gone}}, CELLS, "grpo")
-
-
 def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
     import numpy as np
 
@@ -111,6 +102,9 @@ def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str,
         ({"engine": {"anchr": 0.2}}, "anchr"),
         ({"engine": 3}, "engine"),
         ({"engine": {"canaries": 10**9}}, "canaries"),
+        ({"engine": {"reward_range": [1, 1]}}, "low < high"),
+        ({"engine": {"reward_range": [0, float("inf")]}}, "reward_range"),
+        ({"engine": {"min_informative_share": 2.0}}, "min_informative_share between 0 and 1"),
     ],
 )
 def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_loaded(options: Any, told: str) -> None:

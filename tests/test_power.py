@@ -30,7 +30,7 @@ from mixwright.estimates.power import (
 )
 from mixwright.records import Example, Measurement, TrialResult, from_data
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.trial.power import foresee_power, format_power
+from mixwright.trial.power import foresee_power
 
 ROOT = Path(__file__).parent.parent
 QUIET = Noise(0.0, 0.25, 0.5)
@@ -203,17 +203,6 @@ def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seed
     # 6 seeds of the prior at 1 point, 3 degrees of freedom at 25.8 points: the root of (6 x 0.0001 + 3 x 0.0667) / 9
     assert math.isclose(known[0].noise, math.sqrt((6 * 0.01**2 + 3 * 0.2**2 * 5 / 3) / 9), rel_tol=1e-6)
     assert known[1].noise == PRIOR_NOISE["greedy", "trained"].seed_deviation, "no two trained arms are there"
-
-
-def test_the_sentences_say_sizes_needs_and_assumptions() -> None:
-    lines = format_power(foresee_power(config(seeds=8), RunFolder("none"), corpus(), []))
-    assert lines[0].startswith("can see: with 8 seeds and 10 held-out items, in 80 of 100 such trials, a difference of ")
-    assert "2 points from the untrained model would take more than these items, whatever the seeds, or " in lines[1]
-    assert "earlier trials" in lines[-1]
-    few = format_power(foresee_power(config(), RunFolder("none"), corpus(), []))
-    assert "can see nothing: with fewer than 5 seeds" in few[0]
-    assert not any("items on these seeds" in line for line in few)
-    assert format_power(()) == []
 
 
 def test_results_without_power_are_read_and_those_with_it_come_back() -> None:

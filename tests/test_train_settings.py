@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import MISSING, Field, fields
-from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_call import Call
 from trl import DPOConfig, GRPOConfig, SFTConfig
 
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
@@ -119,18 +116,3 @@ def test_every_field_that_names_a_place_or_a_service_is_known(objective: str) ->
     words = ("dir", "hub", "trackio", "_repo", "upload")
     found = {field.name for field in fields(CONFIGS[objective]) if any(word in field.name for word in words)}
     assert found <= set(OUTSIDE_FIELDS)
-
-
-@pytest.mark.parametrize("objective", CONFIGS)
-def test_a_run_with_such_a_setting_writes_nothing(objective: str, call: Call) -> None:
-    rows = [{"prompt": f"{n}+1=", "answer": str(n + 1), "chosen": str(n + 1), "rejected": "x"} for n in range(40)]
-    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    Path("run.yaml").write_text(
-        "corpus: {train: a.jsonl}\nmodel: {path: 'tiny:'}\n"
-        f"train: {{objective: {objective}, settings: {{output_dir: elsewhere}}}}\n",
-        encoding="utf-8",
-    )
-    code, _, said = call("run", "run.yaml")
-    assert code == 1
-    assert "train.settings without output_dir" in said
-    assert not Path("elsewhere").exists()

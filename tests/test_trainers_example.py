@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import forked
@@ -23,8 +21,3 @@ def test_the_drop_in_adds_two_lines_and_runs(tmp_path: Path) -> None:
     decisions = [json.loads(line) for line in (tmp_path / "steering" / "decisions.jsonl").read_text().splitlines()]
     refused = [decision for decision in decisions if decision["what"] == "refuse.double" and decision["new"] == "refused"]
     assert refused, "the task out of reach is refused by name"
-
-
-def test_importing_the_package_imports_no_torch() -> None:
-    script = "import sys, mixwright; assert not {'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)

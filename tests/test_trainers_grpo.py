@@ -20,22 +20,9 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
 )
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "accumulated": {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 4},
-    "reused": {"steps_per_generation": 2, "num_iterations": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
-    "two generations per step": {
-        "steps_per_generation": 1,
-        "gradient_accumulation_steps": 2,
-        "per_device_train_batch_size": 4,
-    },
-}
 
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_groups_are_whole_and_shares_as_planned(tmp_path: Path, name: str) -> None:
-    settings = {"max_steps": 8} | SETTINGS[name] | {"max_steps": 8}
-    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=SteeringConfig(UNIFORM))
+def test_groups_are_whole_and_shares_as_planned(tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 8}, steering=SteeringConfig(UNIFORM))
     seen = script(trainer, lambda groups: [])
     trainer.train()
     groups = [group for batch in seen for group in batch]
@@ -71,28 +58,6 @@ def watch_advantages(trainer: Any) -> list[torch.Tensor]:
 
     trainer._generate_and_score_completions = watched
     return found
-
-
-@pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_a_refused_group_has_advantage_zero_and_others_do_not(tmp_path: Path, scale: str) -> None:
-    settings = {"per_device_train_batch_size": 16, "scale_rewards": scale, "max_steps": 2}
-    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=SteeringConfig(UNIFORM), reward_funcs=distinct)
-    seen = script(trainer, lambda groups: [Action("refuse", groups[1].example, None, "test")])
-    trainer.hooks.begin = lambda step: None  # the self-test would be watched too
-    advantages = watch_advantages(trainer)
-    trainer.train()
-    assert len(advantages) == 2
-    for groups, values in zip(seen, advantages, strict=True):
-        refused = {place for place, group in enumerate(groups) if group.example == groups[1].example}
-        for place, group in enumerate(groups):
-            mine = values[4 * place : 4 * place + 4]
-            if place in refused:
-                assert torch.equal(mine, torch.zeros(4))
-            else:
-                assert (mine != 0).any()
-            assert not group.no_signal
-    steps = read(tmp_path, "steps.jsonl")
-    assert [line["refused"] for line in steps] == [sum(g.example == b[1].example for g in b) for b in seen]
 
 
 def test_a_step_without_informative_groups_moves_nothing(tmp_path: Path) -> None:
@@ -152,14 +117,6 @@ def test_beta_moves_only_when_there_is_a_reference_model(tmp_path: Path) -> None
     assert [d["what"] for d in read(tmp_path / "b", "decisions.jsonl")] == ["canaries off", "not executed: beta"]
 
 
-@pytest.mark.parametrize("kind", ["stop", "restore"])
-def test_stop_ends_the_run(tmp_path: Path, kind: Any) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 6}, steering=SteeringConfig(UNIFORM))
-    script(trainer, lambda groups: [Action(kind, "run", None, "test")] if trainer.state.global_step == 1 else [])
-    trainer.train()
-    assert trainer.state.global_step == 2
-
-
 def test_permuting_keeps_every_group_but_not_the_pairing(tmp_path: Path) -> None:
     """Advantages of a permuted run are those of the true rewards, shuffled inside each group."""
 
@@ -179,28 +136,6 @@ def test_permuting_keeps_every_group_but_not_the_pairing(tmp_path: Path) -> None
     for start in (0, 4):
         torch.testing.assert_close(true[start : start + 4].sort().values, shuffled[start : start + 4].sort().values)
     assert not torch.equal(true, shuffled)
-
-
-def test_several_rewards_are_weighted_and_none_is_left_out(tmp_path: Path) -> None:
-    def sums_only(task: list[str], **kwargs: Any) -> list[float | None]:
-        return [1.0 if name == "sums" else None for name in task]
-
-    def half(completions: list[str], **kwargs: Any) -> list[float]:
-        assert "mixwright_index" not in kwargs
-        return [0.5] * len(completions)
-
-    trainer = make(
-        SteeredGRPOTrainer,
-        tmp_path,
-        {"reward_weights": [2.0, 1.0], "max_steps": 4},
-        steering=SteeringConfig(UNIFORM, reward_range=(0, 3)),
-        reward_funcs=[sums_only, half],
-    )
-    seen = script(trainer, lambda groups: [])
-    trainer.train()
-    rewards = {group.task: set(group.rewards) for batch in seen for group in batch}
-    assert rewards == {"letters": {0.5}, "sums": {2.5}}
-    assert read(tmp_path, "steps.jsonl")[0]["zero_signal"] == 2
 
 
 def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 import torch
 from datasets import Dataset
 from trainers_tiny import UNIFORM, grpo_config, make, parameters, read, rows
-from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
@@ -78,13 +77,6 @@ def test_a_run_that_cannot_pay_a_second_look_has_no_canaries_and_says_so(tmp_pat
     assert "in 3 steps there is no second look" in told["because"]
     with pytest.raises(InputError, match="canary_every of 0 or more"):
         make(SteeredGRPOTrainer, tmp_path / "less", steering=SteeringConfig(mastered_plan(), canary_every=-1))
-
-
-def test_a_canary_pass_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, steering=SteeringConfig(mastered_plan(), canary_every=2)).train()
-    told = [record.getMessage() for record in caplog.records if "canary pass" in record.getMessage()]
-    assert [line.partition(":")[0] for line in told] == ["step 0", "step 2"]
-    assert "over 3 items" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -201,8 +193,6 @@ def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
     absent = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "poems": 0.5}),))
     with pytest.raises(InputError, match="poems"):
         make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(absent))
-    with pytest.raises(InputError, match="IterableDataset"):
-        make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=rows().to_iterable_dataset())
     sft = Plan("test", (Stage("sft", "sft", 10, {"letters": 1.0}),))
     with pytest.raises(InputError, match="objective is grpo"):
         make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(sft))
@@ -216,12 +206,6 @@ def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"plan\.yaml"):
         make(SteeredGRPOTrainer, tmp_path, steering=str(tmp_path / "plan.yaml"))
     assert not (tmp_path / "steering").exists()
-
-
-def test_a_changed_trl_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delattr(GRPOTrainer, "_get_train_sampler")
-    with pytest.raises(InputError, match="_get_train_sampler"):
-        make(SteeredGRPOTrainer, tmp_path, steering=True)
 
 
 def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

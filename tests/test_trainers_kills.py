@@ -61,15 +61,3 @@ def test_the_runs_were_steered(runs: Path) -> None:
     text = (runs / "grpo" / "steering" / "decisions.jsonl").read_text()
     assert "refuse.letters@1" in text
     assert "lr_factor" in text or "skip_step" in text
-
-
-@pytest.mark.parametrize(
-    ("point", "told"),
-    [
-        ("inside TRL's files", "Resuming from checkpoint-2; passed over: checkpoint-4 (no whole trainer_state.json"),
-        ("inside TRL's last file", "Resuming from checkpoint-2; passed over: checkpoint-4 (no whole trainer_state.json"),
-        ("after the last save", "The run had ended at checkpoint-6: no step is left. Nothing was trained."),
-    ],
-)
-def test_the_log_says_what_was_passed_over(runs: Path, point: str, told: str) -> None:
-    assert told in (runs / f"grpo {point}" / "rank0.txt").read_text()

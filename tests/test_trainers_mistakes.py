@@ -99,20 +99,6 @@ def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"reward_range": [1, 1]}, "low < high"),
-        ({"reward_range": [0, float("inf")]}, "low < high"),
-        ({"min_informative_share": 2.0}, "min_informative_share between 0 and 1"),
-    ],
-)
-def test_options_of_the_engine_that_make_no_sense(tmp_path: Path, options: dict[str, Any], told: str) -> None:
-    plan = replace(UNIFORM, stages=(replace(UNIFORM.stages[0], options={"engine": options}),))
-    with pytest.raises(InputError, match=told):
-        steered(tmp_path, plan=plan)
-
-
-@pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"plan": {"name": "x"}}, "steering.plan as str"),
@@ -122,6 +108,11 @@ def test_options_of_the_engine_that_make_no_sense(tmp_path: Path, options: dict[
         ({"draw_seed": 1.5}, "draw_seed as int"),
         ({"columns": None}, "columns as mapping"),
         ({"folder": 3}, "folder as str"),
+        ({"reward_seconds": -1.0}, "reward_seconds of 0 or more"),
+        ({"reward_seconds": float("nan")}, "reward_seconds of 0 or more"),
+        ({"reward_seconds": "600"}, "reward_seconds as float"),
+        ({"slow_rewards": "skip"}, "slow_rewards: stop or wrong"),
+        ({"unscored_batches": True}, "unscored_batches as int"),
     ],
 )
 def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], told: str) -> None:
@@ -140,8 +131,6 @@ def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], to
         ({"anchor": 0.25}, "the name of a setting of SteeringConfig.*got 'anchor'. Some of them: "),
         ({"canary_evry": 2}, "got 'canary_evry'. Nearest: canary_every"),
         ({"options": {"engine": {"anchor": 0.25}}}, r"field \(anchor\)"),
-        ({"options": {"engine": {"survivors": 0.2}}}, r"field \(survivors\)"),
-        ({"options": {"engine": {"rehearsal_share": 0.25}}}, r"field \(rehearsal_share\)"),
         ({"options": {"selectors.difficulty": {"explor": 0.1}}}, "explor"),
         ({"options": {"selectors.target": {}}}, "Known: "),
         ({"options": {"difficulty": {"explore": 0.1}}}, "the name of a lever in steering.options.*got 'difficulty'"),

@@ -84,11 +84,9 @@ def test_what_has_no_spread_fills_the_packs() -> None:
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_losses_are_those_of_the_unpacked_run(attention: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_losses_are_those_of_the_unpacked_run(attention: str, tmp_path: Path) -> None:
     packed = trainer_of(tmp_path / "a", attention=attention, packing=True)
     size = packed.args.per_device_train_batch_size
-    told = f"a micro-step takes {size} rows as the plan draws them, in one sequence of seldom more than 64 tokens"
-    assert told in caplog.text
     assert size > 4
     packed.train()
     unpacked = trainer_of(tmp_path / "b", attention=attention, per_device_train_batch_size=size)

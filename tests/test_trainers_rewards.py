@@ -374,18 +374,3 @@ def test_sums_outside_the_range_that_was_asked_for_are_told(
     assert [line["step"] for line in lines][:2] == ([] if told is None else [0, 1])
     assert caplog.text.count("scored completions of this batch have a reward outside") == min(len(lines), 1)
     assert told is None or re.search(told + r".*options: \{engine: \{reward_range:", caplog.text)
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"reward_seconds": -1.0}, "reward_seconds of 0 or more"),
-        ({"reward_seconds": float("nan")}, "reward_seconds of 0 or more"),
-        ({"reward_seconds": "600"}, "reward_seconds as float"),
-        ({"slow_rewards": "skip"}, "slow_rewards: stop or wrong"),
-        ({"unscored_batches": True}, "unscored_batches as int"),
-    ],
-)
-def test_settings_of_the_wrong_kind(settings: dict[str, Any], told: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=told):
-        make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(**settings))

@@ -132,10 +132,7 @@ def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "word"),
     [
-        ("draw_seed: true", "steering.draw_seed as int, got True"),
         ("columns: task", "steering.columns as mapping; on a command line, as JSON, got 'task'"),
-        ("columns: [task]", r"steering.columns as mapping, got \['task'\]"),
-        ("slow_rewards: maybe", "steering.slow_rewards: stop or wrong, got 'maybe'"),
         ("options: {selectors.difficulty: {predct: true}}", "predct"),
     ],
 )

@@ -63,27 +63,6 @@ def test_a_reward_of_ones_own_is_read_everywhere(model):
     assert set(np.unique(arena.look(problems(3)).rewards)) <= {0.0, 0.5}
 
 
-def test_the_update_is_the_policy_gradient(model):
-    """One update from momentum-free Adam moves each weight against the sign of the gradient, written out independently."""
-    arena = Arena(problems(4), model, Settings(prompts=2, group=4, longest=5), seed=0)
-    rolled = arena.roll([0, 1], 4)
-    advantages = np.random.default_rng(0).normal(size=(2, 4))
-    tokens = torch.cat((rolled.prompts.repeat_interleave(4, 0), rolled.tokens.flatten(0, 1)), 1)
-    logits, _ = arena.model(tokens)
-    logprobs = logits.log_softmax(-1)[:, CHAIN.prompt_tokens - 1 : -1].gather(-1, tokens[:, CHAIN.prompt_tokens :, None])[
-        ..., 0
-    ]
-    mask = tokens[:, CHAIN.prompt_tokens :] != CHAIN.index["_"]
-    loss = -(logprobs * torch.tensor(advantages.reshape(-1, 1)) * mask).sum() / mask.sum()
-    expected = torch.autograd.grad(loss, arena.model.head.weight)[0]
-    before = arena.model.head.weight.detach().clone()
-    arena.update(rolled, advantages)
-    moved = arena.model.head.weight.detach() - before
-    told = expected.abs() > 1e-6
-    assert told.sum() > 50
-    assert torch.equal(moved[told].sign(), -expected[told].sign().float())
-
-
 def test_refused_groups_and_skipped_steps_leave_the_weights_alone(model):
     arena = Arena(problems(4), model, Settings(prompts=2, group=4, longest=5), seed=0)
     rolled = arena.roll([0, 1], 4)

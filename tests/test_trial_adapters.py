@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
-from trial_parts import try_folder
+from trial_parts import start_run, try_folder
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.load import load_base, load_learner, merge_adapter
-from mixwright.learner.tiny import build_tiny
 from mixwright.measure.bases import seed_after
 from mixwright.measure.stage import measure_learner, settings_after
 from mixwright.records import Example, Plan, Stage
-from mixwright.run.folder import RunFolder, read_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.run.preflight import check_trial
 from mixwright.trial.jobs import Trial
 
@@ -38,12 +37,9 @@ def prepared(folder: Path) -> tuple[RunFolder, Path]:
         value = f"{rng.randrange(1000):03d}"
         split = "eval" if number >= 230 else "train"
         rows.append(Example(f"r{number}", "last", f"{value} = ", target=value[2], answer=value[2], split=split))
-    run, corpus = RunFolder(folder), Corpus.from_examples(rows)
-    corpus.save(run.corpus)
-    write_plan(run.plan, Plan("by hand", (Stage("main", "sft", 60, {"last": 1.0}),)))
-    base = run.path / "bases" / "base-0"
-    build_tiny([f"{row.prompt}{row.target}" for row in corpus], CONFIG.model, seed=0).save(base)
-    return run, base
+    plan = Plan("by hand", (Stage("main", "sft", 60, {"last": 1.0}),))
+    run = start_run(folder, Corpus.from_examples(rows), plan, CONFIG.model)
+    return run, run.path / "bases" / "base-0"
 
 
 def test_arms_train_through_their_adapter_and_leave_it_or_plain_weights(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from trial_parts import try_folder
+from trial_parts import start_run, try_folder
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.learner.load import load_learner
 from mixwright.mine.own_answers import write_rows
 from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.checked import CheckedRun
@@ -32,8 +33,7 @@ CONFIG = RunConfig(
     train=TrainConfig("sft", STEPS, BATCH, learning_rate=8e-3, canary_every=0, settings={"max_length": 32}),
     trial=TrialConfig(seeds=5, workers=1, data="clean"),
 )
-
-
+SMALLEST = dataclasses.replace(CONFIG.model, width=16)
 DPO = dataclasses.replace(
     CONFIG,
     train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, canary_every=0, settings={"max_length": 32, "beta": 0.2}),
@@ -225,13 +225,12 @@ def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path
 
 def mined_pairs(folder: Path) -> RunFolder:
     """A run whose corpus has answers and no pairs, and a table of four new pairs."""
-    run = RunFolder(folder)
     rows = [
         Example(f"p{n}", "pairs", f"Say {n}: ", answer=str(n), target=str(n), split="train" if n < 8 else "eval")
         for n in range(12)
     ]
-    Corpus.from_examples(rows).save(run.corpus)
-    write_plan(run.plan, Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),)))
+    plan = Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),))
+    run = start_run(folder, Corpus.from_examples(rows), plan, SMALLEST)
     made = [dataclasses.replace(row, id=f"{row.id}:pair", chosen=row.target, rejected="x") for row in rows[:4]]
     (run.path / "mine").mkdir()
     for name in ("pairs", "pairs.random_like"):
@@ -242,11 +241,7 @@ def mined_pairs(folder: Path) -> RunFolder:
 @pytest.mark.slow
 def test_new_pairs_are_tried_against_sft_on_their_right_answers(tmp_path: Path) -> None:
     """One seed of every arm; a setting that only DPO has does not stop SFT, and both read as many target tokens."""
-    from mixwright.learner.tiny import build_tiny
-
     run = mined_pairs(tmp_path)
-    learner = build_tiny(["Say 0: 1 2 3 x"], dataclasses.replace(CONFIG.model, width=16), 0)
-    learner.save(run.path / "bases" / "base-0")
     result = try_folder(run, DPO, progress=lambda *_: None)
     assert result.selection is not None
     assert result.selection.trained_on == {
@@ -261,17 +256,13 @@ def test_new_pairs_are_tried_against_sft_on_their_right_answers(tmp_path: Path) 
 @pytest.mark.slow
 def test_grpo_over_data_pays_in_rollouts_and_draws_mined_rows_alone(tmp_path: Path) -> None:
     """One seed of every arm: every branch is charged the same rollouts, and none of `mined` is of another row."""
-    from mixwright.learner.tiny import build_tiny
-
-    run = RunFolder(tmp_path)
     rows = [
         Example(f"p{n}", "digits", f"Say {n % 10}: ", answer=str(n % 10), split="train" if n < 8 else "eval")
         for n in range(12)
     ]
-    Corpus.from_examples(rows).save(run.corpus)
-    write_plan(run.plan, Plan("by hand", (Stage("main", "grpo", 3, {"digits": 1.0}),)))
+    plan = Plan("by hand", (Stage("main", "grpo", 3, {"digits": 1.0}),))
+    run = start_run(tmp_path, Corpus.from_examples(rows), plan, SMALLEST)
     write_selection(run.path / "mine" / "few.parquet", ["p1", "p2", "p3"])
-    build_tiny(["Say 0: 1 2 3"], dataclasses.replace(CONFIG.model, width=16), 0).save(run.path / "bases" / "base-0")
     config = dataclasses.replace(
         CONFIG,
         measure=MeasureConfig(items=4, samples=1, max_new_tokens=2, probes=("competence",)),
@@ -298,16 +289,11 @@ def test_a_table_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_pairs_of_dpo_are_tried_with_both_answers_counted(tmp_path: Path) -> None:
     """One seed of every arm, end to end: what each branch trained on, preferences, and no word."""
-    from mixwright.learner.tiny import build_tiny
-
-    run = RunFolder(tmp_path)
     parts = [("train", n) for n in range(8)] + [("eval", n) for n in range(8, 12)]
     rows = [Example(f"p{n}", "pairs", f"Say {n}: ", chosen="yes", rejected="no", split=split) for split, n in parts]
-    corpus = Corpus.from_examples(rows)
-    corpus.save(run.corpus)
-    write_plan(run.plan, Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),)))
-    learner = build_tiny(["Say 0: yes no"], dataclasses.replace(CONFIG.model, width=16), 0)
-    learner.save(run.path / "bases" / "base-0")
+    plan = Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),))
+    run = start_run(tmp_path, Corpus.from_examples(rows), plan, SMALLEST)
+    learner = load_learner(str(run.path / "bases" / "base-0"))
     each = sum(len(learner.tokenizer(text, add_special_tokens=False)["input_ids"]) + 1 for text in ("yes", "no"))
     write_selection(run.path / "mine" / "few.parquet", ["p1", "p2", "p3"])
     config = dataclasses.replace(
@@ -330,14 +316,9 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, TrialRes
     """Two trials on a corpus of which six of ten training rows have random labels: of the rows with right ones, and of as
     many random rows.
     """
-    from mixwright.learner.tiny import build_tiny
-
-    rng, run = random.Random(100), RunFolder(tmp_path_factory.mktemp("data"))
+    rng = random.Random(100)
     corpus, clean = last_digits(rng)
-    corpus.save(run.corpus)
-    write_plan(run.plan, plan_of({"last": 1.0}))
-    base = run.path / "bases" / "base-0"
-    build_tiny([f"{row.prompt}{row.answer}" for row in corpus], CONFIG.model, 0).save(base)
+    run = start_run(tmp_path_factory.mktemp("data"), corpus, plan_of({"last": 1.0}), CONFIG.model)
     write_selection(run.path / "mine" / "clean.parquet", clean)
     write_selection(run.path / "mine" / "chance.parquet", sorted(rng.sample([f"r{n}" for n in range(ROWS)], len(clean))))
     first = try_folder(run, CONFIG, progress=lambda *_: None)
@@ -379,7 +360,5 @@ def test_a_random_selection_is_refused_with_the_reason(tried: tuple[RunFolder, T
     _, _, result = tried
     assert result.selection is not None
     assert result.selection.advice == "not recommended"
-    assert result.selection.sentence.startswith("Not recommended: chance (")
-    assert "the interval includes 0, so it is not shown that it matters which rows are taken" in result.selection.sentence
     assert result.judgements[0].word != "helps"
     assert np.isfinite(list(result.selection.trained_on.values())).all()

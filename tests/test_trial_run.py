@@ -244,23 +244,6 @@ def test_every_setting_that_changes_a_branch_is_in_its_digest(finished, section)
     assert unnoticed == DECIDE_NO_BRANCH.get(section, set())
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"trial": TrialConfig(("uniform", "steerd"), seeds=1)}, "Nearest: steered"),
-        ({"trial": TrialConfig(("uniform", "uniform"), seeds=1)}, "each arm once"),
-        ({"trial": TrialConfig(nulls=("permuted", "permuted"), seeds=1)}, "each arm once"),
-        ({"trial": TrialConfig(nulls=("steered",), seeds=1)}, "'steered', a lever"),
-        ({"trial": TrialConfig(("uniform",), seeds=0)}, "at least one seed"),
-        ({"measure": MeasureConfig(probes=("entropy",))}, "the probe competence"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_anything_is_trained(finished, change, words):
-    run, _, _ = finished
-    with pytest.raises(InputError, match=words):
-        try_folder(run, dataclasses.replace(CONFIG, **change))
-
-
 def test_measurements_of_an_earlier_version_are_refused_before_anything_is_trained(finished, tmp_path, monkeypatch):
     run, _, _ = finished
     older = RunFolder(tmp_path)

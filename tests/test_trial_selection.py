@@ -42,19 +42,18 @@ def advised(found: list[Contrast]) -> Selection:
 
 
 @pytest.mark.parametrize(
-    ("success", "advice", "words"),
+    ("success", "advice"),
     [
-        ({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "mined": 0.8}, "train on it", "Train on best (50 of 1,000 rows)"),
-        ({"frozen": 0.2, "all": 0.8, "random_like": 0.4, "mined": 0.6}, "keep all rows", "Keep all rows, not best"),
-        ({"frozen": 0.2, "all": 0.6, "random_like": 0.6, "mined": 0.6}, "not recommended", "the interval includes 0"),
-        ({"frozen": 0.2, "all": 0.4, "random_like": 0.7, "mined": 0.4}, "not recommended", "random rows did better"),
-        ({"frozen": 0.8, "all": 0.7, "random_like": 0.4, "mined": 0.7}, "not recommended", "not shown to beat not training"),
+        ({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "mined": 0.8}, "train on it"),
+        ({"frozen": 0.2, "all": 0.8, "random_like": 0.4, "mined": 0.6}, "keep all rows"),
+        ({"frozen": 0.2, "all": 0.6, "random_like": 0.6, "mined": 0.6}, "not recommended"),
+        ({"frozen": 0.2, "all": 0.4, "random_like": 0.7, "mined": 0.4}, "not recommended"),
+        ({"frozen": 0.8, "all": 0.7, "random_like": 0.4, "mined": 0.7}, "not recommended"),
     ],
 )
-def test_each_contrast_has_its_advice(success: dict[str, float], advice: str, words: str) -> None:
+def test_each_contrast_has_its_advice(success: dict[str, float], advice: str) -> None:
     found = advised(compared(success))
     assert found.advice == advice
-    assert words in found.sentence
     assert found.beats_random == (success["mined"] > success["random_like"])
     assert (found.advice in RECOMMENDING_ADVICE) == (advice == "train on it")
 
@@ -63,8 +62,6 @@ def test_each_contrast_has_its_advice(success: dict[str, float], advice: str, wo
 def test_the_simple_rule_has_to_be_beaten_where_there_is_one(simple: float, advice: str) -> None:
     found = advised(compared({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "simple_rule": simple, "mined": 0.8}))
     assert found.advice == advice
-    assert "against 7 rows alone" in found.sentence
-    assert ("not shown to beat that simple rule" in found.sentence) == (advice == "not recommended")
     assert found.simple_rule_does == (advice == "not recommended")
     no_better = advised(compared({"frozen": 0.2, "all": 0.8, "random_like": 0.4, "simple_rule": simple, "mined": 0.8}))
     assert not no_better.simple_rule_does  # than all rows
@@ -77,10 +74,8 @@ def test_as_good_as_all_rows_is_said_only_within_the_margin() -> None:
     table |= {arm: {seed: scores(0.3, arm, seed) for seed in range(SEEDS)} for arm in ("frozen", "random_like")}
     found = advised(contrasts(Findings(table, [], {}, "greedy", 0.05), [("mined", arm) for arm in AGAINST]))
     assert found.advice == "fewer rows do"
-    assert "+0.0 points" in found.sentence
     noisy = advised(compared({"frozen": 0.1, "all": 0.5, "random_like": 0.2, "mined": 0.5}, flips=8))
     assert noisy.advice == "keep all rows"
-    assert "not shown that all rows are worse" in noisy.sentence
 
 
 def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
@@ -113,18 +108,9 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
     )
     assert selection.advice == "cannot tell"
     assert selection.advice not in RECOMMENDING_ADVICE
-    assert selection.sentence == (
-        "Cannot tell whether best (5 of 100 rows) is worth it: no arm has any of the 20 held-out items right, so success "
-        "does not compare rows."
-    )
-    effects = tuple(effect for contrast in found for effect in effects_of(findings, contrast))
-    empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "judgements", "rows"), ())
-    result = TrialResult(**empty, effects=effects, rollouts={}, success_targets={}, selection=selection)  # type: ignore[arg-type]
-    line = format_selection(result)[1]
-    assert line.startswith("Held-out loss, nats per token, lower is better: -0.5 [")
-    assert "+0.5 [" in line
-    assert "+0.25 [" in line
-    assert line.endswith("against random_like.")
+    effects = {effect.against: effect for one in found for effect in effects_of(findings, one) if effect.name == "loss"}
+    losses = {against: effect.difference.value for against, effect in effects.items()}
+    assert losses == pytest.approx({"frozen": -0.5, "all": 0.5, "random_like": 0.25})
 
 
 def two_tasks(success: float, loss: float) -> ItemScores:

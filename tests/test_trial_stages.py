@@ -8,16 +8,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from trial_parts import try_folder
+from trial_parts import start_run, try_folder
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.load import load_learner
-from mixwright.learner.tiny import build_tiny
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
-from mixwright.run.folder import RunFolder, read_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.trial.arm_roles import make_branch, why_left_out
 from mixwright.trial.jobs import Trial
 from mixwright.trial.plan_stages import permuted_order, success_of, with_rehearsal
@@ -49,12 +48,7 @@ def staged(*tasks: str, steps: int = FEW, **border: object) -> Plan:
 
 
 def prepared(folder: Path, plan: Plan) -> RunFolder:
-    run, corpus = RunFolder(folder), digits()
-    corpus.save(run.corpus)
-    write_plan(run.plan, plan)
-    base = run.path / "bases" / "base-0"
-    build_tiny([f"{row.prompt}{row.target}" for row in corpus], CONFIG.model, seed=0).save(base)
-    return run
+    return start_run(folder, digits(), plan, CONFIG.model)
 
 
 def jobs_of(run: RunFolder, plan: Plan, arm: str = "steered", config: RunConfig = CONFIG) -> Trial:

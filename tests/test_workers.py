@@ -151,18 +151,6 @@ def test_the_environment_of_this_process_is_left_alone(monkeypatch):
     assert "MKL_NUM_THREADS" not in os.environ
 
 
-def test_without_a_terminal_progress_is_plain_lines(capsys):
-    with progress_line("[red]trial") as show:
-        show(0, 3, None)
-        show(1, 3, 200.0)
-        show(3, 3, 0.0)
-    assert capsys.readouterr().err.splitlines() == [
-        "[red]trial: 0 of 3, time left unknown",
-        "[red]trial: 1 of 3, about 3 min left",
-        "[red]trial: 3 of 3, done",
-    ]
-
-
 def test_jobs_under_way_count_in_part_and_make_the_time_left_known():
     seen = []
     jobs = [Job("long", report_quarters, None, cost=3), Job("short", double, 1)]

@@ -1,18 +1,30 @@
-"""A trial in a folder that a test filled: corpus, plan and starting models stand there."""
+"""Run folders with a corpus, a plan and a tiny model to start from, and trials in them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from mixwright.config import RunConfig
+from mixwright.config import ModelConfig, RunConfig
 from mixwright.corpus import Corpus
-from mixwright.records import TrialResult
+from mixwright.learner.tiny import build_tiny
+from mixwright.records import Plan, TrialResult
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder
+from mixwright.run.folder import RunFolder, write_plan
 from mixwright.run.preflight import check_trial
 from mixwright.trial.arm_roles import Replanner
 from mixwright.trial.stage import checked_trial, run_trial
+
+
+def start_run(folder: Path, corpus: Corpus, plan: Plan, model: ModelConfig) -> RunFolder:
+    """Make a run folder with this corpus, this plan and a new model, `bases/base-0`."""
+    run = RunFolder(folder)
+    corpus.save(run.corpus)
+    write_plan(run.plan, plan)
+    texts = [f"{row.prompt}{row.target or row.answer or row.chosen}" for row in corpus]
+    build_tiny(texts, model, 0).save(run.path / "bases" / "base-0")
+    return run
 
 
 def try_folder(run: RunFolder, config: RunConfig, *, replan: Replanner | None = None, **how: Any) -> TrialResult:
