@@ -64,10 +64,7 @@ def test_one_text_decides_nothing(saved: Path, call: Call) -> None:
     tokenizer().save_pretrained("other")
     Path("one.jsonl").write_text(json.dumps({"text": "it is so"}), encoding="utf-8")
     code, out, err = call("verdict", "tiny", "other", "--corpus", "one.jsonl")
-    assert (
-        code,
-        out.startswith("Cannot tell: the only item of the file is too few to see any change; add rows to it."),
-    ) == (0, True), (out, err)
+    assert (code, out.startswith("INCONCLUSIVE")) == (4, True), (out, err)
 
 
 def test_tasks_of_one_text_each_have_the_spread_that_they_show() -> None:
@@ -99,8 +96,7 @@ def test_the_gate_does_not_pass_what_its_page_says_not_to_ship(call: Call) -> No
             rows += item_rows((task, None), columns | {"pass@1.swapped": [0.0] * len(values), "chance": [0.0] * len(values)})
         write_measurements(run.measurements(name), rows)
     code, out, _ = call("verdict", "lost", "--gate")
-    assert out.startswith("Do not ship"), out
-    assert "gate: damaged" in out
+    assert out.startswith("DO NOT SHIP"), out
     assert code == 3
     assert call("verdict", "lost", "--gate", "--protect", "kept")[0] == 0, "the user said what matters"
 

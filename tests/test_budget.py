@@ -206,7 +206,7 @@ def test_rows_that_are_only_read_are_timed_by_reading_a_few(
     prose = [" ".join(random.Random(n).choices(words, k=6)) for n in range(90)]
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "completion": prose[n]} for n in range(90)])
     paths = [str(checkpoints / name) for name in ("before", "after")]
-    code, _, err = call("verdict", *paths, "--corpus", rows, "--budget", "5m", "--folder", "read")
+    code, _, err = call("verdict", *paths, "--corpus", rows, "--budget", "5m", "--folder", "read", "--no-gate")
     assert code == 0, err
     assert "these are all items that there are" in err
     assert measured("read").items == 90

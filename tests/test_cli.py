@@ -293,36 +293,28 @@ def test_a_comparison_is_never_written_over_a_run(call: Call) -> None:
         inside.unlink() if inside.suffix else inside.rmdir()
 
 
-def test_the_gate_passes_closes_or_cannot_tell(call: Call, tmp_path: Path) -> None:
+def test_a_verdict_passes_closes_or_is_inconclusive(call: Call, tmp_path: Path) -> None:
     from _example_run import build_pair, item_rows
 
     build_pair(tmp_path / "run")
-    code, out, _ = call("verdict", "run", "--gate", "--protect", "products@1")
-    assert code == 3
-    assert "gate: damaged: mean over 1 protected cell" in out
-    code, out, _ = call("verdict", "run", "--gate", "--protect", "chain_sum@1")
-    assert code == 4
-    assert "items per cell would be enough to pass" in out
-    code, out, _ = call("verdict", "run", "--gate", "--protect", "chain_sum@1", "--cannot-tell", "warn")
-    assert code == 0
-    assert "gate: warning: this is not a pass" in out
+    assert call("verdict", "run", "--protect", "products@1")[0] == 3
+    assert call("verdict", "run", "--protect", "chain_sum@1")[0] == 4
+    assert call("verdict", "run", "--protect", "chain_sum@1", "--cannot-tell", "warn")[0] == 0
     code, out, _ = call("verdict", "run", "--gate")
     assert code == 3, "nobody named what matters, and a cell is shown to be damaged"
-    assert "products@1" in out
-    assert "damaged" in out
-    assert call("verdict", "run", "--protect", "chain_sum@1")[0] == 1, "no gate, nothing to protect for"
-    assert call("verdict", "run")[0] == 0
-    assert call("verdict", "run", "--gate", "--protect", "chain")[0] == 1
+    assert "products level 1" in out
+    assert call("verdict", "run", "--no-gate")[0] == 0
+    assert call("verdict", "run", "--protect", "chain")[0] == 1
     assert call("verdict", "run", "--cannot-tell", "pass")[0] == 1
     assert call("verdict", "nowhere")[0] == 1
     names = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
     rows = item_rows(("add", None), {name: [float("." not in name and name != "chance")] * 1000 for name in names})
     for name in ("before", "after"):
         write_measurements(RunFolder("good").measurements(name), rows)
-    code, out, _ = call("verdict", "good", "--gate")
-    assert code == 0
-    assert "gate: passed: mean over 1 protected cell 0 points" in out
-    assert call("verdict", "good", "--gate", "--each")[0] == 0
+    assert call("verdict", "good", "--markdown", "note.md", "--junit", "junit.xml")[0] == 0
+    assert Path("note.md").is_file()
+    assert Path("junit.xml").is_file()
+    assert call("verdict", "good", "--each")[0] == 0
 
 
 def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, tmp_path: Path) -> None:

@@ -170,11 +170,10 @@ def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
 
 
 def test_what_is_taken_without_items_is_what_the_help_says() -> None:
-    taken = [cells * items_to_measure(cells, chosen=True) for cells in (1, 2, 4, 8)]
+    taken = [cells * items_to_measure(cells) for cells in (1, 2, 4, 8)]
     assert taken == pytest.approx([800] * 4, rel=0.02)
-    assert min(items_to_measure(cells, chosen=True) for cells in range(1, 60)) == pytest.approx(80, abs=2)
-    assert items_to_measure(4, chosen=False) == pytest.approx(1.25 * items_to_measure(4, chosen=True), abs=1)
-    assert "about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more" in ITEMS_HELP
+    assert min(items_to_measure(cells) for cells in range(1, 60)) == pytest.approx(80, abs=2)
+    assert "about 800 over all that is protected, at least 80 of each" in ITEMS_HELP
     assert f"{USUAL_ITEMS} over all, {MIN_USUAL_CELL_ITEMS} at least" in ITEMS_HELP
 
 
@@ -223,7 +222,9 @@ def test_where_nothing_was_right_the_grader_is_doubted_with_an_example(call: Cal
     checkpoint("before")
     checkpoint("after", 1)
     rows = [*sums(6), *({"task": "gold", "prompt": f"{n}=", "answer": f"ZZ{n}"} for n in range(6))]
-    code, _, err = call("verdict", "before", "after", "--corpus", write("a.jsonl", rows), "--grader", "exact", *FAST)
+    code, _, err = call(
+        "verdict", "before", "after", "--corpus", write("a.jsonl", rows), "--grader", "exact", *FAST, "--no-gate"
+    )
     assert code == 0, err
     assert "no answer of task 'gold' was right before or after" in err
     notes = read_list(RunFolder("runs/comparison").notes, Observation)

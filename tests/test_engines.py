@@ -102,7 +102,7 @@ def test_an_engine_is_refused_where_it_would_not_write(call: Call, wrong: str) -
     }[wrong]
     code, _, err = call(*command, "--engine", "vllm")
     assert code == 1
-    assert "--engine beside" in err
+    assert "expected --engine" in err
 
 
 def test_a_temperature_that_vllm_does_not_take_is_refused_before_it_starts(call: Call, sevens: list[str | None]) -> None:

@@ -23,7 +23,7 @@ from mixwright.measure.free_answers import (
 )
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import CompletionLimit
-from mixwright.records import Example, Interval
+from mixwright.records import Example
 from mixwright.run.folder import read_yaml
 from mixwright.verdict.rules.next_steps import _list_steps_after_comparison
 from mixwright.verdict.rules.recommendation import PairBasis
@@ -164,9 +164,7 @@ def test_continued_samples_begin_as_they_were_and_do_not_depend_on_the_batch(siz
 def test_what_was_cut_is_told_with_the_length_it_was_cut_at_and_more_is_advised() -> None:
     assert MeasureConfig(max_new_tokens=48).longest_completion == 48
     assert MeasureConfig(max_new_tokens=48, continued_tokens=192).longest_completion == 192
-    found = Interval(0.02, -0.06, 0.1, 200)
-    known: dict[str, Any] = {"right": True, "word": "cannot tell", "detectable": 0.11, "gate": "cannot tell", "protected": 2}
-    seen = PairBasis(difference=found, items=200, cut=0.5, **known)
+    seen = PairBasis(right=True, word="cannot tell", gate="inconclusive", protected=2, items=200, cut=0.5)
     settings = {"max_new_tokens": 48, "continued_tokens": 192}
     first = _list_steps_after_comparison("cannot tell", "mixwright verdict a b --corpus c", seen, settings)[0]
     assert "--max-new-tokens 384" in first.text, "as asked is not continued: 96 would be less than what was too little"

@@ -274,12 +274,22 @@ def stop_in(patch: pytest.MonkeyPatch, place: str) -> None:
     patch.setattr(place, stop)
 
 
-@pytest.mark.parametrize("place", ["mixwright.cli.judging.render", "mixwright.cli.output.conclude"])
+@pytest.mark.parametrize("place", ["mixwright.cli.judging.write_verdict", "mixwright.cli.output.conclude"])
 def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     models = checkpoints()
-    asked = ("verdict", *models, "--corpus", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
+    asked = (
+        "verdict",
+        *models,
+        "--corpus",
+        write("a.jsonl", sums(9)),
+        "--samples",
+        "0",
+        "--max-new-tokens",
+        "3",
+        "--no-gate",
+    )
     with monkeypatch.context() as patch:
         stop_in(patch, place)
         assert call(*asked, "--folder", "cut")[0] == 2

@@ -61,7 +61,7 @@ def test_lightevals_results_of_a_task_without_details_block(call: Call) -> None:
     code, out, err = call("verdict", "before", "after", "--gate")
     assert code == 0, out + err
     path.write_text(json.dumps(found | {"results": means | {"bb|0": {}}}))
-    code, out, err = call("verdict", "before", "after", "--gate", "--folder", "again")
+    code, out, err = call("verdict", "before", "after", "--folder", "again")
     assert (code, f"bb: BEFORE has results of it ({path.name}) and no details" in err) == (4, True), out + err
 
 
@@ -104,7 +104,7 @@ def test_a_log_under_an_odd_name_is_named_and_blocks(call: Call, harness: str, n
     Path("before", "run.log").write_text("2026-08-01 INFO asked 400 items\n")
     assert call("verdict", "before", "after", "--gate")[0] == 0
     Path("before", name).write_text(text)
-    code, out, err = call("verdict", "before", "after", "--gate", "--folder", "again")
+    code, out, err = call("verdict", "before", "after", "--folder", "again")
     assert code == 4, out + err
     assert f"{name}: BEFORE has this file, which " in err
     assert f"warning: {name}: the log has this file" in call("measure", "before")[2]
@@ -143,7 +143,7 @@ def test_a_task_with_results_and_no_samples_is_named_and_blocks(call: Call) -> N
     assert code == 4, out + err
     assert f"arc_easy: BEFORE has results of it (results_{DATE}.json) and no samples" in err
     assert "group: BEFORE" not in err
-    assert "arc_easy: BEFORE has results" in call("verdict", "before", "after", "--gate", "--protect", "arc_easy")[2]
+    assert "arc_easy: BEFORE has results" in call("verdict", "before", "after", "--protect", "arc_easy")[2]
     assert dict(read_log(f"before/org__small/results_{DATE}.json").unread).keys() == {"arc_easy"}
     assert not read_log(f"before/org__small/samples_gsm8k_{DATE}.jsonl").unread, "one file was asked for"
 

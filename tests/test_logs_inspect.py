@@ -111,7 +111,7 @@ def test_two_logs_are_compared(call: Call, form: str) -> None:
     suffix = "json" if form == "json" else "eval"
     before = FORMS[form](f"before/one.{suffix}", log([sample(n, "C") for n in range(20)]))
     after = FORMS[form](f"after/one.{suffix}", log([sample(n, "C" if n < 11 else "I") for n in range(20)]))
-    code, out, err = call("verdict", before, after, "--gate", "--protect", "arithmetic")
+    code, out, err = call("verdict", before, after, "--protect", "arithmetic")
     assert code == 3, out + err
     old, new = success()
     assert (sum(old.values()), sum(new.values())) == (20.0, 11.0)
@@ -133,7 +133,7 @@ def test_epochs_are_samples_of_an_item(call: Call) -> None:
     half = [sample(n, "C" if epoch == 1 else "I", epoch=epoch) for n in range(12) for epoch in (1, 2)]
     before = write_eval("before.eval", log(both, temperature=0.8))
     after = write_eval("after.eval", log(half, temperature=0.8))
-    assert call("verdict", before, after)[0] == 0
+    assert call("verdict", before, after, "--no-gate")[0] == 0
     old, new = success("pass@1")
     assert (set(old.values()), set(new.values())) == ({1.0}, {0.5})
     assert verdict()["decoding"] == "sampled"
@@ -153,12 +153,12 @@ def test_a_folder_has_a_log_for_each_task(call: Call) -> None:
     for when, grade in (("before", "C"), ("after", "I")):
         write_eval(f"{when}/2026_arithmetic_x.eval", log([sample(n, "C") for n in range(12)]))
         write_json(f"{when}/2026_other_y.json", log([sample(n, grade) for n in range(12)], task="other"))
-    assert call("verdict", "before", "after")[0] == 0
+    assert call("verdict", "before", "after", "--no-gate")[0] == 0
     old, new = success()
     assert sum(value for name, value in new.items() if name.startswith("other/")) == 0
     assert sum(old.values()) == 24
     write_json("before/2026_other_z.json", log([sample(n, "I") for n in range(12)], task="other"))
-    code, _, err = call("verdict", "before", "after")
+    code, _, err = call("verdict", "before", "after", "--no-gate")
     assert code == 1
     assert "expected one log of each task, got task 'other' in 2026_other_y.json and 2026_other_z.json" in err
 
@@ -179,7 +179,7 @@ def test_a_folder_has_a_log_for_each_task(call: Call) -> None:
 def test_another_decoding_or_solver_sets_the_task_apart(call: Call, changed: dict[str, Any], message: str) -> None:
     samples = [sample(n, "C") for n in range(12)]
     before, after = write_json("before.json", log(samples)), write_json("after.json", log(samples) | changed)
-    code, _, err = call("verdict", before, after)
+    code, _, err = call("verdict", before, after, "--no-gate")
     assert code == 1
     assert message in err
 
@@ -188,7 +188,7 @@ def test_samples_with_an_error_have_no_score_and_block(call: Call) -> None:
     samples = [sample(n, "C") for n in range(100)]
     failed = [one | {"scores": None, "error": {"message": "timeout"}} if one["id"] < 10 else one for one in samples]
     before, after = write_json("before.json", log(samples)), write_json("after.json", log(failed))
-    code, _, err = call("verdict", before, after, "--gate", "--protect", "arithmetic")
+    code, _, err = call("verdict", before, after, "--protect", "arithmetic")
     assert code == 4
     assert "items without match after: 10" in err
 

@@ -103,7 +103,7 @@ def test_written_answers_are_compared(call: Call) -> None:
     general = {"model_name": "org/small", "generation_parameters": {"temperature": 0.0, "max_new_tokens": None}}
     before = details("before", {"lighteval|sums|0": written([True] * 20)}, general)
     after = details("after", {"lighteval|sums|0": written([True] * 11 + [False] * 9)}, general)
-    code, out, err = call("verdict", before, after, "--gate", "--protect", "lighteval|sums")
+    code, out, err = call("verdict", before, after, "--protect", "lighteval|sums")
     assert code == 3, out + err
     assert "lighteval|sums: 20 items, judged by em; S, D and the chance level by grader" in err
     old, new = success()
@@ -121,7 +121,7 @@ def test_options_are_compared(call: Call) -> None:
         details("before", {"colours|0": chosen(golds, golds)}),
         details("after", {"colours|0": chosen([0] * 30, golds)}),
     )
-    code, _, err = call("verdict", before, after, "--gate", "--protect", "colours")
+    code, _, err = call("verdict", before, after, "--protect", "colours")
     assert code == 3
     assert "by grader choice, which repeats 100.0% of the scores" in err
     value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("after")) if not row.example}
@@ -158,7 +158,7 @@ def test_columns_with_underscores_are_the_same(tmp_path: Path) -> None:
 
 def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
     before, after = details("before", {"sums|0": written([True] * 12)}), details("after", {"sums|5": written([True] * 12)})
-    code, _, err = call("verdict", before, after)
+    code, _, err = call("verdict", before, after, "--no-gate")
     assert code == 1
     assert "few-shot examples: 0 before, 5 after" in err
 

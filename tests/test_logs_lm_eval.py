@@ -101,12 +101,12 @@ def logged(folder: str, samples: dict[str, list[dict[str, Any]]], found: dict[st
 def test_written_answers_are_judged_by_the_first_filter(call: Call) -> None:
     before = logged("before", {"gsm8k": written([True] * 20)}, results(GSM8K))
     after = logged("after", {"gsm8k": written([True] * 11 + [False] * 9)}, results(GSM8K), OTHER_DATE)
-    code, out, err = call("verdict", before, after, "--gate", "--protect", "gsm8k")
+    code, out, err = call("verdict", before, after, "--protect", "gsm8k")
     assert code == 3, out + err
     assert "gsm8k: 20 items, judged by exact_match,strict-match (also in the logs: exact_match,flexible-extract)" in err
     old, new = success()
     assert (sum(old.values()), sum(new.values())) == (20.0, 11.0)
-    assert "Do not ship after: task gsm8k is damaged" in out
+    assert out.startswith("DO NOT SHIP after. It lost gsm8k")
     value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("before")) if not row.example}
     assert value["greedy.dependence"] == pytest.approx(1.0), "every answer is another one, and right"
     assert (FOLDER / "completions.parquet").exists()
@@ -115,9 +115,9 @@ def test_written_answers_are_judged_by_the_first_filter(call: Call) -> None:
 def test_another_metric_can_be_named(call: Call) -> None:
     rows = [row | {"exact_match": float(row["filter"] != "strict-match")} for row in written([True] * 12)]
     before, after = (logged(name, {"gsm8k": rows}, results(GSM8K)) for name in ("before", "after"))
-    assert call("verdict", before, after, "--grader", "gsm8k=exact_match,flexible-extract")[0] == 0
+    assert call("verdict", before, after, "--grader", "gsm8k=exact_match,flexible-extract", "--no-gate")[0] == 0
     assert set(success()[0].values()) == {1.0}
-    code, _, err = call("verdict", before, after, "--grader", "gsm8k=accuracy")
+    code, _, err = call("verdict", before, after, "--grader", "gsm8k=accuracy", "--no-gate")
     assert code == 1
     assert "metric of task gsm8k (--grader)" in err
 
@@ -128,7 +128,7 @@ def test_options_are_answers_by_their_place(call: Call) -> None:
     names = {"colours": {"acc,none": 1.0, "acc_norm,none": 1.0}}
     before = logged("before", {"colours": chosen(golds, golds)}, results(names))
     after = logged("after", {"colours": chosen([0] * 30, golds)}, results(names))
-    code, _, err = call("verdict", before, after, "--gate", "--protect", "colours")
+    code, _, err = call("verdict", before, after, "--protect", "colours")
     assert code == 3
     assert "by grader choice, which repeats 100.0% of the scores" in err
     for when, success_, dependence in (("before", 1.0, 20 / 29), ("after", 1 / 3, 0.0)):
@@ -189,7 +189,7 @@ def test_halves_of_characters_are_mended(call: Call) -> None:
     """A completion that ends within a character, which JSON can hold; each half reads as a question mark."""
     rows = [row | {"resps": [["It is \ud83d"]], "filtered_resps": ["\ud83d"]} for row in written([False] * 12)]
     before, after = logged("before", {"gsm8k": written([True] * 12)}, None), logged("after", {"gsm8k": rows}, None)
-    code, _, err = call("verdict", before, after, "--full")
+    code, _, err = call("verdict", before, after, "--full", "--no-gate")
     assert code == 0, err
     assert {answer.completion for answer in read_log("after").answers} == {"It is ?"}
 
@@ -225,14 +225,14 @@ def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
     code, out, err = call("verdict", before, after, "--gate")
     assert code == 4, out
     assert "gsm8k: how it was run differs: few-shot examples: 5 before, 0 after" in err
-    assert call("verdict", before, after, "--gate", "--protect", "gsm8k")[0] == 4
+    assert call("verdict", before, after, "--protect", "gsm8k")[0] == 4
     assert {name.partition("/")[0] for name in success()[1]} == {"colours"}
 
 
 def test_prompts_that_differ_are_seen_without_a_results_file(call: Call) -> None:
     before = logged("before", {"gsm8k": written([True] * 20)}, None)
     after = logged("after", {"gsm8k": written([True] * 20, shots="Question: 1+1?\nAnswer: 2\n\n")}, None)
-    code, _, err = call("verdict", before, after)
+    code, _, err = call("verdict", before, after, "--no-gate")
     assert code == 1
     assert "items with another prompt in AFTER: 20" in err
 
@@ -241,7 +241,7 @@ def test_decoding_that_differs_sets_the_task_apart(call: Call) -> None:
     before = logged("before", {"gsm8k": written([True] * 20)}, None)
     drawn = GREEDY | {"do_sample": True, "temperature": 0.7}
     after = logged("after", {"gsm8k": written([True] * 20, settings=drawn)}, None)
-    code, _, err = call("verdict", before, after)
+    code, _, err = call("verdict", before, after, "--no-gate")
     assert code == 1
     assert "generation temperature: 0.0 before, 0.7 after" in err
 
@@ -254,7 +254,7 @@ def test_perplexity_is_named_and_not_judged(call: Call) -> None:
     golds = [n % 3 for n in range(12)]
     files = {"wikitext": rows, "colours": chosen(golds, golds)}
     before, after = (logged(name, files, None) for name in ("before", "after"))
-    code, _, err = call("verdict", before, after)
+    code, _, err = call("verdict", before, after, "--no-gate")
     assert code == 0
     assert "wikitext: cannot be judged: word_perplexity,none has a list of 2 per answer, which is no success" in err
 
@@ -278,7 +278,7 @@ def test_one_log_is_measured(call: Call) -> None:
 
 def test_notes_name_every_metric(call: Call) -> None:
     before, after = (logged(name, {"gsm8k": written([True] * 12)}, None) for name in ("before", "after"))
-    assert call("verdict", before, after)[0] == 0
+    assert call("verdict", before, after, "--no-gate")[0] == 0
     assert any("also in the logs: exact_match,strict-match" in note.message for note in notes()), "by name, without results"
 
 
@@ -288,7 +288,7 @@ def test_samples_that_were_cut_are_named_and_block(call: Call) -> None:
     before, after = (logged(name, {"gsm8k": written([True] * 60)}, found) for name in ("before", "after"))
     code, _, err = call("measure", before)
     assert (code, "warning: gsm8k: the log has 60 of the 100 items that its harness counted" in err) == (0, True)
-    code, _, err = call("verdict", before, after, "--gate", "--margin", "30", "--protect", "gsm8k")
+    code, _, err = call("verdict", before, after, "--margin", "30", "--protect", "gsm8k")
     assert "gsm8k: BEFORE has 60 of the 100 items that its harness counted" in err
     whole = results(GSM8K) | {"n-samples": {"gsm8k": {"original": 200, "effective": 60}}}
     assert "harness counted" not in call("measure", logged("whole", {"gsm8k": written([True] * 60)}, whole))[2]

@@ -183,16 +183,16 @@ def test_samples_are_judged_by_their_mean_and_not_by_any_of_them(call: Call) -> 
     """All items have one right sample of four after, so that any-of-four says nothing: the mean fell from 1 to 1/4."""
     metrics = ("pass@k:k=4", "maj@n:n=4", "avg@n:n=4")
     before, after = drawn("before", [1.0] * 100, metrics), drawn("after", [0.25] * 100, metrics)
-    code, out, err = call("verdict", before, after, "--gate", "--protect", "aime")
+    code, out, err = call("verdict", before, after, "--protect", "aime")
     assert code == 3, out + err
     old, new = success("pass@1")
     assert (set(old.values()), set(new.values())) == ({1.0}, {0.25})
-    assert call("verdict", before, before, "--gate", "--protect", "aime", "--folder", "same")[0] == 0
+    assert call("verdict", before, before, "--protect", "aime", "--folder", "same")[0] == 0
 
 
 def test_a_log_of_any_of_several_alone_is_refused_with_its_reason(call: Call) -> None:
     before, after = drawn("before", [1.0] * 100, ["pass@k:k=4"]), drawn("after", [0.25] * 100, ["pass@k:k=4"])
-    code, _, err = call("verdict", before, after, "--gate", "--protect", "aime")
+    code, _, err = call("verdict", before, after, "--protect", "aime")
     assert code == 1
     assert "pass@k:k=4" in err
 
@@ -213,10 +213,10 @@ def test_levels_that_were_lost_do_not_hide_in_bins_of_levels(call: Call) -> None
     after[:, :14] = 1
     after[::5, 5:] = 0
     old = leveled("before.jsonl", before)
-    code, out, err = call("verdict", old, leveled("after.jsonl", after), "--gate", "--protect", "t")
+    code, out, err = call("verdict", old, leveled("after.jsonl", after), "--protect", "t")
     assert code == 4, out + err
     assert "10 of 50" in err
-    code, out, err = call("verdict", old, old, "--gate", "--protect", "t", "--folder", "same")
+    code, out, err = call("verdict", old, old, "--protect", "t", "--folder", "same")
     assert code == 0, out + err
 
 
@@ -233,7 +233,7 @@ def test_the_exit_code_of_a_damaged_other_metric(call: Call) -> None:
         return folder
 
     sides = logged("before", right(702, 900)), logged("after", right(396, 900))
-    asked = ("--gate", "--protect", "arc")
+    asked = ("--protect", "arc")
     code, out, err = call("verdict", *sides, *asked)
     assert code == 4, out + err
     assert "may be shipped" not in json.dumps(json.loads(Path("runs/comparison/verdict.json").read_text("utf-8")))
@@ -247,5 +247,5 @@ def test_the_exit_code_of_a_damaged_other_metric(call: Call) -> None:
 def test_what_cannot_be_compared_is_to_be_evaluated_alike(call: Call) -> None:
     rows = [{"task": task, "id": n, "score": 1} for task in ("a", "b") for n in range(200)]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows[:200])
-    assert call("verdict", before, after, "--gate", "--protect", "a", "--protect", "b")[0] == 4
+    assert call("verdict", before, after, "--protect", "a", "--protect", "b")[0] == 4
     assert {note.task: bool(note.remedy) for note in notes() if note.severity == "warning"} == {"b": True}

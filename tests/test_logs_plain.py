@@ -18,7 +18,6 @@ from mixwright import api
 from mixwright.estimates.outcome import item_scores
 from mixwright.logs.reading import read_log
 from mixwright.run.folder import RunFolder, read_measurements
-from mixwright.verdict.rules.basis import gate_answer
 from mixwright.verdict.rules.claims import read_claims
 
 MANY = 200
@@ -32,9 +31,9 @@ def right(count: int, of: int = MANY) -> list[bool]:
 def test_two_logs_are_compared_item_by_item(call: Call) -> None:
     before = write_lines("before.jsonl", plain_rows([True, True, False, False, True, True, True, True, True, True]))
     after = write_lines("after.jsonl", plain_rows([True, False, True, False, True, True, True, True, True, True]))
-    code, out, _ = call("verdict", before, after)
+    code, out, _ = call("verdict", before, after, "--no-gate")
     assert code == 0, "without --gate nothing fails"
-    assert "verdict: runs/comparison/verdict.html" in out
+    assert "runs/comparison/verdict.html" in out
     old, new = success()
     assert len(old) == len(new) == 10
     assert {name: new[name] - old[name] for name in old if new[name] != old[name]} == {"sum/1": -1.0, "sum/2": 1.0}
@@ -58,10 +57,9 @@ def test_the_gate_leaves_with_the_exit_codes_of_checkpoints(
 ) -> None:
     before = write_lines("before.jsonl", plain_rows([n < hits_before for n in range(MANY)]))
     after = write_lines("after.jsonl", plain_rows([n < hits_after for n in range(MANY)]))
-    code, out, err = call("verdict", before, after, "--gate", *options)
+    code, out, err = call("verdict", before, after, *options)
     assert code == expected, out + err
-    assert "gate: " in out
-    assert verdict()["rests_on"]["items"] == MANY
+    assert verdict()["total"]["items"] == MANY
 
 
 def test_s_d_and_the_chance_level_are_worked_out_where_completions_and_answers_are_there(call: Call) -> None:
@@ -70,7 +68,7 @@ def test_s_d_and_the_chance_level_are_worked_out_where_completions_and_answers_a
     after = write_lines(
         "after.jsonl", [row | {"completion": "3", "score": int(row["id"] == 2)} for row in plain_rows([True] * 12)]
     )
-    call("verdict", before, after)
+    call("verdict", before, after, "--no-gate")
     rows = read_measurements(RunFolder(FOLDER).measurements("before"))
     value = {row.name: row.value for row in rows if row.example is None}
     assert value["greedy"] == 1.0
@@ -88,7 +86,7 @@ def test_s_d_and_the_chance_level_are_worked_out_where_completions_and_answers_a
 def test_a_grader_that_does_not_repeat_the_scores_works_out_nothing(call: Call) -> None:
     rows = [row | {"score": int(n % 3 == 0)} for n, row in enumerate(plain_rows([True] * 30))]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows)
-    code, _, err = call("verdict", before, after, "--gate", "--protect", "sum")
+    code, _, err = call("verdict", before, after, "--protect", "sum")
     assert code == 4
     assert "S, D and the chance level are not known, since no grader of ours repeats 98% of the scores" in err
     assert not any(name.endswith(".swapped") for name in success_columns("before"))
@@ -101,7 +99,7 @@ def success_columns(when: str) -> set[str]:
 def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> None:
     rows = [{"task": "sum", "id": n, "score": True} for n in range(40)]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows)
-    code, out, _ = call("verdict", before, after, "--full")
+    code, out, _ = call("verdict", before, after, "--full", "--no-gate")
     assert code == 0
     page = (FOLDER / "verdict.html").read_text(encoding="utf-8")
     assert (
@@ -110,20 +108,19 @@ def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> 
     assert "items that were paired by id alone, since they have no prompts of their own: 40" in page
     assert "do not say how answers of sum were decoded" in page
     assert not (FOLDER / "completions.parquet").exists()
-    assert "improves" not in out
-    assert "= change of S  cannot tell  not measured of 40 of 40 items" in out
+    assert verdict()["total"]["dependence"] is None
+    assert "learned" not in out
     assert "nan" not in page.casefold().replace("finance", "")
 
 
 def test_without_texts_the_gate_judges_success_alone(call: Call) -> None:
     log = write_lines("log.jsonl", [{"task": "sum", "id": n, "score": n < 190} for n in range(MANY)])
-    assert call("verdict", log, log, "--gate", "--protect", "sum")[0] == 0
+    assert call("verdict", log, log, "--protect", "sum")[0] == 0
     worse = write_lines("worse.jsonl", [{"task": "sum", "id": n, "score": n < 150} for n in range(MANY)])
-    assert call("verdict", log, worse, "--gate", "--protect", "sum")[0] == 3
+    assert call("verdict", log, worse, "--protect", "sum")[0] == 3
     better = write_lines("better.jsonl", [{"task": "sum", "id": n, "score": True} for n in range(MANY)])
-    code, out, _ = call("verdict", worse, better)
-    assert code == 0
-    assert "success: cannot tell" in out, "whether by skill or by the commonest answer is not known"
+    call("verdict", worse, better)
+    assert verdict()["total"]["word"] == "not shown", "whether by skill or by the commonest answer is not known"
 
 
 def test_samples_and_seeds_of_an_item_are_samples_of_it(call: Call) -> None:
@@ -143,7 +140,7 @@ def test_samples_and_seeds_of_an_item_are_samples_of_it(call: Call) -> None:
         ]
 
     before, after = write_lines("before.jsonl", rows(3)), write_lines("after.jsonl", rows(1))
-    code, _, err = call("verdict", before, after, "--sampled")
+    code, _, err = call("verdict", before, after, "--sampled", "--no-gate")
     assert code == 0, err
     old, new = success("pass@1")
     assert set(old.values()) == {0.75}
@@ -155,7 +152,7 @@ def test_samples_and_seeds_of_an_item_are_samples_of_it(call: Call) -> None:
 def test_sampled_answers_without_texts_are_judged_without_s(call: Call) -> None:
     rows = [{"task": "sum", "id": n, "score": n % 2, "sample": k} for n in range(20) for k in range(2)]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows)
-    assert call("verdict", before, after)[0] == 0
+    assert call("verdict", before, after, "--no-gate")[0] == 0
     assert success_columns("after") == {"pass@1"}
 
 
@@ -168,9 +165,9 @@ def test_what_is_graded_is_named_and_the_others_are_judged(call: Call) -> None:
     assert (
         "essay: cannot be judged: score is graded (0.025 for item '1'), and partial credit is neither right nor wrong" in err
     )
-    assert "where the logs cannot be compared" in out
-    assert call("verdict", before, after, "--gate", "--protect", "sum")[0] == 0
-    code, _, err = call("verdict", before, after, "--gate", "--protect", "essay")
+    assert "the logs cannot be compared" in out
+    assert call("verdict", before, after, "--protect", "sum")[0] == 0
+    code, _, err = call("verdict", before, after, "--protect", "essay")
     assert code == 1
     assert "essay: cannot be judged" in err
 
@@ -183,7 +180,7 @@ def test_what_has_no_partner_is_set_apart(call: Call) -> None:
     new[5] |= {"level": 2}
     del new[29], old[28]
     before, after = write_lines("before.jsonl", old), write_lines("after.jsonl", new)
-    assert call("verdict", before, after)[0] == 0
+    assert call("verdict", before, after, "--no-gate")[0] == 0
     said = " ".join(note.message for note in notes())
     assert "items with another prompt in AFTER: 1 (3)" in said
     assert "items with another right answer in AFTER: 1 (4)" in said
@@ -198,8 +195,8 @@ def test_a_task_that_only_one_log_has_blocks_where_it_was_before(call: Call) -> 
     both = plain_rows([True] * MANY)
     before, after = write_lines("before.jsonl", both + lost), write_lines("after.jsonl", both)
     assert call("verdict", before, after, "--gate")[0] == 4
-    assert call("verdict", before, after, "--gate", "--protect", "sum")[0] == 0
-    assert call("verdict", before, after, "--gate", "--protect", "sum", "--protect", "lost")[0] == 4
+    assert call("verdict", before, after, "--protect", "sum")[0] == 0
+    assert call("verdict", before, after, "--protect", "sum", "--protect", "lost")[0] == 4
     assert call("verdict", after, before, "--gate")[0] == 0, "a new task is no loss"
 
 
@@ -208,12 +205,12 @@ def test_answers_that_nobody_scored_afterwards_block(call: Call) -> None:
     rows = plain_rows([True] * MANY)
     before = write_lines("before.jsonl", rows)
     after = write_lines("after.jsonl", [row | ({"score": None} if row["id"] < 20 else {}) for row in rows])
-    code, out, err = call("verdict", before, after, "--gate", "--protect", "sum")
+    code, out, err = call("verdict", before, after, "--protect", "sum")
     assert code == 4, out
     assert "items without score after: 20 (sum/0, sum/1, sum/10)" in err
-    assert call("verdict", after, before, "--gate", "--protect", "sum")[0] == 0, "all of these are right after"
+    assert call("verdict", after, before, "--protect", "sum")[0] == 0, "all of these are right after"
     wrong = write_lines("wrong.jsonl", [row | ({"score": 0.0} if row["id"] < 20 else {}) for row in rows])
-    assert call("verdict", after, wrong, "--gate", "--protect", "sum", "--folder", "hidden")[0] == 4
+    assert call("verdict", after, wrong, "--protect", "sum", "--folder", "hidden")[0] == 4
 
 
 def test_items_that_afterwards_are_missing_block(call: Call) -> None:
@@ -222,26 +219,26 @@ def test_items_that_afterwards_are_missing_block(call: Call) -> None:
     before = write_lines("before.jsonl", rows)
     for left, expected in ((190, 4), (196, 0)):
         after = write_lines("after.jsonl", rows[:left])
-        assert call("verdict", before, after, "--gate", "--protect", "sum")[0] == expected
-    assert call("verdict", after, before, "--gate", "--protect", "sum")[0] == 0
+        assert call("verdict", before, after, "--protect", "sum")[0] == expected
+    assert call("verdict", after, before, "--protect", "sum")[0] == 0
 
 
 def test_rows_are_read_whatever_the_file_is_called(call: Call) -> None:
     rows = plain_rows([True] * 12)
     lines = write_lines("before.json", rows)
     Path("after.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    code, _, err = call("verdict", lines, "after.json")
+    code, _, err = call("verdict", lines, "after.json", "--no-gate")
     assert code == 0, err
     with gzip.open("packed.jsonl.gz", "wt", encoding="utf-8") as file:
         file.write(Path(lines).read_text(encoding="utf-8"))
-    assert call("verdict", lines, "packed.jsonl.gz")[0] == 0
+    assert call("verdict", lines, "packed.jsonl.gz", "--no-gate")[0] == 0
 
 
 def test_items_are_paired_by_prompt_where_ids_differ(call: Call) -> None:
     rows = plain_rows([n % 4 > 0 for n in range(20)])
     moved = [row | {"id": f"q{19 - n}"} for n, row in enumerate(rows)]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", reversed(moved))
-    assert call("verdict", before, after)[0] == 0
+    assert call("verdict", before, after, "--no-gate")[0] == 0
     old, new = success()
     assert old == new
     assert "sum/3=q16" in old
@@ -251,7 +248,7 @@ def test_levels_are_cells(call: Call) -> None:
     rows = [row | {"level": row["id"] % 2} for row in plain_rows([True] * 40)]
     worse = [row | ({"score": 0, "completion": "no"} if row["level"] else {}) for row in rows]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", worse)
-    assert call("verdict", before, after, "--gate", "--protect", "sum@1")[0] == 3
+    assert call("verdict", before, after, "--protect", "sum@1")[0] == 3
     claims = {(claim.level, claim.whole): claim for claim in read_claims(RunFolder(FOLDER))}
     assert claims[1.0, False].kind == claims[None, True].kind == "damaged"
     assert claims[0.0, False].difference.value == 0.0
@@ -259,17 +256,15 @@ def test_levels_are_cells(call: Call) -> None:
 
 def test_the_function_does_the_same(tmp_path: Path) -> None:
     log = write_lines(tmp_path / "log.jsonl", plain_rows([True] * MANY))
-    page = api.verdict(log, log, gating=api.Gating(gate=True, protect=("sum",)), folder=tmp_path / "out")
-    assert page == tmp_path / "out" / "verdict.html"
-    found = gate_answer(RunFolder(tmp_path / "out"))
-    assert found is not None
-    assert found.outcome == "passed"
+    found = api.verdict(log, log, gating=api.Gating(protect=("sum",)), folder=tmp_path / "out")
+    assert (found.outcome, found.exit_code) == ("passed", 0)
+    assert (tmp_path / "out" / "verdict.html").is_file()
 
 
 def test_many_levels_are_put_into_bins(call: Call) -> None:
     """A level for each of 200 items would leave no cell that can be judged."""
     log = write_lines("log.jsonl", [row | {"level": row["id"] / 7} for row in plain_rows([True] * MANY)])
-    assert call("verdict", log, log)[0] == 0
+    assert call("verdict", log, log, "--no-gate")[0] == 0
     claims = [claim for claim in read_claims(RunFolder(FOLDER)) if not claim.whole]
     assert [claim.items for claim in claims] == [25] * 8
     assert any("200 different levels were put into 8 bins" in note.message for note in notes())
@@ -290,7 +285,7 @@ def test_the_likelihood_of_the_right_answer_stands_beside_success(call: Call) ->
     rows = [row | {"gold_logprob": math.log(0.5)} for row in plain_rows([True] * 20)]
     before = write_lines("before.jsonl", rows)
     after = write_lines("after.jsonl", [row | {"gold_logprob": math.log(0.25)} for row in rows])
-    assert call("verdict", before, after)[0] == 0
+    assert call("verdict", before, after, "--no-gate")[0] == 0
     old, new = success("gold")
     assert list(old.values()) == pytest.approx([0.5] * 20)
     assert list(new.values()) == pytest.approx([0.25] * 20)
@@ -301,7 +296,7 @@ def test_no_torch_is_imported(tmp_path: Path) -> None:
     log = write_lines(tmp_path / "log.jsonl", plain_rows([True] * 20))
     script = (
         "import sys; from mixwright.__main__ import main\n"
-        f"try: main(['verdict', {log!r}, {log!r}, '--folder', {str(tmp_path / 'out')!r}])\n"
+        f"try: main(['verdict', {log!r}, {log!r}, '--no-gate', '--folder', {str(tmp_path / 'out')!r}])\n"
         "except SystemExit as leaving: assert not leaving.code\n"
         "assert not {'torch', 'transformers', 'trl', 'inspect_ai'} & set(sys.modules)"
     )
@@ -320,13 +315,13 @@ def test_a_damaged_answer_is_not_seen_in_success_alone(call: Call) -> None:
     new = [row | {"completion": "yes", "score": int(row["answer"] == "yes")} for row in old]
     assert np.mean([row["score"] for row in old]) == np.mean([row["score"] for row in new]) == 0.5
     before, after = write_lines("before.jsonl", old), write_lines("after.jsonl", new)
-    code, _, _ = call("verdict", before, after, "--gate", "--protect", "ask")
+    code, _, _ = call("verdict", before, after, "--protect", "ask")
     assert code == 3
     bare = [{"task": "bare", "id": n, "score": 1} for n in range(100)]  # of a task without texts nothing is known of D
     before, after = write_lines("before.jsonl", old + bare), write_lines("after.jsonl", new + bare)
-    code, out, _ = call("verdict", before, after, "--gate", "--protect", "ask", "--protect", "bare")
+    code, out, _ = call("verdict", before, after, "--protect", "ask", "--protect", "bare")
     assert code == 3
-    assert "+ change of D  cannot tell  not measured of 100 of 200 items" in out
+    assert verdict()["total"]["dependence"] is None, "not measured of 100 of 200 items"
     assert "nan" not in out
     rows = read_measurements(RunFolder(FOLDER).measurements("after"))
     value = {row.name: row.value for row in rows if row.example is None}

@@ -209,10 +209,10 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
         (["good.jsonl", "smollm2"], "expected two evaluation logs, or two checkpoints with --corpus FILE"),
         (["good.jsonl", "good.jsonl", "--corpus", "good.jsonl"], "got --corpus. A log was measured already"),
         (["good.jsonl", "good.jsonl", "--items", "9"], "got --items"),
-        (["good.jsonl", "good.jsonl", "--gate", "--until-decided"], "got --until-decided"),
+        (["good.jsonl", "good.jsonl", "--until-decided"], "got --until-decided"),
         (["good.jsonl", "good.jsonl", "--grader", "summ=score"], "Nearest: sum."),
         (["good.jsonl", "good.jsonl", "--grader", "sum=scores"], "metric of task sum (--grader)"),
-        (["good.jsonl", "good.jsonl", "--gate", "--protect", "summ"], "task or cell of the logs (--protect)"),
+        (["good.jsonl", "good.jsonl", "--protect", "summ"], "task or cell of the logs (--protect)"),
         (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers beside --sampled"),
         (["good.jsonl", "other.jsonl"], "expected items that both logs have and that can be judged"),
         (["good.jsonl", "missing.jsonl"], "missing.jsonl: expected an evaluation log, or a model, got nothing there"),
@@ -222,7 +222,7 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
 def test_options_and_logs_that_do_not_go_together_are_refused(call: Call, arguments: list[str], message: str) -> None:
     write_lines("good.jsonl", plain_rows([True] * 12))
     write_lines("other.jsonl", plain_rows([True] * 12, task="other"))
-    code, _, err = call("verdict", *arguments)
+    code, _, err = call("verdict", *arguments, "--no-gate")
     assert code == 1
     assert message in err
     assert not FOLDER.exists()
@@ -258,7 +258,7 @@ def test_names_that_are_not_utf_8(call: Call) -> None:
 
 def test_a_task_may_hold_the_mark_of_options(call: Call) -> None:
     log = write_lines("log.jsonl", [row for task in ("x", "x=y") for row in plain_rows([True] * 200, task=task)])
-    code, _, err = call("verdict", log, log, "--gate", "--protect", "x=y", "--grader", "x=y=score", "--grader", "x=score")
+    code, _, err = call("verdict", log, log, "--protect", "x=y", "--grader", "x=y=score", "--grader", "x=score")
     assert code == 0, err
 
 
@@ -270,7 +270,7 @@ def test_measure_refuses_a_folder_for_a_log(call: Call) -> None:
 def test_text_of_a_log_moves_no_cursor(call: Call) -> None:
     rows = plain_rows([True] * 12, task="su\x1b[2Jm")
     log = write_lines("log.jsonl", [one | {"completion": "<script>\x1b[31m"} for one in rows])
-    code, out, err = call("verdict", log, log)
+    code, out, err = call("verdict", log, log, "--no-gate")
     assert code == 0
     assert "\x1b" not in out + err
     assert "<script>\x1b" not in (FOLDER / "verdict.html").read_text(encoding="utf-8")

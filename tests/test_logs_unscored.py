@@ -11,7 +11,7 @@ from log_rows import write_lines
 from test_logs_inspect import log, sample, write_eval
 from test_logs_lm_eval import DATE, GSM8K, OTHER_DATE, logged, results, written
 
-GATE = ("--gate", "--protect")
+GATE = ("--protect",)
 
 
 def test_wrong_answers_that_were_not_scored_do_not_pass_as_a_gain(call: Call) -> None:

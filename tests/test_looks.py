@@ -272,11 +272,11 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     monkeypatch.setattr(Learner, "sample", counted)
     before, after = checkpoint("before"), checkpoint("after", 1)
     asked = ("--corpus", write("a.jsonl", sums(60)), "--grader", "exact", "--max-new-tokens", "4")
-    looks = (*asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "40")
+    looks = (*asked, "--why", "--protect", "sum", "--until-decided", "--max-items", "40")
     code, out, err = call("verdict", before, after, *looks)
     assert code == 4, err  # random models: no answer is right
     assert [f"look {n} of 4, {10 * n} of 40 items" in err for n in (1, 2, 3, 4)] == [True] * 4
-    assert "not decided at look 4 of 4, 40 of 40 items" in out
+    assert "look 4 of 4, 40 of 40 items" in out
     assert sum(written) == 2 * 40, "every item once by each checkpoint, those that were completed for the price, too"
     assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion).look == Look(4, 40, 40)
     kept = Path("runs/comparison/answers/before.jsonl").read_text(encoding="utf-8").splitlines()
@@ -289,7 +289,7 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert call("verdict", model, after, *looks)[0] == 4
     assert sum(written) == 40
     question_file(RunFolder("runs/comparison")).unlink()
-    assert call("verdict", "runs/comparison", "--gate", "--protect", "sum")[1].count("look 4 of 4") == 1
+    assert call("verdict", "runs/comparison", "--why", "--protect", "sum")[1].count("look 4 of 4") == 1
 
 
 def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_them(
@@ -298,7 +298,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     def stopped(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mixwright.cli.judging._ask_gate", stopped)
+    monkeypatch.setattr("mixwright.cli.judging.ask_gate", stopped)
     asked = ("--corpus", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")
@@ -308,8 +308,8 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
 
 @pytest.mark.parametrize(
     "more",
-    [("--until-decided",), ("--gate", "--max-items", "40"), ("--gate", "--until-decided", "--items", "5"),
-     ("--gate", "--until-decided", "--samples", "2"), ("--gate", "--until-decided", "--sampled")],
+    [("--max-items", "40"), ("--until-decided", "--items", "5"), ("--until-decided", "--samples", "2"),
+     ("--until-decided", "--sampled")],
 )  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(call: Call, more: tuple[str, ...]) -> None:
     code, _, err = call("verdict", "before", "after", "--corpus", write("a.jsonl", sums(8)), *more)

@@ -1,4 +1,4 @@
-"""Sentences of a page that must be true of the run at hand: directions, reasons, units, and what does not apply."""
+"""Reasons of undecided claims, and the next command, which must fit the run at hand."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, RunManifest
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
+from mixwright.verdict.pack import pack
 from mixwright.verdict.page.text import format_p
-from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING, recommend_run
-from mixwright.verdict.rules.claims import claims_between, explain_undecided, format_family
+from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
+from mixwright.verdict.rules.claims import claims_between
 from mixwright.verdict.rules.next_steps import list_next_steps, with_option, without_option
-from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis, recommend
+from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
@@ -50,13 +51,6 @@ def test_the_reason_of_an_ungraded_claim_has_its_direction(
     claim = moved(outcome, before, after, seeds)
     assert claim.kind == "cannot tell"
     assert claim.evidence == f"{seeds} seeds x 40 items, paired; {reason}"
-
-
-def test_too_few_seeds_are_no_fault_of_the_items() -> None:
-    claims = [moved("loss", 2.0, 1.78, 3)]
-    assert explain_undecided(claims, 3) == "Nothing is judged with fewer than 5 seeds, and there were 3."
-    assert explain_undecided(claims, 8) == "1 of 1 claim cannot be decided by these items."
-    assert explain_undecided([moved("loss", 2.0, 1.78, 5)], 5) == ""
 
 
 @pytest.mark.parametrize(
@@ -94,30 +88,16 @@ def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str 
     return run
 
 
-def next_of(run: RunFolder) -> tuple[str, list[tuple[str, str]]]:
-    found, seen = recommend_run(run)
-    assert found is not None
-    return found.sentence, [(step.caption, step.text) for step in list_next_steps(run, found, seen)]
-
-
 def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> None:
-    sentence, [(caption, text)] = next_of(compared(tmp_path, items=40, rows=101))
-    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
-    assert needed > 40
-    assert sentence.startswith("Cannot tell: 40 items can only show a change of ")
-    assert (caption, text) == (
-        "Measure more items",
-        f"mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {needed}",
-    )
-
-
-def test_more_items_have_a_price_where_the_speed_was_noted(tmp_path: Path) -> None:
     run = compared(tmp_path, items=40, rows=101)
     manifest = read_json(run.manifest, RunManifest)
     write_json(run.manifest, replace(manifest, settings=dict(manifest.settings) | {PACE_SETTING: 1.5}))
-    sentence, [(caption, _)] = next_of(run)
-    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
-    assert f"about {math.ceil(needed * 1.5 / 60)} minutes" in caption  # one cell
+    verdict = pack(run)
+    (step,) = verdict.next
+    needed = int(step.command.rpartition(" ")[2])
+    assert (verdict.reason, needed > 40) == ("too few items", True)
+    assert step.command == f"mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {needed}"
+    assert f"{math.ceil(needed * 1.5 / 60)} minutes" in step.text  # one cell
 
 
 @pytest.mark.parametrize(
@@ -131,22 +111,17 @@ def test_more_items_have_a_price_where_the_speed_was_noted(tmp_path: Path) -> No
     ],
 )
 def test_where_all_items_were_measured_rows_must_be_added(tmp_path: Path, command: str, more: str) -> None:
-    sentence, [(caption, text)] = next_of(compared(tmp_path, items=40, rows=40, command=command))
-    assert sentence.startswith("Cannot tell: all 40 items of the file can only show a change of ")
-    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
-    assert caption == f"All 40 items of the file were measured: add about {needed - 40:,} rows per task and level to it"
-    assert text == more.format(needed)
+    (step,) = pack(compared(tmp_path, items=40, rows=40, command=command)).next
+    needed = int(step.command.partition("--items ")[2].partition(" ")[0])
+    assert step.command == more.format(needed)
+    assert f"{needed - 40:,}" in step.text
 
 
-def test_completions_that_were_cut_come_first(tmp_path: Path) -> None:
-    assert len(next_of(compared(tmp_path / "few", items=40, rows=101, cut=4))[1]) == 1
-    _, steps = next_of(compared(tmp_path / "many", items=40, rows=101, cut=5))
-    assert steps[0] == (
-        "Raise --max-new-tokens: 5 % of completions were cut at 32 tokens and graded as they are",
-        f"{ASKED} --max-new-tokens 64",
-    )
-    assert steps[1][0] == "Measure more items"
-    assert steps[1][1].endswith(" --max-new-tokens 64")
+def test_answers_that_were_cut_come_first(tmp_path: Path) -> None:
+    assert len(pack(compared(tmp_path / "few", items=40, rows=101, cut=4)).next) == 1
+    first, second = pack(compared(tmp_path / "many", items=40, rows=101, cut=5)).next
+    assert first.command == f"{ASKED} --max-new-tokens 64"
+    assert second.command.endswith(" --max-new-tokens 64")
 
 
 @pytest.mark.parametrize("exhausted", [True, False])
@@ -156,7 +131,7 @@ def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
-    (step,) = list_next_steps(run, Recommendation("cannot tell", "", "plain"), seen)
+    (step,) = list_next_steps(run, Recommendation("cannot tell"), seen)
     assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
     assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
     assert step.text == f"mixwright run run.yaml --folder {run.path}-2"
@@ -184,18 +159,10 @@ REMEDIES = [
 def test_a_fifth_of_the_learning_rate_is_no_remedy_for_nothing(
     tmp_path: Path, seen: TrialBasis, remedy: str, reach: bool
 ) -> None:
-    (step,) = list_next_steps(RunFolder(tmp_path / "run"), Recommendation("no gain", "", "plain"), seen)
+    (step,) = list_next_steps(RunFolder(tmp_path / "run"), Recommendation("no gain"), seen)
     assert remedy in step.caption
     assert (REACH in step.caption) == reach
     assert step.text == f"mixwright run run.yaml --folder {tmp_path}/run-2"
-
-
-def test_no_gain_says_how_much_was_drawn() -> None:
-    head = "No gain: no arm "
-    drawn = " over not training in 6 steps, which drew 24 times from 300 training rows."
-    assert recommend(trained(-0.04, 0.03)).sentence == f"{head}gains 5 points{drawn}"
-    assert recommend(trained(-0.04, 0.03, **LOSS)).sentence == (f"{head}lowers held-out loss by 0.05 nats per token{drawn}")
-    assert recommend(trained(-0.04, 0.03, rows=0)).sentence == f"{head}gains 5 points over not training in 6 steps."
 
 
 @pytest.mark.parametrize(
@@ -209,12 +176,6 @@ def test_no_gain_says_how_much_was_drawn() -> None:
 )
 def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
     assert (format_p(p), format_p(p, "p")) == (plain, named)
-
-
-def test_the_correction_is_told_in_plain_words() -> None:
-    told = format_family([moved("loss", 2.0, 1.78, 5)])
-    assert told.startswith("With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept")
-    assert "corrected by Holm over 1 claim," in told
 
 
 def test_an_option_is_taken_out_with_its_value() -> None:

@@ -35,10 +35,14 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
     items = sum(row.n for row in whole.values())
     if not items:
         return wrap(f"{source}: no answer was graded; --json prints what was measured.")
+    levels_of: dict[str, list[tuple[str, float | None]]] = {}
+    for cell in cells:
+        if cell[1] is not None:
+            levels_of.setdefault(cell[0], []).append(cell)
     shown = []
     for task, level in sorted(cells, key=lambda cell: (whole[cell[0]].value, cell[0], cell[1] or -math.inf)):
         found = cells[task, level]
-        levels = [other for other in cells if other[0] == task and other[1] is not None]
+        levels = levels_of.get(task, [])
         if level is None and len(levels) == 1 and cells[levels[0]][success].n == found[success].n:
             continue  # the same items again
         place = f"{level:.3g}" if level is not None else "all" if levels else ""

@@ -38,7 +38,7 @@ GRADER_HELP = (
 )
 ITEMS_HELP = (
     "Most items measured per task and level. Default: 200 over all, at least 32; for verdict the number that the "
-    "gate needs: about 800 over the tasks of --protect, at least 80 of each; without --protect a quarter more."
+    "gate needs: about 800 over all that is protected, at least 80 of each."
 )
 SAMPLES_HELP = "Sampled completions per item; 0 takes greedy ones only, at 1/9 of the cost. Default: 8."
 TOKENS_HELP = "Longest completion in tokens. Default: the need of 16 test completions and of the longest gold answer."

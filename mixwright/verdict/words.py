@@ -62,7 +62,8 @@ def _say_damage(verdict: Verdict) -> str:
             f"{form.answers:,} of {form.items:,} answers to {join_some(form.tasks)} now look like answers to {form.owner}."
         )
     if verdict.reason == "old answers became unlikely":
-        tasks = join_words([former.task for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN])
+        far = [former.task for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN]
+        tasks = join_some([task for task in far if task in verdict.not_judged])
         return f"Its earlier answers to {tasks} became far less likely, and nothing grades the new ones."
     if verdict.reason == "a task was lost":
         return f"It lost {_name_changes([change for change in verdict.tasks if change.word in LOSSES])}."
@@ -172,7 +173,8 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
         counts = f", {total.gained:,} gained and {total.lost:,} lost" if total.gained or total.lost else ""
         lines.append(f"{format_count(total.items, 'question')} answered by both models{counts}.")
     if gate is not None and gate.look:
-        lines.append(f"Decided at {gate.look}; the interval of the average is widened for it.")
+        decided = "Decided" if verdict.outcome != "inconclusive" else "Not decided"
+        lines.append(f"{decided} at {gate.look}; the interval of the average is that of this interim analysis.")
     if gate is not None and gate.unseen_loss is not None:
         lines.append(
             f"A loss of up to {100 * gate.unseen_loss:g} points of a single task could go unnoticed (1 case in 20)."

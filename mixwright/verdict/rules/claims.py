@@ -31,7 +31,6 @@ from mixwright.records import ChangeWord, Claim, ClaimKind, FormerAnswers, Inter
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import cell_name, format_count, join_words, percent, points
 from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome
-from mixwright.verdict.rules.gate_question import read_question
 
 MAX_CELLS_NAMED = 8
 """Cells that a line names."""
@@ -260,7 +259,7 @@ def judge(run: RunFolder) -> list[Claim]:
     """
     outcome = read_outcome(run)
     claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, outcome, arm)]
-    is_gated = outcome == "loss" and not headline_arm(run) and read_question(run) is not None
+    is_gated = outcome == "loss" and not headline_arm(run)
     return _apply_gate_rule(claims, read_former_answers(run)) if is_gated else claims
 
 
