@@ -176,7 +176,7 @@ def test_checkpoints_are_judged_by_one_grader_chosen_before_measuring(call: Call
 
     monkeypatch.setattr(Learner, "sample", sample)
     asked = ("--corpus", write("a.jsonl", rows), "--samples", "1", "--max-new-tokens", "16")
-    code, _, err = call("verdict", "before", "after", *asked)
+    code, _, err = call("verdict", "before", "after", *asked, "--no-gate")
     assert code == 0, err
     assert "grader of capitals: includes, because includes accepts 6 of 6 completions and final_answer 0" in err
     assert err.index("grader of capitals: includes") < err.index("measure before")

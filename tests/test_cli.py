@@ -51,8 +51,8 @@ FLAGS = {
     "trial": "RUN.YAML --budget --cluster --data --engine --folder --gpus-per-worker",
     "verdict": flags(
         "RUN|BEFORE AFTER",
-        "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect"
-        " --until-decided",
+        "--beside --cannot-tell --decoding --each --folder --full --gate --json --junit --margin --markdown --max-items"
+        " --measured --protect --until-decided --why",
     ),
     "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --output",

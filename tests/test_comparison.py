@@ -21,7 +21,7 @@ def pair(names: Sequence[str] = ("before", "after")) -> None:
 def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
     pair()
     write("a.jsonl", sums(12))
-    code, out, err = call("verdict", "before", "after", "--corpus", "a.jsonl", "--items", "4", "--no-gate")
+    code, _, err = call("verdict", "before", "after", "--corpus", "a.jsonl", "--items", "4", "--no-gate")
     assert code == 0, err
     run = RunFolder("runs/comparison")
     manifest = read_json(run.manifest, RunManifest)
@@ -41,16 +41,14 @@ def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
         assert unknown not in page
         assert unknown not in noted
     assert "checkpoint after" in page
-    assert out.rstrip().endswith("verdict: runs/comparison/verdict.html")
 
 
 def test_greedy_decoding_alone_reads_the_same_and_says_nothing_of_samples(call: Call) -> None:
     pair()
     asked = ("verdict", "before", "after", "--corpus", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
-    assert call(*asked, "--samples", "2", "--folder", "both")[0] == 0
-    code, out, err = call(*asked, "--samples", "0", "--folder", "greedy", "--protect", "sum", "--full")
+    assert call(*asked, "--samples", "2", "--folder", "both", "--no-gate")[0] == 0
+    code, _, err = call(*asked, "--samples", "0", "--folder", "greedy", "--protect", "sum", "--full")
     assert code in (3, 4), err  # models of random weights: nothing passes
-    assert "gate: " in out
     sampled = {"pass@1", "pass@2", "learnability"}
     for when in ("before", "after"):
         every, alone = (read_measurements(RunFolder(name).measurements(when)) for name in ("both", "greedy"))

@@ -174,7 +174,7 @@ def test_what_is_taken_without_items_is_what_the_help_says() -> None:
     assert taken == pytest.approx([800] * 4, rel=0.02)
     assert min(items_to_measure(cells) for cells in range(1, 60)) == pytest.approx(80, abs=2)
     assert "about 800 over all that is protected, at least 80 of each" in ITEMS_HELP
-    assert f"{USUAL_ITEMS} over all, {MIN_USUAL_CELL_ITEMS} at least" in ITEMS_HELP
+    assert f"{USUAL_ITEMS} over all, at least {MIN_USUAL_CELL_ITEMS}" in ITEMS_HELP
 
 
 def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:
@@ -184,7 +184,7 @@ def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) 
     columns = [part for pair in ("prompt=frage", "answer=antwort", "task=sorte") for part in ("--column", pair)]
     write("odd.jsonl", rows)
     asked = (*columns, "--grader", "sum=numeric", "--items", "4", "--temperature", "0.5", "--batch-size", "3", "--sampled")
-    code, _, err = call("verdict", "before", "after", "--corpus", "odd.jsonl", *asked, "--system", "add", *FAST)
+    code, _, err = call("verdict", "before", "after", "--corpus", "odd.jsonl", *asked, "--system", "add", *FAST, "--no-gate")
     assert code == 0, err
     settings = manifest("runs/comparison").settings
     wanted = {
@@ -209,7 +209,7 @@ def test_an_adapter_folder_is_put_on_the_model_that_it_names_or_on_before(call: 
     write("a.jsonl", sums(12))
     asked = ("--corpus", "a.jsonl", "--items", "4", *FAST)
     for named, before, base in (("base", "other", "base"), ("hub/that-is-not-here", "other", "other")):
-        code, _, err = call("verdict", before, adapter("lora", named), *asked)
+        code, _, err = call("verdict", before, adapter("lora", named), *asked, "--no-gate")
         assert code == 0, err
         assert manifest("runs/comparison").settings["model after"] == f"{base} + lora"
         assert f"model: {base} + lora" in err

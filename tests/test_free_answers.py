@@ -194,7 +194,7 @@ def test_a_comparison_says_room_and_price_first_and_takes_over_an_earlier_room(
     found = FreeAnswers((5, 20), (True, True), 6.0)
     monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: found)
     asked = ("--corpus", rows, "--samples", "1", "--items", "12")
-    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--folder", "one")
+    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--folder", "one", "--no-gate")
     assert code == 0, err
     assert err.index("price: 12 items x 2 completions x 2 models") < err.index("measure before")
     kept = read_yaml(Path("one/run.yaml"), RunConfig).measure

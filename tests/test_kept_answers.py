@@ -172,6 +172,7 @@ def test_a_comparison_goes_on_after_a_stop(call: Call, monkeypatch: pytest.Monke
         "4",
         "--batch-size",
         "8",
+        "--no-gate",
     )
     assert call(*asked, "--folder", "whole")[0] == 0
     with monkeypatch.context() as patch:

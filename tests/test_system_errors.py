@@ -157,7 +157,7 @@ def test_a_gate_has_its_exit_code_whatever_stdout_can_encode(
         encoding = "latin-1" if kind == "Latin-1" else "utf-8" if kind == "UTF-8" else "ascii"
         shown = "größe".encode(encoding, "backslashreplace")
         assert shown in done.stdout
-        assert b"verdict: " in done.stdout, "the last line"
+        assert b"Page: " in done.stdout, "the last line"
 
 
 def test_an_old_file_stays_when_the_new_one_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

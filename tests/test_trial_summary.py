@@ -214,7 +214,7 @@ def test_a_lever_that_beats_every_reference_helps(tmp_path, helps):
     assert (beside.difference, beside.sampled) == (main.sampled, None)
     assert effects["steered", "frozen", "success.items"].sampled is not None
     assert 0 < main.detectable < 0.1
-    assert {e.name for e in result.effects} == {"success", "success.sampled", "success.items"}, "outcomes only"
+    assert {e.name for e in result.effects} == {"success", "success.sampled", "success.items", "retention"}, "outcomes only"
     write_json(tmp_path / "result.json", result)
     assert read_json(tmp_path / "result.json", type(result)) == result
 
@@ -289,7 +289,9 @@ def test_the_declared_decoding_is_what_is_judged(tmp_path):
     assert {e.word for e in greedy.effects if (e.arm, e.name) == ("steered", "success")} == {"sharper"}
     assert greedy.judgements[0].word == "no change", "greedy answers are the same"
     assert sampled.judgements[0].word == "helps"
-    assert {e.name for e in sampled.effects} == {"success", "success.items"}, "sampled success is the outcome itself"
+    assert {e.name for e in sampled.effects} == {"success", "success.items", "retention"}, (
+        "sampled success is the outcome itself"
+    )
     assert all(e.sampled is None for e in sampled.effects)
 
 

@@ -303,14 +303,14 @@ def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path
 
 
 def test_claims_of_another_form_are_refused_or_judged_again(tmp_path: Path) -> None:
-    from mixwright.verdict.stage import render
+    from mixwright.verdict.stage import write_verdict
 
     run = build_pair(tmp_path)
     old = {"kind": "learnt", "task": "t", "level": None, "before": 0.1, "after": 0.5, "luck": 0.3}
     run.claims.write_text(json.dumps([old]))
     with pytest.raises(InputError, match=r"claims\.json"):
         leading_claims(run)
-    render(run)
+    write_verdict(run)
     assert len(read_list(run.claims, Claim)) == len(CELLS) + 4
 
 

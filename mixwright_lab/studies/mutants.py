@@ -39,7 +39,7 @@ MODULES = (
 NOT_ASKED = re.compile(
     r"test_(trainers|study|studies|grpo|dpo|sft|train_settings|layout|slim|page_browser|lints|learner|learning|examples"
     r"|selectors_trl|slow_graders|corpus_scale|uncaught|system_errors|plugin_package|skeleton|wrong_settings"
-    r"|cli|hostile_folders|verdict_page|verdict_trial|workers)"
+    r"|cli|hostile_folders|workers)"
 )
 """Test files that train models, start programs, draw pages or look at the tree: minutes, and no test of one decision."""
 PAIRS = {
