@@ -203,7 +203,7 @@ def test_a_comparison_says_room_and_price_first_and_takes_over_an_earlier_room(
     call("measure", "before", *asked, "--grader", "exact", "--folder", "alone")
     kept = read_yaml(Path("alone/run.yaml"), RunConfig).measure
     code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--measured", "alone", "--folder", "two")
-    assert code == 0, err
+    assert code == 4, err
     again = read_yaml(Path("two/run.yaml"), RunConfig).measure
     assert (again.max_new_tokens, again.continued_tokens) == (kept.max_new_tokens, kept.continued_tokens)
     assert "as in the measuring that is taken over" in err

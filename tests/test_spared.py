@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
-from mixwright.verdict.page.blocks import Block, Fold, Table
 from mixwright.verdict.rules.recommendation import Contrast, TrialBasis, recommend
-from mixwright.verdict.rules.spared import claim_key, collect_changes, excludes_loss, format_spared, spared_table
+from mixwright.verdict.rules.spared import collect_changes, excludes_loss, format_spared
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
 """Of a trial: two arms lose the same, and one is too noisy for its loss to count as shown."""
@@ -82,36 +79,3 @@ def test_without_another_arm_nothing_is_said_of_others() -> None:
     seen = trial(("a", {"steered": ARITHMETIC["steered"]}), trained=("steered",))
     assert "spare" not in recommend(seen).sentence
     assert format_spared({}, seen.changes, ["uniform"], 0.05) == ""
-
-
-def folded(blocks: Sequence[Block]) -> Table:
-    """The table in the one fold."""
-    (fold,) = blocks
-    assert isinstance(fold, Fold)
-    (table,) = fold.blocks
-    assert isinstance(table, Table)
-    return table
-
-
-def test_the_table_has_every_arm_that_trained() -> None:
-    seen = trial(("basic_arithmetic", ARITHMETIC))
-    table = folded(
-        spared_table(
-            seen.named_losses(), {arm: seen.changes[arm] for arm in ("steered", "equal_shares", "uniform")}, "share"
-        )
-    )
-    assert table.columns == ("", "steered", "equal_shares", "uniform")
-    minus = "\u2212"
-    values = ("-5.8 [-8.5, -3.0]", "-5.6 [-9.5, -1.6]", "-20 [-46, +6.0]")
-    assert list(table.rows) == [("task basic_arithmetic", *(text.replace("-", minus) for text in values))]
-
-
-def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() -> None:
-    lost = [claim("gcd", arm, ARITHMETIC["steered"], "damaged") for arm in ("uniform", "steered")]
-    other = Claim("damaged", "gcd", 2.0, 0.9, 0.5, Interval(-0.4, -0.5, -0.3, 8), "8 seeds", "uniform")
-    damaged = {"uniform": (lost[0], other), "steered": (lost[1],)}
-    seen = TrialBasis(8, True, ("uniform", "steered"), (), damaged, collect_changes([*lost, other], ("uniform", "steered")))
-    assert recommend(seen).advice == "stop"
-    assert set(seen.named_losses()) == {claim_key(lost[0]), claim_key(other)}
-    table = folded(spared_table(seen.named_losses(), seen.changes, "share"))
-    assert table.rows[1][2] == "\u2013"  # the plan's level 2 is no claim of it

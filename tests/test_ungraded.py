@@ -148,7 +148,7 @@ def test_a_run_without_graded_answers_reaches_a_verdict_in_its_own_unit(objectiv
         probe, name, unit = "preference", "preference", "share"
     write("rows.jsonl", rows)
     Path("run.yaml").write_text(SETTINGS.format(objective=objective, probe=probe), encoding="utf-8")
-    code, out, err = call("run", "run.yaml")
+    code, _, err = call("run", "run.yaml")
     assert code == 0, err
     run = RunFolder(Path("runs/run"))
     result = read_json(run.result, TrialResult)
@@ -164,6 +164,5 @@ def test_a_run_without_graded_answers_reaches_a_verdict_in_its_own_unit(objectiv
     page = run.page.read_text(encoding="utf-8")
     assert "Cannot tell: 2 seeds, and nothing is judged with fewer than 5" in page
     assert "success" not in page.split("</style>")[-1].lower()
-    code, _, err = call("verdict", "runs/run", "--gate")
-    assert (code, "graded answers" in err) == (1, True)
+    assert call("verdict", "runs/run")[0] == 4
     assert math.isfinite(effect.p)

@@ -21,10 +21,8 @@ from mixwright.verdict.rules.claims import (
     compare_cells,
     find_missing_cells,
     find_tasks_not_learned,
-    format_family,
     judge,
     leading_claims,
-    sort_cells_first,
 )
 from mixwright.verdict.rules.evidence import arm_branches, comparisons, headline_arm, read_outcome
 
@@ -222,11 +220,6 @@ def test_a_rise_without_dependence_is_not_blamed_on_the_correction() -> None:
     assert claim.evidence.endswith("success rose, but whether by skill or by the commonest answer is not shown")
 
 
-def test_the_family_counts_what_was_judged() -> None:
-    sides = ([scores({CELL: [0] * 20, ("t", 2.0): [1] * 4})], [scores({CELL: [1] * 20, ("t", 2.0): [1] * 4})])
-    assert "over 2 claims" in format_family(claims_between(sides, "greedy"))
-
-
 def test_whole_tasks_stand_beside_their_cells() -> None:
     before = scores({("a", 1.0): [0] * 20, ("a", 2.0): [1] * 20, ("b", None): [1] * 20})
     claims = claims_between(([before], [before]), "greedy")
@@ -268,11 +261,6 @@ def test_a_trial_by_arm(tmp_path: Path) -> None:
     frozen = [claim for claim in claims if claim.arm == "frozen"]
     assert len(frozen) == len(CELLS) + 4
     assert {claim.kind for claim in frozen} <= {"cannot tell", "unchanged"}
-
-
-def test_cells_come_before_their_task(tmp_path: Path) -> None:
-    found = sort_cells_first(judge(build_pair(tmp_path)), "learnt")
-    assert [claim.whole for claim in found] == sorted(claim.whole for claim in found)
 
 
 def test_the_declared_decoding_is_read_from_the_settings(tmp_path: Path) -> None:

@@ -23,19 +23,15 @@ import numpy as np
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm, wilson_ends
-from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
+from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, FormerAnswers, Interval
 from mixwright.run.folder import RunFolder, read_list
-from mixwright.verdict.page.text import cell_name, format_count, join_words, percent, points
+from mixwright.verdict.page.text import format_count, percent, points
 from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome
 
-MAX_CELLS_NAMED = 8
-"""Cells that a line names."""
-MAX_CLAIMS_OPEN = 5
-"""Claims of one kind that stay open on the page."""
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token by which former answers, or targets, must be shown to have become less likely.
 
@@ -53,13 +49,6 @@ KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "no change": "unchanged",
     "cannot tell": "cannot tell",
 }
-
-
-def format_kind(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
-    """The kind of a claim for people."""
-    if kind in ("learnt", "damaged"):
-        return kind
-    return format_word("no change" if kind == "unchanged" else kind, outcome=outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,16 +300,6 @@ def find_far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[Form
     )
 
 
-def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
-    """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
-    if not answers:
-        return ""
-    largest, smallest = (f"{-task_answers.change:.2g}" for task_answers in (answers[0], answers[-1]))
-    nats_range = largest if largest == smallest else f"{smallest} to {largest}"
-    tasks = join_words([task_answers.task for task_answers in answers])
-    return f"its own former answers to {tasks} became far less likely, by {nats_range} nats a token"
-
-
 @keep_recent
 def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
@@ -424,48 +403,3 @@ def leading_claims(run: RunFolder) -> list[Claim]:
     """The same of the leading arm."""
     arm = headline_arm(run)
     return [claim for claim in read_claims(run) if claim.arm == arm]
-
-
-def explain_undecided(claims: Collection[Claim], seeds: int) -> str:
-    """A sentence on why some claims say "cannot tell": too few seeds whatever the items, else the items; or nothing."""
-    if 1 < seeds < MIN_SEEDS:
-        return f"Nothing is judged with fewer than {MIN_SEEDS} seeds, and there were {seeds}."
-    judged = [claim for claim in claims if not has_too_few_items(claim)]
-    undecided = sum(claim.kind == "cannot tell" for claim in judged)
-    return f"{undecided} of {format_count(len(judged), 'claim')} cannot be decided by these items." if undecided else ""
-
-
-def has_too_few_items(claim: Claim) -> bool:
-    """Whether it is of too few items to be judged."""
-    return 0 < claim.items < MIN_ITEMS
-
-
-def format_not_judged(claims: Collection[Claim]) -> str:
-    """What names the cells of too few items; empty where there are none. A whole task is named by its cells."""
-    small_claims = [claim for claim in claims if has_too_few_items(claim) and not claim.whole]
-    if not small_claims:
-        return ""
-    names = [cell_name(claim.task, claim.level) for claim in small_claims]
-    more_text = f" and {len(names) - MAX_CELLS_NAMED} more" if len(names) > MAX_CELLS_NAMED else ""
-    verb = "is" if len(names) == 1 else "are"
-    listed = f"{', '.join(names[:MAX_CELLS_NAMED])}{more_text}"
-    return f"{format_count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
-
-
-def sort_cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
-    """Claims of some kinds, largest first; a whole task comes after all cells when one of its own cells is among them."""
-    chosen = [claim for claim in claims if claim.kind in kinds]
-    tasks_with_cells = {claim.task for claim in chosen if not claim.whole}
-    return sorted(chosen, key=lambda claim: (claim.whole and claim.task in tasks_with_cells, -abs(claim.difference.value)))
-
-
-def format_family(claims: Collection[Claim]) -> str:
-    """What the words were corrected for; empty where nothing was judged."""
-    judged = sum(claim.adjusted_p is not None for claim in claims)
-    if not judged:
-        return ""
-    return (
-        "With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept below 2.5 %: each "
-        f"word with a sign (learnt, damaged ...) is corrected by Holm over {format_count(judged, 'claim')}, by the largest "
-        "p value of all that it rests on. The intervals shown are of single claims, 95 % each."
-    )

@@ -155,12 +155,6 @@ def leading_sides(run: RunFolder) -> Sides | None:
     return comparisons(run).get(headline_arm(run))
 
 
-def count_seeds(run: RunFolder) -> int:
-    """Seeds of the leading arm that were measured before and after; 1 for two checkpoints, 0 where nothing was."""
-    sides = leading_sides(run)
-    return len(sides[0]) if sides else 0
-
-
 def count_rows(run: RunFolder) -> Counter[str]:
     """Rows of the corpus by split; empty without one, as a comparison of two checkpoints is."""
     import pyarrow as pa

@@ -14,7 +14,7 @@ from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, GateOutcome, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.page.text import format_cell, format_count, format_magnitude, join_words, with_verb
-from mixwright.verdict.rules.spared import ClaimKey, claim_key, format_spared
+from mixwright.verdict.rules.spared import claim_key, format_spared
 
 FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
@@ -148,13 +148,6 @@ class TrialBasis:
         """Tasks in which every arm that trains damaged something."""
         tasks = [{claim.task for claim in self.damaged.get(arm, ())} for arm in self.trained]
         return sorted(set.intersection(*tasks)) if tasks else []
-
-    def named_losses(self) -> dict[ClaimKey, str]:
-        """What the lever damaged, and every cell of a task that all arms damage, as a sentence names it."""
-        everywhere = self.damaged_everywhere()
-        damage_claims = [*self.damaged.get(self.lever, ())]
-        damage_claims += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
-        return {claim_key(claim): format_cell(claim) for claim in damage_claims}
 
 
 def _holds_for_every_arm(basis: TrialBasis, holds_for: Callable[[str], bool]) -> bool:

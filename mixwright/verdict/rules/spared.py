@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mixwright.estimates.readings import format_unit
 from mixwright.records import Claim
-from mixwright.verdict.page.blocks import Block, Fold, Table
-from mixwright.verdict.page.text import format_change, join_words
+from mixwright.verdict.page.text import join_words
 
 ClaimKey = tuple[str, float | None, bool]
 """Task, level, and whether a whole task of several levels is meant."""
@@ -88,22 +86,3 @@ def format_spared(
             f"{join_words(arms) or 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {spared_text}"
         )
     return "; ".join(sentences)
-
-
-def spared_table(loss_names: Mapping[ClaimKey, str], changes: Changes, unit: str) -> list[Block]:
-    """A row per named cell or task, a column per arm that trained, folded; nothing without such a row.
-
-    Args:
-        loss_names: as for `format_spared`.
-        changes: the same, the arm that the page is about first.
-        unit: of the outcome.
-    """
-    differences_by_arm = {arm: {claim_key(claim): claim.difference for claim in claims} for arm, claims in changes.items()}
-    rows = [
-        (name, *(format_change(differences.get(loss), unit) for differences in differences_by_arm.values()))
-        for loss, name in loss_names.items()
-        if any(loss in differences for differences in differences_by_arm.values())
-    ]
-    caption = f"After minus before, in {format_unit(unit)}, each interval by itself"
-    table = Table(caption, ("", *changes), rows, tuple(range(1, len(changes) + 1)))
-    return [Fold("What is lost, under every arm that trained", (table,))] if rows else []
