@@ -269,6 +269,26 @@ def test_error_rates_at_the_default_size(cells: int, churn: float) -> None:
     assert passed[0.0] / runs >= 0.8
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("starts", "items"), [((0.02, 0.04, 0.08, 0.1) * 5, 24), ((0.05, 0.2, 0.4, 0.6, 0.8, 0.93), 60)])
+def test_error_rates_without_names(starts: tuple[float, ...], items: int) -> None:
+    """An unharmed model is rarely called damaged, and a loss of 10 points hardly ever passes."""
+    rng, runs = np.random.default_rng(items), 100
+    said: dict[float, list[str]] = {}
+    for loss in (0.0, 0.1):
+        for _ in range(runs):
+            before, after = {}, {}
+            for place, start in enumerate(starts):
+                old, churn = rng.random(items) < start, min(0.05, start / 2)
+                flips = rng.random(items) < np.where(old, churn / start, churn / (1 - start))
+                before["t", float(place)] = old
+                after["t", float(place)] = (old ^ flips) & ~(rng.random(items) < min(1.0, loss / start))
+            sides = [scores(before)], [scores(after)]
+            said.setdefault(loss, []).append(check_sides(sides, "greedy", GateQuestion()).outcome)
+    assert said[0.0].count("damaged") <= 0.08 * runs
+    assert said[0.1].count("passed") <= 0.02 * runs
+
+
 def test_several_seeds_share_their_items() -> None:
     old = scores({("t", 1.0): np.ones(100)})
     good, bad = scores({("t", 1.0): np.ones(100)}), scores({("t", 1.0): fallen(100, 40)})
