@@ -22,9 +22,8 @@ from mixwright.cli import direct
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
-from mixwright.run.folder import RunFolder, yaml_text
+from mixwright.run.folder import yaml_text
 from mixwright.trial.deadline import Deadline
-from mixwright.verdict.rules.basis import gate_answer
 
 HEAVY = ("torch", "transformers", "trl", "datasets", "numpy", "pyarrow", "pydantic")
 """What importing the package needs nothing of."""
@@ -153,12 +152,10 @@ def test_a_checkpoint_is_measured_as_on_the_command_line(
 
 def test_two_checkpoints_are_compared_as_on_the_command_line(place: Path) -> None:
     measuring = api.Measuring("train.jsonl", items=8, samples=1, max_new_tokens=2)
-    page = api.verdict("checkpoint", "checkpoint", measuring=measuring, gating=api.Gating(gate=True, protect=["sum"]))
-    assert page == Path("runs/comparison/verdict.html")
-    answer = gate_answer(RunFolder("runs/comparison"))
-    assert answer is not None
-    assert answer.outcome in ("passed", "cannot tell")
-    assert api.verdict("runs/comparison") == page
+    found = api.verdict("checkpoint", "checkpoint", measuring=measuring, gating=api.Gating(protect=["sum"]))
+    assert Path("runs/comparison/verdict.html").is_file()
+    assert found.outcome in ("passed", "inconclusive")
+    assert api.verdict("runs/comparison", gating=api.Gating(protect=["sum"])) == found
 
 
 def test_a_budget_in_words_begins_when_a_function_is_called(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
