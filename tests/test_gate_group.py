@@ -14,7 +14,7 @@ from _scores import scores
 from cli_call import Call
 
 from mixwright.cli.gating import Gating
-from mixwright.estimates.exclusion import items_to_exclude, smallest_excluded, unharmed_pass_share
+from mixwright.estimates.exclusion import items_to_exclude, unharmed_pass_share
 from mixwright.estimates.loss_limits import cell_loss_limits
 from mixwright.run.folder import RunFolder, read_json, write_measurements
 from mixwright.verdict.pack import pack
@@ -192,10 +192,6 @@ def test_what_items_can_exclude_is_what_the_formula_says() -> None:
     by_hand = 0.5 * math.erfc(-(0.15 - 1.9806 * 0.04472) / math.sqrt(0.2 / 120) / math.sqrt(2))
     assert unharmed_pass_share([30] * 4, 0.15) == pytest.approx(by_hand, abs=2e-3)
     assert by_hand == pytest.approx(0.934, abs=1e-3)
-    assert smallest_excluded([30] * 4) == 0.15
-    assert smallest_excluded([200] * 4) == smallest_excluded([800]) == 0.05, "what the gate measures for its own margin"
-    assert smallest_excluded([8]) is None
-    assert smallest_excluded([]) is None
     for margin, cells in ((0.15, 4), (0.05, 1), (0.3, 9)):
         items = items_to_exclude(margin, cells)
         assert unharmed_pass_share([items] * cells, margin) >= 0.875

@@ -174,6 +174,18 @@ def test_nothing_protected_is_no_pass() -> None:
     assert (found.cells, found.outcome) == ((), "inconclusive")
 
 
+@pytest.mark.parametrize(("right", "reason"), [(5, "too few items"), (0, "nothing to protect")])
+def test_too_few_questions_are_not_taken_for_no_right_answer(tmp_path: Path, right: int, reason: str) -> None:
+    """Five items of a task cannot be judged, although all were right before; a learned task alone has nothing to lose."""
+    run = RunFolder(tmp_path)
+    for when, known in (("before", right), ("after", 5)):
+        values = [1.0] * known + [0.0] * (5 - known)
+        rows = item_rows(("t", None), {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * 5})
+        write_measurements(run.measurements(when), rows)
+    verdict = pack(run)
+    assert (verdict.reason, verdict.exit_code) == (reason, 4)
+
+
 def test_by_default_what_had_a_right_answer_under_the_declared_decoding_is_protected() -> None:
     cells = {("greedy", None): fallen(400, 399), ("sampled", None): np.zeros(400), ("few", None): np.ones(7)}
     sampled = {("greedy", None): np.zeros(400), ("sampled", None): np.full(400, 0.1), ("few", None): np.ones(7)}

@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 from verdicts import change, damaged, inconclusive, pair, passed, third_model, trial
 
-from mixwright.records import Reason, Verdict
+from mixwright.records import Interval, Reason, Verdict
 from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.report import MAX_LINES, show_report
-from mixwright.verdict.words import START, list_rows, say_headline
+from mixwright.verdict.words import LOSSES, START, list_rows, say_headline
 
 VERDICTS = {"damaged": damaged, "passed": passed, "inconclusive": inconclusive, "trial": trial, "three": third_model}
 HOSTILE = "</pre><script>alert(1)</script> | `x` [a](http://b) \x1b[31m\u202e\x00"
@@ -84,7 +84,9 @@ def test_junit_fails_where_a_task_was_lost(name: str) -> None:
     verdict = VERDICTS[name]()
     suite = ElementTree.fromstring(to_junit(verdict))
     gate, *tasks = suite.iter("testcase")
-    lost = [row for row in list_rows(verdict) if row.word in ("lost", "less dependent")]
+    named = verdict.gate.protected if verdict.gate and verdict.gate.named else None
+    lost = [row for row in list_rows(verdict) if row.word in LOSSES and verdict.exit_code == 3]
+    lost = [row for row in lost if named is None or row.task in named]
     assert len(tasks) == len(list_rows(verdict))
     assert sum(task.find("failure") is not None for task in tasks) == len(lost)
     assert (gate.find("failure") is not None, gate.find("error") is not None) == (
@@ -93,3 +95,18 @@ def test_junit_fails_where_a_task_was_lost(name: str) -> None:
     )
     found = [sum(case.find(kind) is not None for case in suite.iter("testcase")) for kind in ("failure", "error")]
     assert [int(suite.attrib[name]) for name in ("failures", "errors")] == found
+
+
+def test_a_loss_that_the_user_did_not_name_fails_no_test() -> None:
+    gate = damaged().gate
+    assert gate is not None
+    suite = ElementTree.fromstring(to_junit(replace(damaged(), gate=replace(gate, named=True, protected=("plurals",)))))
+    assert [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None] == ["gate", "plurals"]
+    waived = ElementTree.fromstring(to_junit(replace(damaged(), exit_code=0)))
+    assert waived.get("failures") == "0"
+
+
+def test_a_loss_in_nats_is_no_loss_in_points() -> None:
+    lost = replace(change("all", "lost", 2.0, 3.5), change=Interval(1.5, 1.4, 1.6, 30))
+    made = replace(damaged(), reason="a task was lost", unit="nats per token", lower_is_better=True, tasks=(lost,))
+    assert "+1.5 nats per token" in say_headline(made)

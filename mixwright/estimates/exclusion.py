@@ -21,8 +21,6 @@ MEAN_LOSS_MARGIN = 0.05
 MIN_UNHARMED_PASS_SHARE = 0.875
 """Share of unharmed checkpoints that must be shown to have lost less than the margin: about nine of ten, as 800 items show
 it for 5 points."""
-ROUND_MARGINS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
-"""Margins that are spoken of."""
 MAX_ITEMS_PER_CELL = 1_000_000
 """Items of a cell beyond which none are proposed."""
 
@@ -62,14 +60,6 @@ def churn_for_error(error: float, items_per_cell: Sequence[int]) -> float:
     total, cells = sum(judged_sizes), len(judged_sizes)
     fixed = sum(Z * Z * n / total / (n - 1) / n / cells**2 for n in judged_sizes)
     return max(error**2 - fixed, 0.0) / sum(1 / (n - 1) / cells**2 for n in judged_sizes)
-
-
-def smallest_excluded(items_per_cell: Sequence[int]) -> float | None:
-    """The smallest of the round margins that these items exclude in `MIN_UNHARMED_PASS_SHARE` of unharmed cases; None where
-    none is.
-    """
-    passing = (margin for margin in ROUND_MARGINS if unharmed_pass_share(items_per_cell, margin) >= MIN_UNHARMED_PASS_SHARE)
-    return next(passing, None)
 
 
 def items_to_exclude(margin: float, cells: int, churn: float = CHURN_SHARE) -> int:

@@ -14,8 +14,7 @@ GateOutcome = Literal["passed", "damaged", "inconclusive"]
 Reason = Literal[
     "one format took over", "old answers became unlikely", "a task was lost", "the average fell", "prompts matter less",
     "the commonest answer", "nothing right", "nothing right greedily", "a task was not judged", "nothing was graded",
-    "too few items", "nothing to protect", "learned and kept", "kept", "not learned", "better but not graded",
-    "unchanged but not graded", "not measured", "trial", "nothing compared",
+    "too few items", "nothing to protect", "kept", "not learned", "not measured", "trial", "nothing compared",
 ]  # fmt: skip
 """Why the outcome is what it is; `trial`: the recommendation of a trial decides (`Verdict.advice`)."""
 TaskWord = Literal[

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from mixwright.records import TaskChange, Verdict
 from mixwright.verdict.page.text import format_change, format_value, to_line, to_visible
-from mixwright.verdict.words import TASK_WORDS, describe_certainty, list_rows, name_task, say_average
+from mixwright.verdict.words import LOSSES, TASK_WORDS, describe_certainty, list_rows, name_task, say_average
 
 SIGN_BY_OUTCOME = {"passed": "✅", "damaged": "❌", "inconclusive": "❔"}
 MAX_ROWS_MARKDOWN = 40
@@ -45,9 +45,10 @@ def _escape(text: str, limit: int = 120) -> str:
 
 
 def to_junit(verdict: Verdict) -> str:
-    """Return JUnit XML: one test for the gate, and one for every task, which fails where the task was lost.
+    """Return JUnit XML: one test for the gate, and one for every task, which fails where its loss failed the gate.
 
-    An inconclusive gate is an error, not a failure. Tasks that could not be judged are skipped.
+    An inconclusive gate is an error, not a failure. Tasks that could not be judged are skipped, as are losses of tasks that
+    the user did not name.
     """
     rows = list_rows(verdict)
     suite = ElementTree.Element("testsuite", name=f"mixwright {_clean(verdict.name)}")
@@ -68,10 +69,11 @@ def to_junit(verdict: Verdict) -> str:
 def _add_result(case: ElementTree.Element, change: TaskChange, verdict: Verdict) -> bool:
     """Add the result of a task to its test; return whether it failed."""
     message = f"{format_change(change.change, verdict.unit)} {TASK_WORDS[change.word]}".strip()
-    if change.word in ("lost", "less dependent"):
+    is_named = verdict.gate is None or not verdict.gate.named or change.task in verdict.gate.protected
+    if change.word in LOSSES and verdict.outcome == "damaged" and verdict.exit_code and is_named:
         ElementTree.SubElement(case, "failure", message=message)
         return True
-    if change.word in ("never right", "too few items", "not measured"):
+    if change.word in (*LOSSES, "never right", "too few items", "not measured"):
         ElementTree.SubElement(case, "skipped", message=message)
     return False
 

@@ -51,7 +51,7 @@ from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, re
 from mixwright.verdict.rules.cells import cells_of, group_items
 from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, to_interval
 from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, plan_of, read_outcome, trial_of
-from mixwright.verdict.rules.gate import EXIT_CANNOT_TELL, EXIT_DAMAGED, EXIT_PASSED, GateResult
+from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.gate_run import ask_gate
 from mixwright.verdict.rules.marks import find_marks
 from mixwright.verdict.rules.next_steps import list_next_steps
@@ -81,11 +81,8 @@ REASON_BY_ADVICE: Mapping[str, Reason] = {
     "not learned": "not learned",
     "ship": "kept",
 }
-EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {
-    "passed": EXIT_PASSED,
-    "damaged": EXIT_DAMAGED,
-    "inconclusive": EXIT_CANNOT_TELL,
-}
+EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {"passed": 0, "damaged": 3, "inconclusive": 4}
+"""Exit codes; 1 is wrong input, 2 a bug of ours."""
 
 
 def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
@@ -104,7 +101,8 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
     reading = READINGS[outcome]
     pairs = read_pairs(run)
     notes = tuple(read_list(run.notes, Observation)) if run.notes.is_file() else ()
-    takeovers = group_takeovers(form_changes_of(run))
+    changes = form_changes_of(run)
+    stages, replayed = read_stages(run)
     before, third, after = _name_models(run, manifest)
     tasks = _list_tasks(run, sides, outcome, gate, basis)
     reason, result = _decide(recommendation, basis, gate)
@@ -116,7 +114,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         third=third,
         outcome=result,
         reason=reason,
-        exit_code=_choose_exit_code(result, gate, inconclusive) if gated else EXIT_PASSED,
+        exit_code=_choose_exit_code(result, gate, inconclusive) if gated else 0,
         headline="",
         measure=reading.title,
         unit=reading.unit,
@@ -126,7 +124,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         total=_total(sides, outcome),
         gate=_pack_gate(gate),
         tasks=tasks,
-        forms=tuple(_pack_form(takeover, pairs) for takeover in takeovers),
+        forms=tuple(_pack_form(takeover, pairs) for takeover in group_takeovers(changes)),
         not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
         not_judged=_list_not_judged(basis),
         pairs=_choose_pairs(pairs, tasks),
@@ -137,12 +135,12 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         plan=plan_of(run),
         manifest=manifest,
         measured=_read_summary_rows(run),
-        form_changes=tuple(form_changes_of(run)),
+        form_changes=tuple(changes),
         former=tuple(read_list(former_file(run), FormerAnswers)) if former_file(run).is_file() else (),
         gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
         decisions=read_decisions(run),
-        stages=read_stages(run)[0],
-        replayed=read_stages(run)[1],
+        stages=stages,
+        replayed=replayed,
     )
     verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
     steps = list_next_steps(run, recommendation, basis) if recommendation else []
@@ -186,7 +184,7 @@ def _decide(
 def _find_reason(recommendation: Recommendation, basis: PairBasis, gate: GateResult | None) -> Reason:
     if recommendation.advice == "do not ship":
         return _find_damage(basis, gate)
-    if recommendation.advice == "cannot tell" and gate is not None and not gate.cells:
+    if recommendation.advice == "cannot tell" and basis.graded and not basis.right_before:
         return "nothing to protect"
     if recommendation.advice == "cannot tell" and basis.gate_reason:
         return "a task was not judged"
@@ -213,7 +211,7 @@ def _find_damage(basis: PairBasis, gate: GateResult | None) -> Reason:
 def _choose_exit_code(outcome: GateOutcome, gate: GateResult | None, inconclusive: Literal["fail", "warn"]) -> int:
     is_measured = gate is not None and gate.mean is not None and all(cell.change is not None for cell in gate.cells)
     if outcome == "inconclusive" and inconclusive == "warn" and is_measured and not (gate and gate.reason):
-        return EXIT_PASSED
+        return 0
     return EXIT_BY_OUTCOME[outcome]
 
 

@@ -10,7 +10,6 @@ from rich.text import Text
 from mixwright.records import AnswerPair, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.text import format_interval, format_signed, format_value, to_line
 from mixwright.verdict.words import (
-    EXIT_WORDS,
     TASK_WORDS,
     describe_certainty,
     list_rows,
@@ -53,9 +52,8 @@ def show_report(console: Console, verdict: Verdict, page: str, *, full: bool = F
 
 
 def _say_exit(verdict: Verdict) -> str:
-    word = EXIT_WORDS[verdict.exit_code]
     is_waived = verdict.exit_code == 0 and verdict.outcome != "passed"
-    return f"{verdict.exit_code} (not gated)" if is_waived else f"{verdict.exit_code} ({word})"
+    return f"{verdict.exit_code} ({verdict.outcome}{', not enforced' if is_waived else ''})"
 
 
 def _wrap(text: str, width: int, style: str) -> list[Text]:
@@ -70,7 +68,7 @@ def _list_tasks(verdict: Verdict, *, full: bool) -> list[Text]:
     shown = rows if full else rows[:MAX_ROWS]
     if not shown:
         return []
-    names = [_name_row(change, verdict, full=full) for change in shown]
+    names = [_name_row(change, full=full) for change in shown]
     after = to_line(verdict.after, limit=MAX_NAME)
     third = to_line(verdict.third, limit=MAX_NAME)
     cells = [
@@ -94,7 +92,7 @@ def _align(row: Sequence[str], widths: Sequence[int]) -> str:
     return f"  {row[0]:<{widths[0]}}  {'  '.join(values)}   {row[-1]}".rstrip()
 
 
-def _name_row(change: TaskChange, verdict: Verdict, *, full: bool) -> str:
+def _name_row(change: TaskChange, *, full: bool) -> str:
     name = name_task(change)
     if change.whole and full:
         name += " (all levels)"

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.errors import join_some
+from mixwright.estimates.readings import format_unit
 from mixwright.records import Interval, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.text import cell_name, format_count, format_magnitude, format_signed, join_words, points
+from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN
 
-FAR_NATS_PER_TOKEN = 1.0
-"""Nats per token from which earlier answers count as far less likely."""
 MAX_NAMED = 3
 """Tasks that a sentence names."""
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
 """Words of a task that is worse."""
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
 """Outcome -> how the headline begins."""
-EXIT_WORDS = {0: "passed", 3: "damaged", 4: "inconclusive"}
-"""Exit code -> its meaning."""
 TASK_WORDS: dict[TaskWord, str] = {
     "learned": "learned",
     "lost": "LOST",
@@ -65,8 +63,9 @@ def _say_damage(verdict: Verdict) -> str:
         far = [former.task for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN]
         tasks = join_some([task for task in far if task in verdict.not_judged])
         return f"Its earlier answers to {tasks} became far less likely, and nothing grades the new ones."
-    if verdict.reason == "a task was lost":
-        return f"It lost {_name_changes([change for change in verdict.tasks if change.word in LOSSES])}."
+    lost = [change for change in verdict.tasks if change.word in LOSSES]
+    if verdict.reason == "a task was lost" and lost:
+        return f"It lost {_name_changes(lost, verdict.unit)}."
     if verdict.reason == "prompts matter less":
         return "Its answers depend less on the prompt than before."
     if verdict.reason == "the commonest answer":
@@ -122,7 +121,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         return f"{gain}Nothing says what became of {join_some(list(tasks))}: {next(iter(reasons))}."
     if verdict.reason == "nothing was graded" and total is not None:
         change = format_signed(total.change.value, verdict.unit)
-        unit = "points" if verdict.unit == "share" else verdict.unit
+        unit = format_unit(verdict.unit)
         return f"{_capital(verdict.measure)} changed by {change} {unit}, but no answer was graded, so no loss is ruled out."
     if gate is not None and gate.mean is not None:
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
@@ -161,7 +160,7 @@ def say_average(verdict: Verdict) -> str:
         return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {points(-gate.margin)}."
     if verdict.total is None:
         return ""
-    change, unit = verdict.total.change, "points" if verdict.unit == "share" else verdict.unit
+    change, unit = verdict.total.change, format_unit(verdict.unit)
     ends = f"{format_signed(change.low, verdict.unit)} to {format_signed(change.high, verdict.unit)}"
     return f"{_capital(verdict.measure)}: {format_signed(change.value, verdict.unit)} {unit} ({ends})."
 
@@ -222,7 +221,7 @@ def _name_changes(changes: Sequence[TaskChange], unit: str = "share") -> str:
     words = []
     for place, change in enumerate(changes[:MAX_NAMED]):
         size = format_signed(change.change.value, unit)
-        words.append(f"{name_task(change)} ({size}{' points' if unit == 'share' and not place else ''})")
+        words.append(f"{name_task(change)} ({size}{'' if place else ' ' + format_unit(unit)})")
     more = len(changes) - MAX_NAMED
     return join_words([*words, f"{more} more"] if more > 0 else words)
 
@@ -231,7 +230,7 @@ def _size(interval: Interval, unit: str = "share") -> str:
     """Format the size of a change with its interval, without its sign: `6 points (2 to 10)`."""
     low, high = sorted((abs(interval.low), abs(interval.high)))
     sizes = [format_magnitude(value, unit) for value in (abs(interval.value), low, high)]
-    return f"{sizes[0]} {'points' if unit == 'share' else unit} ({sizes[1]} to {sizes[2]})"
+    return f"{sizes[0]} {format_unit(unit)} ({sizes[1]} to {sizes[2]})"
 
 
 def _capital(text: str) -> str:

@@ -207,6 +207,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         word=change_word(change),
         gate=gate.outcome if gate else "inconclusive",
         protected=len(gate.cells) if gate else 0,
+        right_before=_find_any_right([(sides[0], ())], outcome)[1],
         damaged=_list_damage(read_claims(run), gate),
         items=len(change.items),
         cells=len(items_by_cell),

@@ -41,8 +41,6 @@ from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_
 from mixwright.verdict.rules.evidence import Sides, keep_recent
 from mixwright.verdict.rules.gate_question import GateQuestion
 
-EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
-"""Exit codes; 1 is wrong input, 2 our bug."""
 LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 

@@ -167,7 +167,7 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
         command = with_option(command, "--max-new-tokens", str(2 * token_limit))
         steps.append(Code(f"Let answers end: {percent(basis.cut)} were cut at {token_limit:,} tokens", command))
     words, items_needed = shlex.split(command), basis.items_needed
-    if advice == "cannot tell" and not basis.protected:
+    if advice == "cannot tell" and not basis.right_before:
         return [*steps, Code("Add questions that the earlier model can answer, and compare again", command)]
     if advice == "cannot tell" and basis.all_items_measured and items_needed:
         source = "--eval" if "--eval" in words else "--corpus"

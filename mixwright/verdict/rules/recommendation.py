@@ -264,6 +264,8 @@ class PairBasis:
     """Outcome of the gate."""
     protected: int
     """Tasks and levels that the gate protects."""
+    right_before: bool = True
+    """Whether any answer was right before, so that something can be lost."""
     damaged: tuple[Claim, ...] = ()
     """Claims of damage to what is protected."""
     items: int = 0
