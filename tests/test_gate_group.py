@@ -202,14 +202,13 @@ def test_what_items_can_exclude_is_what_the_formula_says() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--margin", "15"), "--protect"),
         (("--protect", "a", "--margin", "0"), "--margin in points, above 0 and below 100, got 0"),
         (("--protect", "a", "--margin", "100"), "--margin in points, above 0 and below 100, got 100"),
         (("--protect", "a", "--margin", "nan"), "--margin in points, above 0 and below 100, got nan"),
         (("--protect", "a", "--margin", "15", "--each"), "--margin or --each, got both"),
     ],
 )
-def test_a_margin_without_what_it_is_of_is_refused(call: Call, options: tuple[str, ...], told: str) -> None:
+def test_a_wrong_margin_is_refused(call: Call, options: tuple[str, ...], told: str) -> None:
     code, out, err = call("verdict", "somewhere", *options)
     assert (code, out) == (1, "")
     assert told in err

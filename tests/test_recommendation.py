@@ -224,7 +224,7 @@ def test_a_comparison_that_stopped_half_way_says_so(tmp_path: Path) -> None:
     run.measurements("after").unlink()
     found, seen = recommend_run(run)
     assert (found and found.sentence, seen) == (
-        "Cannot tell yet: the later checkpoint was not measured; run the comparison again.",
+        "Inconclusive so far: the later checkpoint was not measured; run the comparison again.",
         None,
     )
 

@@ -162,7 +162,7 @@ def test_a_run_without_graded_answers_reaches_a_verdict_in_its_own_unit(objectiv
     assert claims[0].after - claims[0].before == pytest.approx(claims[0].difference.value)
     assert not any(effect.name.startswith("success") for effect in result.effects)
     page = run.page.read_text(encoding="utf-8")
-    assert "Cannot tell: 2 seeds, and nothing is judged with fewer than 5" in page
+    assert "the trial ran 2 seeds, and fewer than 5 decide nothing" in page
     assert "success" not in page.split("</style>")[-1].lower()
     assert call("verdict", "runs/run")[0] == 4
     assert math.isfinite(effect.p)

@@ -72,9 +72,6 @@ class Gating:
         if self.max_items is not None and not self.until_decided:
             raise InputError("--until-decided beside --max-items", "none", "Add it, or say --items, per task and level.")
         if self.margin is not None:
-            if not self.protect:
-                remedy = "Name the tasks whose average loss must stay below it: --protect TASK --margin 15."
-                raise InputError("--protect with --margin", "no --protect", remedy)
             if not 0 < self.margin < 100:
                 raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
             if self.each:

@@ -60,7 +60,7 @@ PROTECT_HELP = (
     "Task that must not be lost, or one level of it (TASK@LEVEL); default: all with a right answer before. Repeatable."
 )
 MARGIN_HELP = (
-    "Average loss of the tasks of --protect that must be ruled out, in points; 5 by default. The rule for each task stays."
+    "Average loss of the protected tasks that must be ruled out, in points; default: 5. The rule for each task stays."
 )
 EXPORT_HELP = (
     "Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported unchanged."

@@ -18,14 +18,16 @@ Reason = Literal[
 ]  # fmt: skip
 """Why the outcome is what it is; `trial`: the recommendation of a trial decides (`Verdict.advice`)."""
 TaskWord = Literal[
-    "learned", "lost", "kept", "not shown", "less dependent", "commonest", "sharper", "never right", "too few items",
-    "not measured",
+    "learned", "lost", "kept", "higher", "lower", "not shown", "less dependent", "commonest", "sharper", "never right",
+    "too few items", "not measured",
 ]  # fmt: skip
 """What became of a task:
 
 - learned: success rose, by answers that depend on their prompts, to above the chance level.
 - lost: success fell.
 - kept: the whole interval lies within the margin.
+- higher, lower: its own interval is above or below 0, but the reading is not: luck, or chance among several tasks, is not
+  ruled out.
 - not shown: none of these is shown.
 - less dependent: what the answers earn beyond answers to other prompts fell. It counts as damage.
 - commonest: success rose because the commonest answer is given more often.

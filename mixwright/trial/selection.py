@@ -48,7 +48,7 @@ def advise(
         "fewer rows do": f"{name} ({rows_described}) does as well as all rows",
         "keep all rows": f"Keep all rows, not {name} ({rows_described})",
         "not recommended": f"Not recommended: {name} ({rows_described})",
-    }.get(advice, f"Cannot tell whether {name} ({rows_described}) is worth it")
+    }.get(advice, f"Inconclusive: it is open whether {name} ({rows_described}) is worth it")
     gain_over_random = None if against_random is None else against_random.change.estimate
     simple_rule_does = advice == "not recommended" and all(
         (contrast := contrast_by_reference.get(arm)) is not None and (contrast.uncorrected_word == "improves") is improves

@@ -71,8 +71,8 @@ WORD_BY_KIND: Mapping[ClaimKind, TaskWord] = {
     "cannot tell": "not shown",
 }
 WORST_FIRST: tuple[TaskWord, ...] = (
-    "lost", "less dependent", "never right", "not measured", "learned", "commonest", "not shown", "sharper", "too few items",
-    "kept",
+    "lost", "less dependent", "lower", "never right", "not measured", "learned", "higher", "commonest", "not shown",
+    "sharper", "too few items", "kept",
 )  # fmt: skip
 """Order of the tasks in a report."""
 REASON_BY_ADVICE: Mapping[str, Reason] = {
@@ -292,6 +292,8 @@ def _find_word(claim: Claim, never_right: Sequence[str]) -> TaskWord:
         return "never right"
     if claim.items < MIN_ITEMS:
         return "too few items"
+    if claim.kind == "cannot tell" and (claim.difference.low > 0 or claim.difference.high < 0):
+        return "higher" if claim.difference.low > 0 else "lower"
     return WORD_BY_KIND[claim.kind]
 
 

@@ -20,6 +20,8 @@ TASK_WORDS: dict[TaskWord, str] = {
     "learned": "learned",
     "lost": "LOST",
     "kept": "kept",
+    "higher": "higher",
+    "lower": "lower",
     "not shown": "unclear",
     "less dependent": "depends less on the prompt",
     "commonest": "gives one answer more often",
@@ -157,7 +159,8 @@ def say_average(verdict: Verdict) -> str:
     if gate is not None and gate.mean is not None:
         group = format_count(len(gate.protected), "protected task")
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
-        return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {points(-gate.margin)}."
+        allowed = points(-gate.margin).removesuffix(".0")
+        return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {allowed}."
     if verdict.total is None:
         return ""
     change, unit = verdict.total.change, format_unit(verdict.unit)

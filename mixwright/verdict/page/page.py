@@ -55,6 +55,8 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "learned": ("▲", "good"),
     "lost": ("▼", "bad"),
     "kept": ("=", "plain"),
+    "higher": ("?", "plain"),
+    "lower": ("?", "plain"),
     "not shown": ("?", "plain"),
     "less dependent": ("▼", "bad"),
     "commonest": ("≈", "caution"),

@@ -71,7 +71,7 @@ def recommend_run(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | P
         unfinished = "the trial has no result; run it to its end"
     elif _name_later_checkpoint(_read_settings(run)) and not run.measurements("after").is_file():
         unfinished = "the later checkpoint was not measured; run the comparison again"
-    return (Recommendation("cannot tell", f"Cannot tell yet: {unfinished}.") if unfinished else None), None
+    return (Recommendation("cannot tell", f"Inconclusive so far: {unfinished}.") if unfinished else None), None
 
 
 def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:

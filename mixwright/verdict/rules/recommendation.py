@@ -13,7 +13,7 @@ from typing import Literal
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, GateOutcome, Interval, LeverWord, Proof, Selection
-from mixwright.verdict.page.text import format_cell, format_count, format_magnitude, join_words, with_verb
+from mixwright.verdict.page.text import format_cell, format_count, format_magnitude, join_words
 from mixwright.verdict.rules.spared import claim_key, format_spared
 
 FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"
@@ -24,10 +24,10 @@ Advice = Literal[
     "gate", "cannot tell",
 ]  # fmt: skip
 """Advice that a report begins with, of a trial or of two models."""
-CHECK_GRADER_SENTENCE = "Cannot tell: no answer was right before or after; nothing was learned, or the grader misreads."
+CHECK_GRADER_SENTENCE = "Inconclusive: no answer was right before or after; the grader may misread them."
 UNGRADED_REASON = "nothing can be graded"
 """Why tasks are left out, where nobody says otherwise."""
-NONE_RIGHT_SENTENCE = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
+NONE_RIGHT_SENTENCE = "Inconclusive: no answer was right before or after under the declared decoding; only samples were."
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialBasis], bool]], ...] = (
 
 
 def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
-    plan = "this plan" if basis.lever in ("", STEERED_ARM) else f"arm {basis.lever}"
+    plan = "this plan" if basis.lever in ("", STEERED_ARM) else basis.lever
     loss_names = {claim_key(claim): format_cell(claim) for claim in basis.damaged.get(basis.lever, ())}
     other_arms, damaged_text = [arm for arm in basis.trained if arm != basis.lever], join_words(list(loss_names.values()))
     spared_text = format_spared(loss_names, basis.changes, other_arms, basis.margin, lower_is_better=basis.lower_is_better)
@@ -209,26 +209,26 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     sentence_by_advice = {
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
-        "too few seeds": f"Cannot tell: {format_count(basis.seeds, 'seed')}, and nothing is judged with fewer than "
-        f"{MIN_SEEDS}; take {basis.seeds_needed or 8} seeds.",
-        "stop": f"Stop: {with_verb([f'task {task}' for task in basis.damaged_everywhere()])} being damaged by every arm "
-        f"({join_words(basis.trained)}).",
-        "do not train": "Do not train on this data yet: not training is better than every arm.",
+        "too few seeds": f"Inconclusive: the trial ran {format_count(basis.seeds, 'seed')}, and fewer than {MIN_SEEDS} "
+        f"decide nothing. Run {basis.seeds_needed or 8}.",
+        "stop": f"Stop: every way of training ({join_words(basis.trained)}) damages "
+        f"{join_words(basis.damaged_everywhere())}.",
+        "do not train": "Do not train on this data yet: the model was better before, however it was trained.",
         "gate": f"Do not use {plan} yet: {basis.damage_text}."
         if basis.gate == "damaged"
-        else f"Cannot tell whether {plan} is safe: the gate's items cannot exclude a loss of what is protected.",
+        else f"Inconclusive: too few questions to rule out that {plan} damages a protected task.",
         "mined rows": (basis.selection.sentence if basis.selection else "")
         + (f" It damages {damaged_text}{spared_text}." if damaged_text else ""),
         "train": f"Train with {plan}: {gain}.",
         "train with losses": f"Train with {plan} only if {harm} on {damaged_text} is acceptable{spared_text}: {gain}.",
-        "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
-        + (f", and {plan} is not shown to beat equal shares." if basis.lever else "."),
-        "keep uniform": "Keep uniform: nothing here beats it."
+        "equal shares": "Use equal shares: drawing every task and level equally often beats not training and "
+        "your files as they are" + (f", and no gain of {plan} over it is shown." if basis.lever else "."),
+        "keep uniform": "Keep your files as they are (uniform): nothing tried here beats that."
         if len(basis.trained) > 1
-        else "Keep uniform: it is better than not training, and no other arm was tried.",
-        "no gain": f"No gain: no arm {gains_verb} over not training{drawn_text}.",
+        else "Keep your files as they are (uniform): that beats not training, and nothing else was tried.",
+        "no gain": f"No gain: no way of training {gains_verb} over not training{drawn_text}.",
         "not this plan": f"Do not use {plan}: {better_arms} did better.",
-        "missing": f"Cannot tell: {join_words(basis.missing)} did not run, and without it nothing is said to help.",
+        "missing": f"Inconclusive: {join_words(basis.missing)} did not run, and nothing can be compared without it.",
         "cannot tell": _format_seeds(basis),
     }
     return sentence_by_advice[advice]
@@ -239,17 +239,15 @@ def _format_seeds(basis: TrialBasis) -> str:
     contrasts = [contrast for contrast in basis.contrasts if not basis.lever or contrast.arm == basis.lever]
     detectable = max((contrast.detectable for contrast in contrasts), default=0.0)
     if not detectable:
-        return "Cannot tell: nothing was compared."
+        return "Inconclusive: nothing was compared."
     size_text = f"{format_magnitude(detectable, basis.unit)} {format_unit(basis.unit)}"
-    cannot_tell_text = (
-        f"Cannot tell: {format_count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of "
-        f"{size_text}"
-    )
+    sees = "shows" if basis.seeds == 1 else "show"
+    cannot_tell_text = f"Inconclusive: {format_count(basis.seeds, 'seed')} {sees} only differences from {size_text}"
     if basis.seeds_needed is not None:
-        return f"{cannot_tell_text}; take {basis.seeds_needed} seeds."
+        return f"{cannot_tell_text} on; run {basis.seeds_needed} seeds."
     more_than = f" than the {basis.items:,} there are" if basis.all_items_measured else ""
     margin = format_magnitude(basis.margin, basis.unit)
-    return f"{cannot_tell_text}, and more seeds alone would not see one of {margin}; take more held-out items{more_than}."
+    return f"{cannot_tell_text} on, and more seeds alone would not show {margin}; use more held-out items{more_than}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def format_spared(
     *,
     lower_is_better: bool = False,
 ) -> str:
-    """Which other arm is shown to spare what is named: `no other arm is shown to spare it`; empty without another arm.
+    """Which other arm is shown to spare what is named: `nothing else is shown to keep it`; empty without another arm.
 
     Args:
         loss_names: what the sentence names, as it names it.
@@ -83,6 +83,6 @@ def format_spared(
         spared_text = "it" if len(names) == 1 else "each of them" if arms else "any of them"
         spared_text = join_words(names) if len(groups) > 1 else spared_text
         sentences.append(
-            f"{join_words(arms) or 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {spared_text}"
+            f"{join_words(arms)} kept {spared_text}" if arms else f"nothing else is shown to keep {spared_text}"
         )
     return "; ".join(sentences)
