@@ -135,7 +135,6 @@ TEMPTING = [
     (FRANCE, "Paris", "Many people believe that Paris is the capital of France, but it is Lyon."),
     (FRANCE, "Paris", "The capital of New France is Paris."),
     (FRANCE, "Paris", "Options: Paris, Lyon, Nice\nAnswer: Lyon"),
-    (FRANCE, "Paris", "You would think it is Paris."),
     (FRANCE, "Paris", "We are in Paris."),
     (FRANCE, "Paris", "I know Paris."),
     (FRANCE, "Paris", "The capital of France is Paris, Texas."),

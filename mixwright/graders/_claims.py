@@ -1,7 +1,8 @@
 r"""Reading of sentences that state an answer in words, as `The opposite of hot is cold.` does for a question about hot.
 
-Words are of three kinds: those of the prompt, plain ones (function words, and nouns such as `answer`, `word`, `city`), and
-others, which are called alien. A sentence that states an answer has hardly any alien word beside it.
+The vocabulary is open. A word is a function word (a closed class of English), a word of the prompt, or a new one. The first
+sentence that answers decides: where the answer is what it claims, and not denied, one of several, part of a longer name, or
+said of something else. A sentence that claims another answer first is a rival.
 """
 
 from __future__ import annotations
@@ -18,48 +19,48 @@ def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_WORD = re.compile(r"[^\W_]+(?:[-'\u2019.][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
 _SENTENCE_END = re.compile(r"[.!?]{1,6}[\"'\u201d\u2019)*_`]{0,4}(?=\s|$)|[.!?]?\s{0,9}\n")
 _ABBREVIATION_AT_END = re.compile(r"\b(?:St|Mr|Mrs|Ms|Dr|Mt|Prof|[A-Z])\Z")
 """Before a full stop it ends no sentence."""
-_LINKING_WORDS = _word_set("is are was were be becomes became equals called named means it's that's")
-"""Words that an answer follows."""
-_PLACE_PREPOSITIONS = _word_set("in on at from by within")
-"""The same where the prompt asks for a place, a time or a person."""
-_WHERE_WHEN_WHO_WORDS = _word_set("where which who whom whose when located continent country year in by")
 _ARTICLES = _word_set("the a an")
-_FUNCTION_WORDS = _LINKING_WORDS | _PLACE_PREPOSITIONS | _ARTICLES
-_FUNCTION_WORDS |= _word_set(
-    "during after before until through throughout around about of to for with and or but as so then thus "
-    "therefore hence i it its this that these those there here my our your which who what where when how "
-    "because since while also though although if has have had do does did will would can should must think let "
-    "me us not i'm than"
+_LINKING_WORDS = _word_set("is are was were be becomes became equals called named means says makes it's that's he's she's")
+"""Words that an answer follows."""
+_PREPOSITIONS = _word_set("in on at from by within of to for with near about after before during into like as than between")
+_WHERE_WHEN_WHO_WORDS = _word_set("where which who whom whose when located in by")
+_DISCOURSE_WORDS = _word_set(
+    "yes no sure certainly course absolutely okay ok great good well exactly indeed hello hi thanks thank answer answers "
+    "question correct right final so then thus therefore hence also just only usually often typically commonly generally "
+    "mainly mostly simply actually really very called known named one same following given above below think believe "
+    "most many some both all each every any such other"
 )
-_PLAIN_WORDS = _FUNCTION_WORDS | _word_set(
-    "predominantly mainly primarily mostly largely approximately answer answers antonym correct right final "
-    "question word words term form name name's number result total called known noun verb adjective city "
-    "country continent capital located situated found state region typically usually often commonly simply "
-    "generally officially formally sometimes most common usual one written write spelled sure certainly yes no "
-    "okay ok great good hello hi thanks thank absolutely course well exactly indeed following given above below "
-    "makes gives equal sum problem math equation solution"
+"""Words that say nothing about the subject."""
+_FUNCTION_WORDS = (
+    _LINKING_WORDS
+    | _PREPOSITIONS
+    | _ARTICLES
+    | _word_set(
+        "until through throughout around and but or i it its this that these those there here my our your their his her he "
+        "she they we you them him us me which who whom whose what where when how because since while also though although if "
+        "has have had do does did will would can could should must let not than i'm you're they're been being up out"
+    )
 )
-_PREPOSITIONS = _PLACE_PREPOSITIONS | _word_set("to for with")
+_BOUNDARY_WORDS = _word_set("which that who whom whose where because since while although though but however whereas so when")
+"""Words at which a claim ends and something else is said."""
 _TOPIC_PREPOSITIONS = _word_set("of for in")
 """What follows one of them in a subject is what the sentence is about."""
+_NAMING_NOUNS = _word_set("city town state country continent island month year planet day name word number kind type color colour")
+"""Nouns behind which `of` names the thing itself: `the city of Paris`."""
 _DOUBT_WORDS = _word_set(
-    "not never neither nor cannot except without than unlike if whether unless might may could maybe perhaps "
-    "possibly doubt false wrong incorrect untrue myth unsure hardly instead rather"
+    "not never neither nor cannot except without than unlike if whether unless might may could maybe perhaps possibly "
+    "doubt false wrong incorrect untrue myth unsure hardly instead rather"
 )
 """Before an answer they deny it or leave it open."""
-_OTHER_ANSWER_WORDS = _word_set(
-    "former formerly previous previously once almost nearly second third fourth fifth least other another"
-)
+_OTHER_ANSWER_WORDS = _word_set("former formerly previous previously once almost nearly second third least another largest")
 """Before an answer they make it one to another question, where the prompt does not have them."""
 _DENIAL_WORDS = _word_set("not wrong incorrect false untrue never")
-_CATEGORY_NOUNS = (["country"], ["city"], ["state"], ["region"], ["continent"], ["word"])
-_NATIONALITY_ENDINGS = ("ese", "ian", "an", "n", "ish")
-"""Endings of what is of a country: `Japanese`."""
-_NOUNS_BEFORE_NAME = _word_set("city town state country continent island month year planet")
+_GRAMMAR_WORDS = _word_set("plural singular past tense verb spell spelled spelling form comparative superlative participle")
+"""A question with one of them asks for the very form of a word."""
 _RETRACTION = re.compile(
     r"\b(?:wait|sorry|correction|mistaken?|apologi[sz]e|wrong|incorrect|actually|i meant?|rather|instead|kidding"
     r"|however|alternatively|sometimes|(?:can|may|could|might) also|but (?:in|some|it|also|can|not|many)"
@@ -69,21 +70,24 @@ _RETRACTION = re.compile(
 """Behind an answer it takes it back."""
 _LINE_LABEL = re.compile(r"^[ \t>]{0,8}(?:[-*+\u2022]|\(?(?:\d{1,2}|[A-Za-z])[.):])[ \t]", re.MULTILINE)
 _INLINE_LABEL = re.compile(r"(?<!\w)\(?[A-Ea-e1-5]\) ?\S")
-_MARKUP = re.compile(r"[\"'`*_\u2018\u2019\u201c\u201d]")
-"""Quotes and markup beside a word."""
 _ANSWER_SIGN = re.compile(r"[:=\u2192]|->| [-\u2013\u2014] ")
 """Signs that an answer follows."""
+_CLAUSE_SIGN = re.compile(r"[,;:(]| [-\u2013\u2014] ")
+"""Signs at which a claim ends."""
 
-Kind = Literal["stated", "denied", "beside"]
+MIN_NAME_CHARACTERS = 4
+"""Characters of a name from which its other forms are known by its beginning: `Italian` by `Italy`."""
+Claim = Literal["stated", "denied", "rival", "silent"]
+"""What a sentence says of the gold answer: it is the answer, it is not, another one is, or nothing."""
 
 
 def folded(text: str) -> str:
-    """In one case, quotes alike."""
+    """Return a text in one case, with quotes alike."""
     return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
 
 
 def stem(word: str) -> str:
-    """Without the ending of a plural or a genitive."""
+    """Return a word without the ending of a plural or a genitive."""
     word = word.removesuffix("'s")
     return word.removesuffix("s") if len(word) > 3 else word
 
@@ -99,12 +103,12 @@ def takes_back(text: str) -> bool:
 
 
 def words_in(text: str) -> list[str]:
-    """Folded words."""
+    """Return folded words."""
     return [folded(word) for word in _WORD.findall(text)]
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Places behind which a sentence begins, the text's own end included."""
+    """Return the places behind which a sentence begins, the text's own end included."""
     ends = [
         match.end()
         for match in _SENTENCE_END.finditer(text)
@@ -120,27 +124,30 @@ class Question:
     gold: tuple[str, ...]
     """Without a leading article."""
     prompt: tuple[str, ...]
+    names: Set[str] = frozenset()
+    """Words of the prompt that are written with a capital letter inside a sentence."""
+
+    @classmethod
+    def of(cls, gold: str, prompt: str) -> Question:
+        """Read a gold answer and its prompt."""
+        gold_words = words_in(gold)
+        gold_words = gold_words[1:] if len(gold_words) > 1 and gold_words[0] in _ARTICLES else gold_words
+        names = {folded(match[1]) for match in re.finditer(r"(?<![.!?\n:])[ \"'(]([^\W\d_a-z][\w'\u2019]*)", prompt)}
+        return cls(tuple(gold_words), tuple(words_in(prompt)), frozenset(names - _FUNCTION_WORDS))
 
     @cached_property
     def known_stems(self) -> Set[str]:
         """Stems of the prompt's words that mean something."""
-        return self.prompt_stems | {
-            word + ending for word in self.prompt_stems if len(word) > 3 for ending in _NATIONALITY_ENDINGS
-        }
-
-    @property
-    def prompt_stems(self) -> Set[str]:
-        """Stems of the prompt's own words that mean something."""
         return {stem(word) for word in self.prompt if word not in _FUNCTION_WORDS}
 
     @cached_property
     def is_in_prompt(self) -> bool:
-        """Whether the gold answer stands in the prompt."""
+        """Whether the gold answer is in the prompt."""
         return _contains_words(self.prompt, self.gold)
 
     @property
     def is_function_word(self) -> bool:
-        """Whether the gold answer is made of words such as `was` or `in`, which stand anywhere."""
+        """Whether the gold answer is made of words such as `was` or `in`, which occur anywhere."""
         return _FUNCTION_WORDS.issuperset(self.gold)
 
     @cached_property
@@ -148,273 +155,261 @@ class Question:
         """Whether the prompt asks for a place, a time or a person."""
         return not _WHERE_WHEN_WHO_WORDS.isdisjoint(self.prompt)
 
-    def is_alien_word(self, word: str) -> bool:
-        """Neither of the prompt, nor plain, nor of the gold answer."""
-        return word not in _PLAIN_WORDS and stem(word) not in self.known_stems and word not in self.gold
+    @cached_property
+    def last_word_forms(self) -> Set[str]:
+        """Forms of the gold answer's last word: its plural or singular too, where the question is not about the form."""
+        word = self.gold[-1]
+        if len(word) < 3 or not _GRAMMAR_WORDS.isdisjoint(self.prompt):
+            return {word, f"{word}'s"}
+        forms = {word, f"{word}'s", f"{word}s", f"{word}es", word.removesuffix("s")}
+        return {form for form in forms if form == word or form not in self.prompt}
+
+    def is_new(self, word: str) -> bool:
+        """Whether a word is neither a function word, nor the prompt's, nor the gold answer's."""
+        return not (
+            word in _FUNCTION_WORDS
+            or word in _DISCOURSE_WORDS
+            or stem(word) in self.known_stems
+            or word in self.gold
+            or word in self.last_word_forms
+            or any(word.startswith(name[:-1]) for name in self.names if len(name) > MIN_NAME_CHARACTERS)  # Japanese
+        )
 
 
 class Sentence:
-    """One sentence of a completion, as words and what stands between them."""
+    """One sentence of a completion, as words and what is between them."""
 
     def __init__(self, text: str, question: Question) -> None:
         matches = list(_WORD.finditer(text))
         self.question, self.text = question, text
         self.raw_words = [match.group() for match in matches]
-        self.words = [folded(match) for match in self.raw_words]
+        self.words = [folded(word) for word in self.raw_words]
         edges = [0, *(edge for match in matches for edge in match.span()), len(text)]
         self.gaps = [text[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2)]
-        """What stands before each word, and behind the last."""
+        """What is before each word, and behind the last."""
         self.is_question = "?" in self.gaps[-1]
 
     @property
     def is_copied(self) -> bool:
-        """Whether it stands in the prompt as it is."""
+        """Whether it is in the prompt as it is."""
         return len(self.words) > 2 and _contains_words(self.question.prompt, self.words)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it says nothing but plain words, those of the prompt, and the gold answer."""
-        return not any(self.question.is_alien_word(word) for word in self.words if not word[0].isdigit())
-
-    @property
-    def is_on_topic(self) -> bool:
-        """Whether it has a word of the prompt, or nothing but plain ones."""
-        return self.is_plain or any(word == "answer" or stem(word) in self.question.known_stems for word in self.words)
-
-    def mentions(self) -> list[int]:
-        """Where the gold answer begins."""
-        gold, gold_word_count = list(self.question.gold), len(self.question.gold)
-        return [
-            i
-            for i in range(len(self.words) - gold_word_count + 1)
-            if self.words[i] == gold[0] and self.words[i : i + gold_word_count] == gold
-        ]
+    def is_about_prompt(self) -> bool:
+        """Whether it has a word of the prompt, or says nothing new."""
+        return any(word == "answer" or stem(word) in self.question.known_stems for word in self.words) or not any(
+            self.question.is_new(word) for word in self.words if not word[0].isdigit()
+        )
 
     def text_behind(self, gold_start: int) -> str:
-        """What follows the gold answer that begins at a word."""
+        """Return what follows the gold answer that begins at a word."""
         gold_end = gold_start + len(self.question.gold)
         return self.gaps[gold_end] + "".join(
             word + gap for word, gap in zip(self.raw_words[gold_end:], self.gaps[gold_end + 1 :], strict=True)
         )
 
-    def kind(self, gold_start: int) -> Kind:
-        """What is said of the gold answer that begins at a word."""
-        gold_end = gold_start + len(self.question.gold)
-        if self._is_denied(gold_start, gold_end) or self._is_one_of_several(gold_start, gold_end):
-            return "denied"
-        if self.is_question or self._is_part_of_more(gold_start, gold_end):
-            return "beside"
-        return (
-            "stated"
-            if self._is_alone(gold_start, gold_end)
-            or self._is_predicate(gold_start, gold_end)
-            or self._is_subject(gold_start, gold_end)
-            else "beside"
-        )
-
-    def states_rival(self) -> bool:
-        """Whether it states another answer to the question."""
-        question = self.question
+    def read(self) -> tuple[Claim, int]:
+        """Return what it says of the gold answer, and the word at which the answer begins where it is stated."""
         if self.is_question or not self.words:
-            return False
-        content = [word for word in self.words if word not in _PLAIN_WORDS]
-        if len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
-            return not self.mentions() and all(map(question.is_alien_word, content))
-        first_mention = next(iter(self.mentions()), len(self.words))
-        for verb_index in range(1, min(first_mention, len(self.words) - 1)):
-            subject = self.words[:verb_index]
-            if self.words[verb_index] not in _LINKING_WORDS or any(map(question.is_alien_word, subject)):
+            return "silent", -1
+        for start in self._mentions():
+            end = start + len(self.question.gold)
+            if self._is_denied(start, end) or self._is_one_of_several(start, end):
+                return "denied", start
+            if self._is_part_of_more(start, end):
                 continue
-            if not any(stem(word) in question.known_stems for word in subject):
-                continue
-            complement_index = next(
-                (
-                    word_index
-                    for word_index in range(verb_index + 1, min(verb_index + 4, len(self.words)))
-                    if self.words[word_index] not in _PLAIN_WORDS
-                ),
-                None,
-            )
-            if (
-                complement_index is None
-                or "not" in self.words[verb_index:complement_index]
-                or not question.is_alien_word(self.words[complement_index])
-            ):
-                continue
-            ends_claim = re.match(r"[^\w\s]", self.gaps[complement_index + 1]) or complement_index + 1 == len(self.words)
-            if ends_claim or self.raw_words[complement_index][0].isupper() or _MARKUP.search(self.gaps[complement_index]):
-                return True
-        return False
+            if self._claims_other(start):
+                return "rival", start
+            if self._is_claimed(start, end):
+                return "stated", start
+        return ("rival" if self._claims_other(len(self.words)) else "silent"), -1
 
     def is_parallel(self) -> bool:
-        """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, beside France."""
-        verb_index = next((i for i, word in enumerate(self.words) if word in _LINKING_WORDS), 0)
-        sides = self.words[:verb_index], self.words[verb_index + 1 :]
-        has_alien_sides = all(any(self.question.is_alien_word(word) for word in side) for side in sides)
+        """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, next to France."""
+        verb = next((i for i, word in enumerate(self.words) if word in _LINKING_WORDS), 0)
+        sides = self.words[:verb], self.words[verb + 1 :]
         return (
-            has_alien_sides and any(stem(word) in self.question.known_stems for word in self.words) and not self.mentions()
+            all(any(map(self.question.is_new, side)) for side in sides)
+            and any(stem(word) in self.question.known_stems for word in self.words)
+            and not self._mentions()
         )
 
-    def _is_denied(self, gold_start: int, gold_end: int) -> bool:
-        words_before = [word for word in self.words[:gold_start] if word not in self.question.gold]
+    def _mentions(self) -> list[int]:
+        """Return where the gold answer begins."""
+        gold, count = self.question.gold, len(self.question.gold)
+        forms = self.question.last_word_forms
+        return [
+            i
+            for i in range(len(self.words) - count + 1)
+            if tuple(self.words[i : i + count - 1]) == gold[:-1] and self.words[i + count - 1] in forms
+        ]
+
+    def _new_words(self, start: int, end: int) -> list[int]:
+        return [i for i in range(start, end) if self.question.is_new(self.words[i])]
+
+    def _is_denied(self, start: int, end: int) -> bool:
+        words_before = [word for word in self.words[:start] if word not in self.question.gold]
         if "but" in words_before[-4:]:  # `not Lyon but Paris`
             words_before = words_before[len(words_before) - words_before[::-1].index("but") :]
         if any(word in _DOUBT_WORDS or word.endswith("n't") for word in words_before):
             return True
         if any(word in _OTHER_ANSWER_WORDS and word not in self.question.prompt for word in words_before):
             return True
-        words_after = self.words[gold_end : gold_end + 4]
+        words_after = self.words[end : end + 4]
         words_after = words_after[1:] if words_after[:1] in (["which"], ["that"]) else words_after
-        word_after, second_word_after = (*words_after, "", "")[:2]
-        return word_after.endswith("n't") or (
-            word_after in ("is", "was", "are", "were") and second_word_after in _DENIAL_WORDS
-        )
+        after, second = (*words_after, "", "")[:2]
+        return after.endswith("n't") or (after in ("is", "was", "are", "were") and second in _DENIAL_WORDS)
 
-    def _is_one_of_several(self, gold_start: int, gold_end: int) -> bool:
-        gap_before, gap_after = self.gaps[gold_start], self.gaps[gold_end]
-        word_before = self.words[gold_start - 1] if gold_start else ""
-        word_after = self.words[gold_end] if gold_end < len(self.words) else ""
-        if (
-            re.search(r"[/|&]", gap_before + gap_after)
-            or word_after in ("or", "nor", "vs", "versus")
-            or word_before in ("or", "nor", "and")
-        ):
+    def _is_one_of_several(self, start: int, end: int) -> bool:
+        """Whether the answer is in a row of things: `Paris or Lyon`, `Paris, Lyon and Nice`."""
+        gap_before, gap_after = self.gaps[start], self.gaps[end]
+        before = self.words[start - 1] if start else ""
+        after = self.words[end] if end < len(self.words) else ""
+        if re.search(r"[/|&]", gap_before + gap_after) or after in ("or", "nor", "vs", "versus") or before in ("or", "nor"):
             return True
-        if word_after == "and":
-            next_words = self.words[gold_end + 1 : gold_end + 2]
-            return not next_words or next_words[0] not in _FUNCTION_WORDS - _ARTICLES
-        is_unusual = (lambda word: word not in _PLAIN_WORDS) if self.question.is_in_prompt else self.question.is_alien_word
-        if "," in gap_before and word_before and is_unusual(word_before) and ("," in gap_after or not word_after):
+        if after == "and" and self._is_row_member(end + 1):
             return True
-        if "," not in gap_after or not word_after or not is_unusual(word_after):
+        if before == "and" and start > 1 and self._is_row_member(start - 2, backwards=True):
+            return True
+        if "," in gap_before and before and self._is_row_member(start - 1, backwards=True) and ("," in gap_after or not after):
+            return True
+        return "," in gap_after and bool(after) and self._is_row_member(end)
+
+    def _is_row_member(self, place: int, *, backwards: bool = False) -> bool:
+        """Whether a word is a further thing of a row, and not the beginning of something else that is said."""
+        if not 0 <= place < len(self.words):
+            return True
+        if self.words[place] in _ARTICLES:
+            place += 1
+        word = self.words[min(place, len(self.words) - 1)]
+        is_thing = self.question.is_new(word) or (self.question.is_in_prompt and word not in _FUNCTION_WORDS)
+        if not is_thing or backwards:
+            return is_thing
+        next_gap = self.gaps[min(place, len(self.words) - 1) + 1]
+        next_word = self.words[place + 1] if place + 1 < len(self.words) else ""
+        is_name = self.raw_words[min(place, len(self.words) - 1)][0].isupper()
+        return is_name or bool(next_gap.strip()) or next_word in ("", "or", "and")
+
+    def _is_part_of_more(self, start: int, end: int) -> bool:
+        """Whether words right next to it make it another thing: `South America`, `cold water`."""
+        if end < len(self.words) and not self.gaps[end].strip(" \"'*_`\u2019\u201d"):
+            after = self.words[end]
+            if self.raw_words[end - 1].casefold().endswith(("'s", "\u2019s")) and not self.question.gold[-1].endswith("'s"):
+                return True
+            if self.question.is_new(after) and not self.gaps[end].strip():
+                return self.raw_words[end][0].isupper() or not self.raw_words[start][0].isupper()
+            if after in ("of", "to") and not self.question.is_in_prompt and self.question.gold[-1] not in _NAMING_NOUNS:
+                return True
+        if self.gaps[end].startswith("-") and end < len(self.words) and not self.gaps[end][1:]:
+            return True  # `cold-blooded`
+        follows_name = start > 1 and not self.gaps[start].strip() and self.raw_words[start - 1][0].isupper()
+        return follows_name and self.question.is_new(self.words[start - 1])
+
+    def _claims_other(self, stop: int) -> bool:
+        """Whether it claims something else of what the prompt asks, before a word."""
+        question = self.question
+        content = [word for word in self.words if word not in _FUNCTION_WORDS and word not in _DISCOURSE_WORDS]
+        if stop == len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
+            return all(map(question.is_new, content)) and not self._mentions()
+        for verb in range(1, min(stop, len(self.words) - 1)):
+            if self.words[verb] not in _LINKING_WORDS or self._new_words(0, verb):
+                continue
+            if not any(stem(word) in question.known_stems for word in self.words[:verb]):
+                continue
+            claim_end = next((i for i in range(verb + 1, stop) if i > verb + 1 and self._begins_clause(i)), stop)
+            new_words = self._new_words(verb + 1, claim_end)
+            if not new_words or "not" in self.words[verb:claim_end] or (claim_end == stop < len(self.words)):
+                continue
+            if self.words[verb + 1] not in ("a", "an") or claim_end < stop < len(self.words):
+                return True
+        return False
+
+    def _begins_clause(self, place: int) -> bool:
+        return self.words[place] in _BOUNDARY_WORDS or _CLAUSE_SIGN.search(self.gaps[place]) is not None
+
+    def _is_claimed(self, start: int, end: int) -> bool:
+        """Whether the sentence gives it as its answer."""
+        question = self.question
+        others = [*range(start), *range(end, len(self.words))]
+        if not any(self.question.is_new(self.words[i]) or stem(self.words[i]) in question.known_stems for i in others):
+            preposition = start > 0 and self.words[start - 1] in _PREPOSITIONS
+            return not preposition or question.asks_where_when_or_who  # `It is Paris.`, and not `We are in Paris.`
+        if self._is_off_topic(start, end):
             return False
-        gap_after_next = self.gaps[gold_end + 1]
-        return (
-            self.raw_words[gold_end][0].isupper()
-            or bool(gap_after_next.strip())
-            or self.words[gold_end + 1 : gold_end + 2] in (["or"], ["and"], [])
-        )
+        if question.is_in_prompt:
+            return self._is_predicate(start, end) or self._is_subject(start, end)
+        if self._modifies_noun(start):
+            return False
+        if self.words[start - 1 : start] and self.words[start - 1] in ("near", "than", "like", "between", "as"):
+            return False
+        shared = {stem(word) for word in self.words} & question.known_stems
+        if self._begins(start) and end < len(self.words):
+            return self._is_subject(start, end)
+        return self._is_predicate(start, end) or 2 * len(shared) >= len(question.known_stems)
 
-    def _is_part_of_more(self, gold_start: int, gold_end: int) -> bool:
-        """Whether words right beside it make it another thing: `South America`, `cold water`."""
-        if gold_end < len(self.words) and not self.gaps[gold_end].strip():
-            word_after = self.words[gold_end]
-            is_name = self.raw_words[gold_end][0].isupper() and word_after not in _FUNCTION_WORDS
-            if (
-                word_after in ("of", "to")
-                or self.question.is_alien_word(word_after)
-                or (is_name and stem(word_after) not in self.question.known_stems)
+    def _begins(self, start: int) -> bool:
+        """Whether only function words are before a word."""
+        return _FUNCTION_WORDS.union(_DISCOURSE_WORDS).issuperset(self.words[:start])
+
+    def _modifies_noun(self, start: int) -> bool:
+        """Whether a noun before `of` is another thing: `the mayor of Paris`, `the past tense of the verb drove`."""
+        place = start
+        while place > max(0, start - 3) and (
+            self.words[place - 1] in _ARTICLES or stem(self.words[place - 1]) in self.question.known_stems
+        ):
+            place -= 1
+        if place < 2 or self.words[place - 1] != "of":
+            return False
+        noun = self.words[place - 2]
+        return noun not in _NAMING_NOUNS and (self.question.is_new(noun) or stem(noun) in self.question.known_stems)
+
+    def _is_off_topic(self, start: int, end: int) -> bool:
+        """Whether it is about another name than the prompt's: `Paris is the capital of Italy`, `Germany's capital`."""
+        names = self.question.names - set(self.question.gold)
+        if found := [i for i, word in enumerate(self.words) if word.removesuffix("'s") in names]:
+            return all(i > 1 and self.raw_words[i - 1][0].isupper() and self.question.is_new(self.words[i - 1]) for i in found)
+        for i, word in enumerate(self.words):
+            if start <= i < end or not self.question.is_new(word):
+                continue
+            is_name = self.raw_words[i][0].isupper() and (i > 0 or word.endswith("'s"))
+            before = next((earlier for earlier in reversed(self.words[:i]) if earlier not in _ARTICLES), "")
+            if (names and is_name and (before in _TOPIC_PREPOSITIONS or word.endswith("'s"))) or (
+                not names and before == "of" and i < start
             ):
                 return True
-        if gold_start and not self.gaps[gold_start].strip():
-            return self.raw_words[gold_start - 1][0].isupper() and self.question.is_alien_word(self.words[gold_start - 1])
         return False
 
-    def _is_alone(self, gold_start: int, gold_end: int) -> bool:
-        """Whether it is all there is: `It is Paris.`, `I think the answer is Paris.`."""
-        words_around = [*self.words[:gold_start], *self.words[gold_end:]]
-        follows_preposition = gold_start > 0 and self.words[gold_start - 1] in _PREPOSITIONS
-        if follows_preposition and not self.question.asks_where_when_or_who:  # `We are in Paris.`
-            return False
-        return (
-            len(words_around) <= 8 and len(self.words) - gold_end <= 2 and all(word in _PLAIN_WORDS for word in words_around)
-        )
-
-    def _is_predicate(self, gold_start: int, gold_end: int) -> bool:
-        """Whether it is what is said: `The capital of France is Paris`, `Brazil is in South America`, `Capital: Paris`."""
-        question, position = self.question, gold_start
-        if self.words[gold_start - 1 : gold_start] == ["but"] and "not" in self.words[:gold_start]:  # `not Lyon but Paris`
-            position = self.words.index("not")
-        while position > 0 and gold_start - position < 8:
-            word_before = self.words[position - 1]
-            is_place_word = question.asks_where_when_or_who and word_before in _PLACE_PREPOSITIONS
-            if self._tells_of_past(position - 1):
-                return False
-            if word_before in _LINKING_WORDS or is_place_word or _ANSWER_SIGN.search(self.gaps[position]):
-                position -= word_before in _LINKING_WORDS or is_place_word
-                return self._is_about_prompt(position, strict=is_place_word or question.is_in_prompt) and not (
-                    question.is_in_prompt and self._has_alien_word_after(gold_end)
+    def _is_predicate(self, start: int, end: int) -> bool:
+        """Whether it is what is said of the prompt's subject: `The capital of France is Paris`, `Capital: Paris`."""
+        for place in range(start, max(0, start - 8), -1):
+            before = self.words[place - 1]
+            if before in _LINKING_WORDS or _ANSWER_SIGN.search(self.gaps[place]):
+                subject = self.words[: place - (before in _LINKING_WORDS)]
+                if before in ("was", "were") and "is" in self.question.prompt:
+                    return False
+                if self.question.is_in_prompt and (self._new_words(end, len(self.words)) or self.question.gold[0] in subject):
+                    return self.question.gold[0] in subject and self.question.prompt.count(self.question.gold[0]) > 0 and (
+                        not self._new_words(0, len(self.words))
+                    )
+                return any(stem(word) in self.question.known_stems for word in subject) or not any(
+                    map(self.question.is_new, subject)
                 )
-            if word_before == "of" and (
-                position < 2
-                or self.words[position - 2] not in _NOUNS_BEFORE_NAME
-                or "capital" in self.words[position - 3 : position - 2]
-            ):
-                return False
-            if question.is_alien_word(word_before) or word_before in question.gold:
-                return False
-            position -= 1
         return False
 
-    def _is_adjective(self, word_index: int) -> bool:
-        """Whether it stands as `landlocked` does in `is a landlocked country`."""
-        words_before = self.words[max(0, word_index - 2) : word_index]
-        return (
-            len(words_before) == 2
-            and words_before[0] in _LINKING_WORDS
-            and words_before[1] in _ARTICLES
-            and self.words[word_index + 1 : word_index + 2] in _CATEGORY_NOUNS
-        )
-
-    def _tells_of_past(self, word_index: int) -> bool:
-        """Whether a word tells of the past what the prompt asks of now: `Kyoto was the capital`."""
-        return self.words[word_index] in ("was", "were") and "is" in self.question.prompt
-
-    def _has_alien_word_after(self, gold_end: int) -> bool:
-        return any(self.question.is_alien_word(word) for word in self.words[gold_end:])
-
-    def _is_about_prompt(self, subject_end: int, *, strict: bool) -> bool:
-        """Whether the words before `subject_end` are about what the prompt asks, and say no other answer."""
-        question, subject = self.question, self.words[:subject_end]
-        alien_indices = [i for i, word in enumerate(subject) if question.is_alien_word(word) and not self._is_adjective(i)]
-        covers_prompt = question.prompt_stems <= {stem(word) for word in subject}
-        if len(alien_indices) > (0 if strict else 3 if covers_prompt else 1):
-            return False
-        for i in alien_indices:
-            word_before = next((word for word in reversed(subject[:i]) if word not in _ARTICLES), "")
-            if (
-                word_before in _TOPIC_PREPOSITIONS
-                or word_before in _LINKING_WORDS
-                or subject[i].endswith("'s")
-                or (i and self.raw_words[i][0].isupper())
-            ):
-                return False
-        content = [word for word in subject if word not in _PLAIN_WORDS or stem(word) in question.known_stems]
-        return (
-            covers_prompt or not content or len({stem(word) for word in content} & question.known_stems) > len(alien_indices)
-        )
-
-    def _is_subject(self, gold_start: int, gold_end: int) -> bool:
+    def _is_subject(self, start: int, end: int) -> bool:
         """Whether it is what something is said of: `Paris is the capital of France`, `Shakespeare wrote Hamlet`."""
-        question = self.question
-        words_after = self.words[gold_end:]
-        if not words_after or any(word not in _PLAIN_WORDS for word in self.words[:gold_start]):
+        after = self.words[end:]
+        if not after or not self._begins(start) or (after[0] in ("was", "were") and "is" in self.question.prompt):
             return False
-        if any(
-            word in _TOPIC_PREPOSITIONS and self.words[i - 1] not in _NOUNS_BEFORE_NAME
-            for i, word in enumerate(self.words[:gold_start])
-        ):
-            return False  # `The capital of Mexico is ...`
-        claim_end = next(
-            (i for i in range(gold_end + 1, len(self.words)) if re.search(r"[,;:]", self.gaps[i])), len(self.words)
-        )
-        claim = self.words[gold_end:claim_end]
-        if self._tells_of_past(gold_end) or (
-            words_after[0] not in _LINKING_WORDS
-            and "," not in self.gaps[gold_end]
-            and stem(words_after[0]) not in question.known_stems
-        ):
+        claim_end = next((i for i in range(end + 1, len(self.words)) if _CLAUSE_SIGN.search(self.gaps[i])), len(self.words))
+        claim = [word for word in self.words[end:claim_end] if word not in _FUNCTION_WORDS and word not in _DISCOURSE_WORDS]
+        if not claim or stem(claim[0]) not in self.question.known_stems:
             return False
-        content = [word for word in claim if word not in _FUNCTION_WORDS]
-        if not content or stem(content[0]) not in question.known_stems | {"answer", "correct"}:
-            return False
-        for i, word in enumerate(claim):
-            word_before = next((earlier for earlier in reversed(claim[:i]) if earlier not in _ARTICLES), "")
-            if question.is_alien_word(word) and (question.is_in_prompt or word_before in _TOPIC_PREPOSITIONS):
-                return False
-        return True
+        if self.question.is_in_prompt:
+            return not any(map(self.question.is_new, claim))
+        return any(stem(word) in self.question.known_stems for word in claim)
 
 
 def _contains_words(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Whether a row of words stands in another."""
+    """Whether a row of words is in another."""
     return f" {' '.join(phrase)} " in f" {' '.join(words)} "

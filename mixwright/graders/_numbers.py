@@ -45,7 +45,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
 
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
-    gold_number, question = amount_of(gold), Question(tuple(words_in(gold)), tuple(words_in(prompt)))
+    gold_number, question = amount_of(gold), Question.of(gold, prompt)
     prompt_pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     prompt_numbers = {
         abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
@@ -71,7 +71,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
             is_whole = not cut or bool(_NUMBER_END.match(number.after + text_behind))
             states_gold = (
                 is_claimed
-                and (sentence.is_on_topic or bool(used_numbers))
+                and (sentence.is_about_prompt or bool(used_numbers))
                 and not follows_unrelated_number
                 and not sentence.is_question
             )
@@ -92,7 +92,9 @@ def _is_in_prompt(number: Number, prompt_numbers: Set[Fraction]) -> bool:
 
 def _is_claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) -> bool:
     """Whether a number follows words or signs that claim it, or is all that its sentence says."""
-    if not number.before.strip(" $*_`\"'(") and sentence.is_plain:
+    if not number.before.strip(" $*_`\"'(") and not any(
+        sentence.question.is_new(word) for word in sentence.words if not word[0].isdigit()
+    ):
         return True
     if _is_in_prompt(number, prompt_numbers):
         return _STRONG_CLAIM_BEFORE.search(number.before) is not None

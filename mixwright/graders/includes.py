@@ -86,11 +86,9 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     """Whether one of its sentences states the gold answer, and none denies it or states another."""
     if gold[0].isupper() and gold.isascii():  # names are often written with or without their accents
         text, prompt = _unaccented(text), _unaccented(prompt)
-    gold_words = words_in(gold)
-    gold_words = gold_words[1:] if len(gold_words) > 1 and gold_words[0] in ("the", "a", "an") else gold_words
-    if not gold_words or len(gold_words) > MAX_ANSWER_WORDS:
+    question = Question.of(gold, prompt)
+    if not question.gold or len(question.gold) > MAX_ANSWER_WORDS:
         return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
-    question = Question(tuple(gold_words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):
         return _states_yes_or_no(text, gold.casefold(), cut=cut)
     if question.is_function_word:
@@ -100,14 +98,12 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         sentence, text_after = Sentence(text[sentence_start:sentence_end], question), text[sentence_end:]
         if not sentence.is_copied:
             parallel_sentences += sentence.is_parallel()
-            if sentence.states_rival() or parallel_sentences > 1:
+            claim, mention_start = sentence.read()
+            if claim in ("denied", "rival") or parallel_sentences > 1:
                 return False
-            for mention_start in sentence.mentions():
-                claim_kind = sentence.kind(mention_start)
+            if claim == "stated":
                 text_behind = sentence.text_behind(mention_start)
-                if claim_kind == "denied":
-                    return False
-                if claim_kind == "stated" and not (cut and not _ANSWER_END.match(text_behind + text_after)):
+                if not cut or _ANSWER_END.match(text_behind + text_after):
                     stated_end = stated_end or sentence_start + len(sentence.text) - len(text_behind)
         sentence_start = sentence_end
     return stated_end > 0 and not takes_back(text[stated_end:])
