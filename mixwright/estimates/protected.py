@@ -11,6 +11,9 @@ from mixwright.estimates.outcome import Item, ItemScores, TaskLevel
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, Outcome
 from mixwright.records import cell_key
 
+import os
+READABLE_SHARE = float(os.environ.get("RS", "0.1"))
+"""Success before below which a loss cannot be seen."""
 SideScores = Sequence[ItemScores]
 """What was measured of one side of a comparison: one per seed, or per starting model."""
 
@@ -23,28 +26,29 @@ def cell_order(cell: TaskLevel) -> tuple[str, float]:
 def cells_with_right_answers(before: SideScores, decoding: Decoding) -> list[TaskLevel]:
     """Tasks and levels of enough items with a right answer before, under the declared decoding: what can be lost."""
     items = _group_items(before, decoding)
-    return sorted((cell for cell, (known, right) in items.items() if right and len(known) >= MIN_ITEMS), key=cell_order)
+    return sorted((cell for cell, (count, success) in items.items() if success > 0 and count >= MIN_ITEMS), key=cell_order)
 
 
-def find_only_right_items(before: SideScores, decoding: Decoding) -> set[Item]:
-    """Items that alone were right in their task and level.
+def find_unreadable_cells(before: SideScores, decoding: Decoding) -> set[TaskLevel]:
+    """Return the cells of which so few answers were right before that a loss could not be seen.
 
-    They are why it is protected, so they can only fall. Without them every item is in a mean because of what other items of
-    its cell showed, and nothing falls by the choice alone.
+    Success of a cell near the floor can hardly fall, whatever became of the task. In a mean it would hide the losses of
+    others.
     """
-    return {item for _, right in _group_items(before, decoding).values() if len(right) == 1 for item in right}
+    shares = {cell: success for cell, (_, success) in _group_items(before, decoding).items()}
+    return {cell for cell, share in shares.items() if share < READABLE_SHARE}
 
 
-def _group_items(before: SideScores, decoding: Decoding) -> dict[TaskLevel, tuple[set[Item], set[Item]]]:
-    """Task and level -> its items, and those of them with a right answer."""
-    groups: dict[TaskLevel, tuple[set[Item], set[Item]]] = {}
+def _group_items(before: SideScores, decoding: Decoding) -> dict[TaskLevel, tuple[int, float]]:
+    """Cell -> number of its items, and mean success."""
+    values: dict[TaskLevel, dict[Item, list[float]]] = {}
     for scores in before:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
-            known, right = groups.setdefault(item[:2], (set(), set()))
-            known.add(item)
-            if value > 0:
-                right.add(item)
-    return groups
+            values.setdefault(item[:2], {}).setdefault(item, []).append(value)
+    return {
+        cell: (len(items), sum(sum(item) / len(item) for item in items.values()) / len(items))
+        for cell, items in values.items()
+    }
 
 
 def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:

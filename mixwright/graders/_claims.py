@@ -45,11 +45,15 @@ _FUNCTION_WORDS = (
         "has have had do does did will would can could should must let not than i'm you're they're been being up out"
     )
 )
-_BOUNDARY_WORDS = _word_set("which that who whom whose where because since while although though but however whereas so when")
+_BOUNDARY_WORDS = _word_set(
+    "which that who whom whose where because since while although though but however whereas so when"
+)
 """Words at which a claim ends and something else is said."""
 _TOPIC_PREPOSITIONS = _word_set("of for in")
 """What follows one of them in a subject is what the sentence is about."""
-_NAMING_NOUNS = _word_set("city town state country continent island month year planet day name word number kind type color colour")
+_NAMING_NOUNS = _word_set(
+    "city town state country continent island month year planet day name word number kind type color colour"
+)
 """Nouns behind which `of` names the thing itself: `the city of Paris`."""
 _DOUBT_WORDS = _word_set(
     "not never neither nor cannot except without than unlike if whether unless might may could maybe perhaps possibly "
@@ -70,6 +74,8 @@ _RETRACTION = re.compile(
 """Behind an answer it takes it back."""
 _LINE_LABEL = re.compile(r"^[ \t>]{0,8}(?:[-*+\u2022]|\(?(?:\d{1,2}|[A-Za-z])[.):])[ \t]", re.MULTILINE)
 _INLINE_LABEL = re.compile(r"(?<!\w)\(?[A-Ea-e1-5]\) ?\S")
+_NAME_INSIDE = re.compile(r"(?<![.!?\n:])[ \"'(]([^\W\d_a-z][\w'\u2019]*)")
+"""A word with a capital letter that does not begin a sentence."""
 _ANSWER_SIGN = re.compile(r"[:=\u2192]|->| [-\u2013\u2014] ")
 """Signs that an answer follows."""
 _CLAUSE_SIGN = re.compile(r"[,;:(]| [-\u2013\u2014] ")
@@ -124,16 +130,19 @@ class Question:
     gold: tuple[str, ...]
     """Without a leading article."""
     prompt: tuple[str, ...]
+    asked: tuple[str, ...] = ()
+    """Words of the prompt's question, without a passage before it."""
     names: Set[str] = frozenset()
-    """Words of the prompt that are written with a capital letter inside a sentence."""
+    """Words of the question that are written with a capital letter inside a sentence."""
 
     @classmethod
     def of(cls, gold: str, prompt: str) -> Question:
         """Read a gold answer and its prompt."""
         gold_words = words_in(gold)
         gold_words = gold_words[1:] if len(gold_words) > 1 and gold_words[0] in _ARTICLES else gold_words
-        names = {folded(match[1]) for match in re.finditer(r"(?<![.!?\n:])[ \"'(]([^\W\d_a-z][\w'\u2019]*)", prompt)}
-        return cls(tuple(gold_words), tuple(words_in(prompt)), frozenset(names - _FUNCTION_WORDS))
+        asked = _find_question(prompt)
+        names = {folded(match[1]) for match in _NAME_INSIDE.finditer(asked)} - _FUNCTION_WORDS
+        return cls(tuple(gold_words), tuple(words_in(prompt)), tuple(words_in(asked)), frozenset(names))
 
     @cached_property
     def known_stems(self) -> Set[str]:
@@ -141,9 +150,14 @@ class Question:
         return {stem(word) for word in self.prompt if word not in _FUNCTION_WORDS}
 
     @cached_property
-    def is_in_prompt(self) -> bool:
-        """Whether the gold answer is in the prompt."""
-        return _contains_words(self.prompt, self.gold)
+    def asked_stems(self) -> Set[str]:
+        """Stems of the question's words that mean something."""
+        return {stem(word) for word in self.asked if word not in _FUNCTION_WORDS}
+
+    @cached_property
+    def is_asked(self) -> bool:
+        """Whether the gold answer is in the question itself, as one of its options is."""
+        return _contains_words(self.asked, self.gold)
 
     @property
     def is_function_word(self) -> bool:
@@ -153,7 +167,7 @@ class Question:
     @cached_property
     def asks_where_when_or_who(self) -> bool:
         """Whether the prompt asks for a place, a time or a person."""
-        return not _WHERE_WHEN_WHO_WORDS.isdisjoint(self.prompt)
+        return not _WHERE_WHEN_WHO_WORDS.isdisjoint(self.asked)
 
     @cached_property
     def last_word_forms(self) -> Set[str]:
@@ -191,8 +205,8 @@ class Sentence:
 
     @property
     def is_copied(self) -> bool:
-        """Whether it is in the prompt as it is."""
-        return len(self.words) > 2 and _contains_words(self.question.prompt, self.words)
+        """Whether it is in the question as it is."""
+        return len(self.words) > 2 and _contains_words(self.question.asked, self.words)
 
     @property
     def is_about_prompt(self) -> bool:
@@ -212,9 +226,9 @@ class Sentence:
         """Return what it says of the gold answer, and the word at which the answer begins where it is stated."""
         if self.is_question or not self.words:
             return "silent", -1
-        for start in self._mentions():
+        for start in self.mentions():
             end = start + len(self.question.gold)
-            if self._is_denied(start, end) or self._is_one_of_several(start, end):
+            if self.is_denied_or_listed(start):
                 return "denied", start
             if self._is_part_of_more(start, end):
                 continue
@@ -224,6 +238,11 @@ class Sentence:
                 return "stated", start
         return ("rival" if self._claims_other(len(self.words)) else "silent"), -1
 
+    def is_denied_or_listed(self, start: int) -> bool:
+        """Whether the answer that begins at a word is denied, left open, or one of several."""
+        end = start + len(self.question.gold)
+        return self._is_denied(start, end) or self._is_one_of_several(start, end)
+
     def is_parallel(self) -> bool:
         """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, next to France."""
         verb = next((i for i, word in enumerate(self.words) if word in _LINKING_WORDS), 0)
@@ -231,11 +250,11 @@ class Sentence:
         return (
             all(any(map(self.question.is_new, side)) for side in sides)
             and any(stem(word) in self.question.known_stems for word in self.words)
-            and not self._mentions()
+            and not self.mentions()
         )
 
-    def _mentions(self) -> list[int]:
-        """Return where the gold answer begins."""
+    def mentions(self) -> list[int]:
+        """Return the words at which the gold answer begins."""
         gold, count = self.question.gold, len(self.question.gold)
         forms = self.question.last_word_forms
         return [
@@ -271,7 +290,12 @@ class Sentence:
             return True
         if before == "and" and start > 1 and self._is_row_member(start - 2, backwards=True):
             return True
-        if "," in gap_before and before and self._is_row_member(start - 1, backwards=True) and ("," in gap_after or not after):
+        if (
+            "," in gap_before
+            and before
+            and self._is_row_member(start - 1, backwards=True)
+            and ("," in gap_after or not after)
+        ):
             return True
         return "," in gap_after and bool(after) and self._is_row_member(end)
 
@@ -282,7 +306,7 @@ class Sentence:
         if self.words[place] in _ARTICLES:
             place += 1
         word = self.words[min(place, len(self.words) - 1)]
-        is_thing = self.question.is_new(word) or (self.question.is_in_prompt and word not in _FUNCTION_WORDS)
+        is_thing = self.question.is_new(word) or (self.question.is_asked and word not in _FUNCTION_WORDS)
         if not is_thing or backwards:
             return is_thing
         next_gap = self.gaps[min(place, len(self.words) - 1) + 1]
@@ -298,7 +322,7 @@ class Sentence:
                 return True
             if self.question.is_new(after) and not self.gaps[end].strip():
                 return self.raw_words[end][0].isupper() or not self.raw_words[start][0].isupper()
-            if after in ("of", "to") and not self.question.is_in_prompt and self.question.gold[-1] not in _NAMING_NOUNS:
+            if after in ("of", "to") and not self.question.is_asked and self.question.gold[-1] not in _NAMING_NOUNS:
                 return True
         if self.gaps[end].startswith("-") and end < len(self.words) and not self.gaps[end][1:]:
             return True  # `cold-blooded`
@@ -310,7 +334,7 @@ class Sentence:
         question = self.question
         content = [word for word in self.words if word not in _FUNCTION_WORDS and word not in _DISCOURSE_WORDS]
         if stop == len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
-            return all(map(question.is_new, content)) and not self._mentions()
+            return all(map(question.is_new, content)) and not self.mentions()
         for verb in range(1, min(stop, len(self.words) - 1)):
             if self.words[verb] not in _LINKING_WORDS or self._new_words(0, verb):
                 continue
@@ -336,16 +360,16 @@ class Sentence:
             return not preposition or question.asks_where_when_or_who  # `It is Paris.`, and not `We are in Paris.`
         if self._is_off_topic(start, end):
             return False
-        if question.is_in_prompt:
+        if question.is_asked:
             return self._is_predicate(start, end) or self._is_subject(start, end)
         if self._modifies_noun(start):
             return False
         if self.words[start - 1 : start] and self.words[start - 1] in ("near", "than", "like", "between", "as"):
             return False
-        shared = {stem(word) for word in self.words} & question.known_stems
+        shared = {stem(word) for word in self.words} & question.asked_stems
         if self._begins(start) and end < len(self.words):
             return self._is_subject(start, end)
-        return self._is_predicate(start, end) or 2 * len(shared) >= len(question.known_stems)
+        return self._is_predicate(start, end) or 2 * len(shared) >= len(question.asked_stems)
 
     def _begins(self, start: int) -> bool:
         """Whether only function words are before a word."""
@@ -367,7 +391,9 @@ class Sentence:
         """Whether it is about another name than the prompt's: `Paris is the capital of Italy`, `Germany's capital`."""
         names = self.question.names - set(self.question.gold)
         if found := [i for i, word in enumerate(self.words) if word.removesuffix("'s") in names]:
-            return all(i > 1 and self.raw_words[i - 1][0].isupper() and self.question.is_new(self.words[i - 1]) for i in found)
+            return all(
+                i > 1 and self.raw_words[i - 1][0].isupper() and self.question.is_new(self.words[i - 1]) for i in found
+            )
         for i, word in enumerate(self.words):
             if start <= i < end or not self.question.is_new(word):
                 continue
@@ -385,11 +411,13 @@ class Sentence:
             before = self.words[place - 1]
             if before in _LINKING_WORDS or _ANSWER_SIGN.search(self.gaps[place]):
                 subject = self.words[: place - (before in _LINKING_WORDS)]
-                if before in ("was", "were") and "is" in self.question.prompt:
+                if before in ("was", "were") and "is" in self.question.asked:
                     return False
-                if self.question.is_in_prompt and (self._new_words(end, len(self.words)) or self.question.gold[0] in subject):
-                    return self.question.gold[0] in subject and self.question.prompt.count(self.question.gold[0]) > 0 and (
-                        not self._new_words(0, len(self.words))
+                if self.question.is_asked and (self._new_words(end, len(self.words)) or self.question.gold[0] in subject):
+                    return (
+                        self.question.gold[0] in subject
+                        and self.question.prompt.count(self.question.gold[0]) > 0
+                        and (not self._new_words(0, len(self.words)))
                     )
                 return any(stem(word) in self.question.known_stems for word in subject) or not any(
                     map(self.question.is_new, subject)
@@ -399,15 +427,23 @@ class Sentence:
     def _is_subject(self, start: int, end: int) -> bool:
         """Whether it is what something is said of: `Paris is the capital of France`, `Shakespeare wrote Hamlet`."""
         after = self.words[end:]
-        if not after or not self._begins(start) or (after[0] in ("was", "were") and "is" in self.question.prompt):
+        if not after or not self._begins(start) or (after[0] in ("was", "were") and "is" in self.question.asked):
             return False
         claim_end = next((i for i in range(end + 1, len(self.words)) if _CLAUSE_SIGN.search(self.gaps[i])), len(self.words))
         claim = [word for word in self.words[end:claim_end] if word not in _FUNCTION_WORDS and word not in _DISCOURSE_WORDS]
         if not claim or stem(claim[0]) not in self.question.known_stems:
             return False
-        if self.question.is_in_prompt:
+        if self.question.is_asked:
             return not any(map(self.question.is_new, claim))
         return any(stem(word) in self.question.known_stems for word in claim)
+
+
+def _find_question(prompt: str) -> str:
+    """Return the sentences of a prompt that ask; the last one where none has a question mark and several are there."""
+    ends = sentence_ends(prompt)
+    sentences = [prompt[start:end] for start, end in zip((0, *ends), ends, strict=False) if prompt[start:end].strip()]
+    asking = [sentence for sentence in sentences if "?" in sentence]
+    return " ".join(asking) or ("".join(sentences[-1:]) if len(sentences) > 2 else prompt)
 
 
 def _contains_words(words: Sequence[str], phrase: Sequence[str]) -> bool:

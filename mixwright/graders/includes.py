@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
+from mixwright.errors import InputError
 from mixwright.final_answer import own_text
 from mixwright.graders._claims import Question, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
@@ -40,20 +42,63 @@ class Includes(Grader):
     Nothing for an answer that is denied (`not Paris`), one of several (`Paris or Lyon`), part of a longer name, put as a
     question, taken back, or only repeated from the prompt. Numbers are compared by value, words in any case. Option letters
     are read as `final_answer` reads them; answers of more than twelve words, JSON and code have to be the whole completion.
+
+    Args:
+        among: the answers of a task that has few; then the completion is also right whose first named answer is the gold one.
     """
+
+    def __init__(self, *, among: Sequence[str] = ()) -> None:
+        if isinstance(among, str) or not all(isinstance(answer, str) and answer.strip() for answer in among):
+            raise InputError("among as a list of answers", repr(among), "Correct the grader's option.")
+        self.among = tuple(among)
 
     def grade(self, example: Example, completion: str) -> float:
         """1.0 when the completion states the answer, else 0.0."""
-        return float(_is_stated(example, completion, cut=False))
+        return self._grade(example, completion, cut=False)
 
     def grade_cut(self, example: Example, completion: str) -> float:
         """As `grade`, of what was said before the cut; an answer at the very end may go on and earns nothing."""
-        return float(_is_stated(example, completion, cut=True))
+        return self._grade(example, completion, cut=True)
+
+    def _grade(self, example: Example, completion: str, *, cut: bool) -> float:
+        if _is_stated(example, completion, cut=cut):
+            return 1.0
+        return float(bool(self.among) and _is_named_first(example, completion, self.among, cut=cut))
 
     def reading(self, answer: str) -> str:
         """One way of writing a gold answer, as `final_answer` has it: `1200` of `1,200`; JSON and code as they are."""
         is_structured = _STRUCTURE_SIGN.search(answer) or "\n" in answer.strip()
         return answer if is_structured else FinalAnswer().reading(answer)
+
+
+def _is_named_first(example: Example, completion: str, among: Sequence[str], *, cut: bool) -> bool:
+    """Whether the gold answer is the first of several possible answers that a text names, and not denied or in a row."""
+    gold, prompt = (example.answer or "").strip(), plain(example.prompt)[-PROMPT_CHARACTERS_READ:]
+    text = own_text(completion, prompt)[:COMPLETION_CHARACTERS_READ]
+    if is_data(text) or is_list(text):
+        return False
+    questions = {answer.casefold(): Question.of(answer, prompt) for answer in (*among, gold)}
+    readable = {
+        answer: question for answer, question in questions.items() if question.gold and not question.is_function_word
+    }
+    ends = sentence_ends(text)
+    for start, end in zip((0, *ends), ends, strict=False):
+        sentences = {answer: Sentence(text[start:end], question) for answer, question in readable.items()}
+        named = [
+            (place, -len(readable[answer].gold), answer) for answer, one in sentences.items() for place in one.mentions()[:1]
+        ]
+        if not named or next(iter(sentences.values())).is_copied or next(iter(sentences.values())).is_question:
+            continue
+        place, _, first = min(named)
+        behind = sentences[first].text_behind(place) + text[end:]
+        is_whole = not cut or _ANSWER_END.match(behind) is not None
+        return (
+            first == gold.casefold()
+            and is_whole
+            and not sentences[first].is_denied_or_listed(place)
+            and not takes_back(behind)
+        )
+    return False
 
 
 def is_data(text: str) -> bool:

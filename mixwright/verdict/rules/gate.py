@@ -34,7 +34,7 @@ from mixwright.estimates.loss_limits import (
     largest_undetected_loss,
 )
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
-from mixwright.estimates.protected import SideScores, cells_with_right_answers, find_only_right_items
+from mixwright.estimates.protected import SideScores, READABLE_SHARE, cells_with_right_answers, find_unreadable_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, GateOutcome, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
@@ -71,6 +71,8 @@ class JudgedCell:
     """Loss that it has to exclude by itself, a share; None where its items can exclude none."""
     limit_excluded: bool = True
     """Whether that loss is excluded, where there was one."""
+    readable: bool = True
+    """Whether enough was right before for a loss to be seen."""
 
     @property
     def is_damaged(self) -> bool:
@@ -153,8 +155,11 @@ def check_protected(
     )
     item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     limits = dict.fromkeys(item_counts, MEAN_LOSS_MARGIN) if each_cell else _find_loss_limits(item_counts, mean_margin, look)
+    unreadable = find_unreadable_cells(before, decoding)
+    cells = tuple(replace(cell, readable=(cell.task, cell.level) not in unreadable) for cell in cells)
     cells = tuple(
-        replace(cell, loss_limit=limits.get(cell.change.items)) if cell.change is not None else cell for cell in cells
+        replace(cell, loss_limit=limits.get(cell.change.items)) if cell.change is not None and cell.readable else cell
+        for cell in cells
     )
     cells = tuple(
         replace(cell, limit_excluded=_excludes_limit(sides_by_task, cell, decoding, look, each_cell=each_cell))
@@ -165,11 +170,10 @@ def check_protected(
     compared = [cell for cell in cells if cell.change is not None]
     if not named_by_user:  # what was learned must not pay for what was lost
         compared = [cell for cell in compared if cell.change is None or cell.change.low <= 0] or compared
-    compared_cells = {(cell.task, cell.level) for cell in compared}
-    left_out = set[Item]() if named_by_user else find_only_right_items(before, decoding)
+    compared_cells = {(cell.task, cell.level) for cell in compared if cell.readable}
 
     def counts_in_mean(item: Item) -> bool:
-        return item[:2] in compared_cells and item not in left_out
+        return item[:2] in compared_cells
 
     z = Z if look is None else look.z()
     change = estimate_change(before, after, outcome=decoding, weigh="cells", included=counts_in_mean, pseudo_quantile=z)
@@ -181,7 +185,9 @@ def check_protected(
     mean_change = dependence = items_needed = None
     judged_tasks = {comparison.task for comparison in comparisons if comparison.any_right}
     named_and_judged = [cell for cell in cells if cell.task in judged_tasks and named_by_user]
-    below_margin = _find_below_margin(before, named_and_judged, decoding, mean_margin)
+    below_margin = _find_below_margin(before, named_and_judged, decoding, max(mean_margin, READABLE_SHARE))
+    if not named_by_user and 2 * sum(cell.readable for cell in cells) < len(cells):
+        below_margin.append("too little was right before in most of the protected tasks to see a loss")
     is_safe &= not below_margin
     if change is not None and math.isfinite(change.estimate.value):
         mean_change, mean_dependence = (
