@@ -206,7 +206,7 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
 def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, tuple[str, bool]]) -> str:
     """Explain which rows are not replayed because the model is not clearly above chance."""
     tasks = join_some([f"{task} ({evidence_by_task[task][0]})" for task in rows])
-    text = f"Not replayed ({sum(rows.values()):,} rows), because the model is not clearly above chance: {tasks}"
+    text = f"Not replayed ({sum(rows.values()):,} rows), because too few right answers show that the model knows it: {tasks}"
     return f"{text}. To replay a task anyway, name it (keep, --keep)."
 
 
