@@ -445,8 +445,10 @@ def verdict(
 ) -> None:
     """Say what a model learned and what it lost, compared with the model before; write the page."""
     from mixwright.cli.gating import Gating
-    from mixwright.cli.judging import judge, write_exports
+    from mixwright.cli.judging import check_exports, judge, write_exports
 
+    files = "\n".join(filter(None, (measuring.corpus, measuring.held_out))).splitlines()
+    check_exports(markdown, junit, (before, after, *files))
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
     gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, measured)
 

@@ -191,10 +191,10 @@ def test_places_on_an_axis_by_hand() -> None:
     axis = place_on_axis(chart)
     row, nothing = axis["rows"]
     assert nothing is None
-    assert [row["low"], row["value"], row["high"], row["points"]] == [2, pytest.approx(59.6), 98, [pytest.approx(40.4)]]
-    assert axis["margins"] == pytest.approx([30.8, 40.4, 50.0])
+    assert [row["low"], row["value"], row["high"], row["points"]] == [6, pytest.approx(58.8), 94, [pytest.approx(41.2)]]
+    assert axis["margins"] == pytest.approx([32.4, 41.2, 50.0])
     whole = place_on_axis(Forest("c", "%", (ForestRow("a", 1.0, 0.9, 1.4, start=0.5),), bounds=(0.0, 1.0)))
-    assert [whole["rows"][0][name] for name in ("start", "value", "high")] == [50, 98, 98], "cut at the ends of the axis"
+    assert [whole["rows"][0][name] for name in ("start", "value", "high")] == [50, 94, 94], "cut at the ends of the axis"
 
 
 def test_lines_are_drawn_between_0_and_100_percent() -> None:

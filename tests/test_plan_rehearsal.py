@@ -54,7 +54,7 @@ def test_known_tasks_without_rows_get_a_tenth_together() -> None:
     assert plan.stages[0].weights == pytest.approx({"tools": 0.9, **dict.fromkeys(kinds, 0.025)}, abs=1e-3)
     assert plan.stages[0].rehearse == kinds
     assert "10% of the training samples keep" in told(plan)
-    assert "67% right of 30 before" in plan.why["stages.0.weights.capitals"]
+    assert "67% of 30 right before" in plan.why["stages.0.weights.capitals"]
     assert "each seen about 0.7 times" in plan.why["stages.0.weights.capitals"]  # 320 x .025 / 12
     more = plan_of(cells, [row for kind in kinds for row in measured(kind, 20)] + measured("tools", 0), share=0.25)
     assert more.stages[0].weights == pytest.approx({"tools": 0.75, **dict.fromkeys(kinds, 0.0625)}, abs=1e-3)
@@ -135,7 +135,7 @@ def test_a_known_task_of_which_nobody_has_rows_is_named() -> None:
 def test_what_is_known_without_any_rows_changes_no_share_and_the_plan_says_so() -> None:
     plan = plan_of([cell("new", 200)], measured("plurals", 28))
     assert plan.stages[0].weights == {"new": 1.0}
-    assert "no rows to replay for plurals (93% right of 30" in told(plan)
+    assert "no rows to replay for plurals (93% of 30 right" in told(plan)
     assert "keep" not in plan.why["stages.0.weights.new"]
 
 
@@ -171,7 +171,7 @@ def test_rows_to_rehearse_of_tasks_that_the_model_cannot_do_are_left_out_and_cou
     assert set(plan.stages[0].weights) == {"new", "capitals", "chat"}
     left_out = plan.why["stages.0.rehearse"]
     assert "36 rows" in left_out
-    assert all(task in left_out for task in ("letters (0% right of 40", "bigger (8% right of 40", "yes_no (45% right of 40"))
+    assert all(task in left_out for task in ("letters (0% of 40 right", "bigger (8% of 40 right", "yes_no (45% of 40 right"))
     asked = plan_of(cells, seen, setup, keep=["letters", "bigger", "yes_no"])
     assert asked.stages[0].rehearse == ("bigger", "capitals", "chat", "letters", "yes_no")
     assert "stages.0.rehearse" not in asked.why

@@ -204,7 +204,7 @@ def test_what_was_taken_over_stays_in_the_command_or_is_named_in_its_place() -> 
     settings = {"items": 80, "samples": 0, "max_new_tokens": 48, "grader": "includes"}
     seen = pair(protected=1)
     (ship, *_) = _list_steps_after_comparison("ship", command, seen, settings)
-    assert ship.text == command
+    assert ship.text == command.replace(" b ", " LATER "), "the same question, of another model"
     (more, *_) = _list_steps_after_comparison("cannot tell", command, seen, settings)
     anew = "mixwright verdict a b --corpus c --items 80 --samples 0 --max-new-tokens 48 --grader includes"
     assert more.text == anew

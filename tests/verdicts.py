@@ -88,7 +88,9 @@ def damaged(**more: Any) -> Verdict:
             Interval(-0.45, -0.54, -0.36, 180),
             0.05,
             tuple(task for task, *_, kept in TASKS if kept),
-            True,
+            averaged=6,
+            cells=6,
+            named=True,
             unseen_loss=0.45,
             items_needed=800,
         ),
@@ -128,7 +130,9 @@ def passed(**more: Any) -> Verdict:
         change("capitals", "kept", 0.70, 0.71),
         change("tool_calls", "learned", 0.0, 0.9, protected=False),
     )
-    gate = Gate(Interval(-0.01, -0.04, 0.02, 60), 0.05, ("facts", "capitals"), False, unseen_loss=0.1)
+    gate = Gate(
+        Interval(-0.01, -0.04, 0.02, 60), 0.05, ("facts", "capitals"), averaged=2, cells=2, named=False, unseen_loss=0.1
+    )
     values: dict[str, Any] = {
         "after": "planned",
         "outcome": "passed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,6 +94,17 @@ def _conclude(run: RunFolder, look: Look | None, gating: Gating, show: ShowVerdi
     verdict = write_verdict(run, gated=gating.gate, inconclusive=gating.cannot_tell)
     show(run, verdict)
     return verdict
+
+
+def check_exports(markdown: Path | None, junit: Path | None, inputs: Iterable[str | Path | None]) -> None:
+    """Raise InputError where an export would replace an input, or the other export."""
+    taken = {Path(name).resolve() for name in inputs if name}
+    for option, path in (("--markdown", markdown), ("--junit", junit)):
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise InputError(f"another file for {option}", "an input or another output", "Rename it.", file=path)
+        taken.add(path.resolve())
 
 
 def write_exports(verdict: Verdict, markdown: Path | None, junit: Path | None) -> None:

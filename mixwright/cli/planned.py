@@ -1,4 +1,4 @@
-"""Report of `mixwright plan`: the share of each task, its rows, how often each is seen, and its share of the loss."""
+"""Report of `mixwright plan`: the share of each task, its rows, how often each is seen, and its share of the target tokens."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[s
     if not share:
         steps = join_words([f"{stage.steps:,} steps of {stage.objective.upper()}" for stage in plan.stages])
         headline = f"Train on your rows alone: {steps}, {len(first.weights):,} tasks."
-    header = ("task", "stage", "share", "rows", "each seen", "of the loss", "")
+    header = ("task", "stage", "share", "rows", "each seen", "of target tokens", "")
     lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
     shares_note, replay_note = (plan.why.get(key, "") for key in NOTES)
     notes = (shares_note.partition(". ")[2] if share else shares_note, replay_note)  # the headline is its first sentence

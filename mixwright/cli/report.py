@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from mixwright.audit.findings import two_sides, worst_first
@@ -122,6 +123,6 @@ def describe_example(evidence: Mapping[str, Any]) -> str:
     if "reward" in evidence:
         return f"{evidence['reward']:g} for {evidence['completion']!r} (right: {evidence['answer']})"
     sides = [side for _, side in two_sides(evidence)]
-    places = (" ~ " if evidence.get("near") else " = ").join(str(side.get("source", "")) for side in sides)
+    places = (" ~ " if evidence.get("near") else " = ").join(PurePath(str(side.get("source", ""))).name for side in sides)
     text = next((side["prompt"] for side in sides if side.get("prompt")), "")
     return f'{places} "{text}"' if text else places

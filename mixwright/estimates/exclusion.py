@@ -14,8 +14,8 @@ from statistics import NormalDist
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.intervals import Z, t_quantile
 
-CHURN_SHARE = 0.2
-"""Share of items whose answer changes for no reason."""
+CHURN_SHARE, MAX_CHURN_SHARE = 0.2, 0.5
+"""Share of items whose answer changes for no reason, and the most that is believed of a few items."""
 MEAN_LOSS_MARGIN = 0.05
 """Mean loss over what is protected that a gate must exclude where nobody names another, a share."""
 MIN_UNHARMED_PASS_SHARE = 0.875

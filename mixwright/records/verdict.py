@@ -124,6 +124,10 @@ class Gate:
     """Mean loss that had to be excluded, a share."""
     protected: tuple[str, ...]
     """Tasks with protected items."""
+    averaged: int
+    """Protected tasks and levels in the mean: those that both models answered; without names, those that did not rise."""
+    cells: int
+    """Protected tasks, levels counted each."""
     named: bool
     """Whether the user named them; otherwise they are all tasks with a right answer before."""
     dependence: Interval | None = None

@@ -45,8 +45,11 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, moved there at the end: readers see the old file or the new one, never a part.
 
     Raises:
-        InputError: what the system refused (a full disk, a read-only file system); nothing half-written stays.
+        InputError: `path` is a device or a pipe, which a rename would replace, or what the system refused (a full disk, a
+            read-only file system); nothing half-written stays.
     """
+    path = path.resolve() if path.is_symlink() else path
+    check_regular(path)
     temporary = path.with_name(f".{path.name[:64]}.{os.getpid()}")  # the longest name that is allowed has no room for more
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -57,10 +57,10 @@ from mixwright.verdict.rules.marks import find_marks
 from mixwright.verdict.rules.next_steps import list_next_steps
 from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
 from mixwright.verdict.rules.spared import ClaimKey, claim_key
-from mixwright.verdict.words import explain, say_headline
+from mixwright.verdict.words import NEVER_RIGHT, explain, say_headline
 
-MAX_PAIRS, SHORT_PROMPT = 3, 120
-"""Pairs of answers that a verdict shows, and characters of a prompt that is preferred."""
+MAX_PAIRS, SHORT_PROMPT, SHORT_BEGINNING = 3, 120, 60
+"""Pairs of answers that a verdict shows, and characters of a prompt, and of a beginning that differs, that are preferred."""
 WORD_BY_KIND: Mapping[ClaimKind, TaskWord] = {
     "learnt": "learned",
     "damaged": "lost",
@@ -313,6 +313,8 @@ def _pack_gate(gate: GateResult | None) -> Gate | None:
         mean=to_interval(gate.mean) if gate.mean is not None else None,
         margin=gate.mean_margin,
         protected=tuple(dict.fromkeys(cell.task for cell in gate.cells)),
+        averaged=gate.averaged,
+        cells=len(gate.cells),
         named=gate.named_by_user,
         dependence=to_interval(gate.dependence) if gate.dependence is not None else None,
         cell_loss_limit=gate.cell_loss_limit,
@@ -336,7 +338,7 @@ def _list_not_judged(basis: TrialBasis | PairBasis | None) -> dict[str, str]:
     if not isinstance(basis, PairBasis):
         return {}
     reasons = dict.fromkeys(basis.tasks_left_out, basis.left_out_reason)
-    return reasons | dict.fromkeys(basis.tasks_without_right_answer, "no answer was right before or after")
+    return reasons | dict.fromkeys(basis.tasks_without_right_answer, NEVER_RIGHT)
 
 
 def is_lost(pair: AnswerPair) -> bool:
@@ -355,6 +357,8 @@ def _choose_pairs(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange]) -> t
     lost = [pair for pair in pairs if is_lost(pair)]
     changed = lost or [pair for pair in pairs if is_gained(pair)] or list(pairs)
     changed = [pair for pair in changed if pair.before != pair.after]
+    # where a report is cut, both would look the same
+    changed = [pair for pair in changed if pair.before[:SHORT_BEGINNING] != pair.after[:SHORT_BEGINNING]] or changed
     changed.sort(key=lambda pair: (rank.get(pair.task, len(rank)), len(pair.prompt) > SHORT_PROMPT))
     return tuple(interleave_groups(changed, lambda pair: pair.task)[:MAX_PAIRS])
 

@@ -10,11 +10,11 @@ from rich.text import Text
 from mixwright.records import AnswerPair, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.text import format_interval, format_signed, format_value, to_line
 from mixwright.verdict.words import (
-    TASK_WORDS,
     describe_certainty,
     list_rows,
     name_task,
     say_average,
+    show_word,
 )
 
 MAX_LINES, MAX_ROWS, MAX_NAME, MAX_WIDTH = 25, 10, 32, 110
@@ -43,7 +43,8 @@ def show_report(console: Console, verdict: Verdict, page: str, *, full: bool = F
         end += [Text(f"  {to_line(line, limit=400)}") for line in describe_certainty(verdict)]
     steps = verdict.next if full else verdict.next[:1]
     end += [Text(f"{to_line(step.text)}:  {to_line(step.command, limit=1000)}") for step in steps]
-    end.append(Text(f"Page: {page}   All: --full   How sure: --why   exit code {_say_exit(verdict)}", style="dim"))
+    more = "more: --full (all of it), --why (how sure)"
+    end.append(Text(f"Page: {page}   {more}   exit code {_say_exit(verdict)}", style="dim"))
     room = MAX_LINES - len(lines) - len(end) - 1
     pairs = verdict.pairs if full else verdict.pairs[: max(room // PAIR_LINES, 0)]
     shown = [line for pair in pairs for line in _show_pair(pair, verdict, width)]
@@ -72,7 +73,7 @@ def _list_tasks(verdict: Verdict, *, full: bool) -> list[Text]:
     after = to_line(verdict.after, limit=MAX_NAME)
     third = to_line(verdict.third, limit=MAX_NAME)
     cells = [
-        (name, *_format_values(change, verdict), _format_change(change, verdict.unit))
+        (name, *_format_values(change, verdict), _format_change(change, verdict))
         for name, change in zip(names, shown, strict=True)
     ]
     header = ("", "before", *([third] if third else []), after, "change")
@@ -104,8 +105,8 @@ def _format_values(change: TaskChange, verdict: Verdict) -> list[str]:
     return ["-" if value is None else format_value(value, verdict.unit) for value in values]
 
 
-def _format_change(change: TaskChange, unit: str) -> str:
-    word = TASK_WORDS[change.word]
+def _format_change(change: TaskChange, verdict: Verdict) -> str:
+    word, unit = show_word(change, verdict), verdict.unit
     if not change.change.n:
         return word
     size = f"{format_signed(change.change.value, unit):>5} {format_interval(change.change, unit)}"

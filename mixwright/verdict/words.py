@@ -6,10 +6,20 @@ from collections.abc import Sequence
 
 from mixwright.errors import join_some
 from mixwright.estimates.readings import format_unit
-from mixwright.records import Interval, TaskChange, TaskWord, Verdict
-from mixwright.verdict.page.text import cell_name, format_count, format_magnitude, format_signed, join_words, points
+from mixwright.records import Gate, Interval, TaskChange, TaskWord, Verdict
+from mixwright.verdict.page.text import (
+    MINUS_SIGN,
+    cell_name,
+    format_count,
+    format_magnitude,
+    format_signed,
+    join_words,
+    points,
+)
 from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN
 
+NEVER_RIGHT = "no answer was right before or after"
+"""Why a task without any right answer is not judged."""
 MAX_NAMED = 3
 """Tasks that a sentence names."""
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
@@ -52,6 +62,12 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     return f"INCONCLUSIVE for {name}. {_say_inconclusive(verdict, learned)}{others}"
 
 
+def show_word(change: TaskChange, verdict: Verdict) -> str:
+    """Return the word of a task in a table; another task's format says more than an interval that allows no change."""
+    is_taken = any(change.task in form.tasks for form in verdict.forms)
+    return "wrong format" if is_taken and change.word in ("not shown", "lower") else TASK_WORDS[change.word]
+
+
 def _say_damage(verdict: Verdict) -> str:
     if verdict.reason == "one format took over" and verdict.forms:
         form, *_ = verdict.forms
@@ -78,6 +94,10 @@ def _say_damage(verdict: Verdict) -> str:
     return f"{_capital(verdict.measure)} got worse by {_size(total.change, verdict.unit)}." if total else "It got worse."
 
 
+def _say_excluded(gate: Gate) -> str:
+    return f"an average drop of {100 * gate.margin:g} points is ruled out"
+
+
 def _say_others(verdict: Verdict) -> str:
     """Say what happened outside the tasks that the user named: what was lost there, and what was not judged."""
     if verdict.gate is None or not verdict.gate.named:
@@ -92,18 +112,18 @@ def _say_others(verdict: Verdict) -> str:
 
 def _say_passed(verdict: Verdict, learned: str) -> str:
     gate = verdict.gate
-    margin = f"{100 * gate.margin:g}" if gate else "5"
-    kept = f"a drop of {margin} points on average is ruled out"
-    if gate and gate.named:
-        kept = f"on {join_some(gate.protected)}, {kept}"
+    kept = _say_excluded(gate) if gate else "nothing was protected"
+    if gate and gate.mean is not None and gate.mean.low > 0:
+        kept = f"on average it rose by {_size(gate.mean)}"
+    the_rest = f"the {format_count(len(gate.protected), 'protected task')}" if gate and gate.named else "the rest"
     if verdict.reason == "not learned":
-        return f", but it did not learn {join_words(verdict.not_learned)}. It kept the rest: {kept}."
+        return f", but it did not learn {join_words(verdict.not_learned)}. It kept {the_rest}: {kept}."
     if learned:
-        return f". It learned {learned} and kept the rest: {kept}."
-    total = verdict.total
+        return f". It learned {learned} and kept {the_rest}: {kept}."
+    total, what = verdict.total, the_rest if gate and gate.named else "what it could do"
     if total is not None and total.word == "learned":
-        return f". It kept what it could do: {kept}. The average rose by {_size(total.change)}, no single task measurably."
-    return f". It kept what it could do: {kept}. No task improved measurably."
+        return f". It kept {what}: {kept}. The average rose by {_size(total.change)}, no single task measurably."
+    return f". It kept {what}: {kept}. No task improved measurably."
 
 
 def _say_inconclusive(verdict: Verdict, learned: str) -> str:
@@ -120,6 +140,10 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
             gate.protected if gate else (), "too little was right before to notice a loss"
         )
         reasons = dict.fromkeys(tasks.values())
+        if set(reasons) == {NEVER_RIGHT}:
+            others = gate is not None and gate.mean is not None and gate.mean.low > -gate.margin
+            kept = f" On the other tasks {_say_excluded(gate)}." if others and gate else ""
+            return f"{gain}No answer to {join_some(list(tasks))} is right: not learned, or misread by the grader.{kept}"
         return f"{gain}Nothing says what became of {join_some(list(tasks))}: {next(iter(reasons))}."
     if verdict.reason == "nothing was graded" and total is not None:
         change = format_signed(total.change.value, verdict.unit)
@@ -139,10 +163,15 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
     """Return what explains the outcome, one sentence each, the most important first."""
     reasons = []
     for form in verdict.forms:
-        cover = f" ({form.lost_with_form:,} of the {form.lost:,} lost ones)" if form.lost else ""
+        cover = f", {form.lost_with_form:,} of the {form.lost:,} lost answers among them" if form.lost else ""
         tasks = join_some(form.tasks)
         reasons.append(f"{form.answers:,} of {form.items:,} answers to {tasks} now have the format of {form.owner}{cover}.")
     reasons += [note.message for note in verdict.notes if note.severity == "warning" and note.task in verdict.not_judged]
+    reasons += [] if verdict.forms else _explain_new_formats(verdict)
+    gate = verdict.gate
+    is_loss = verdict.reason in ("a task was lost", "the average fell")
+    if is_loss and gate is not None and gate.mean is not None and gate.mean.low > -gate.margin:
+        reasons.append("The allowed average is kept, but a loss that is shown fails the gate, however small.")
     known = {change.task for change in verdict.tasks if change.word == "learned"}
     known.update(task for form in verdict.forms for task in form.tasks)  # the format says more
     unlikely = [former for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN and former.task not in known]
@@ -153,14 +182,33 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+def _explain_new_formats(verdict: Verdict) -> list[str]:
+    """Say which lost tasks answer in a format that no other task has."""
+    lost = {change.task for change in verdict.tasks if change.word in LOSSES}
+    changes = [
+        change
+        for change in verdict.form_changes
+        if change.reported and change.feature == "new form" and change.task in lost and change.after > change.before
+    ]
+    if not changes:
+        return []
+    answers, items = sum(change.after for change in changes), sum(change.items for change in changes)
+    tasks = join_some([change.task for change in changes])
+    pattern = f" ({changes[0].pattern})" if changes[0].pattern else ""
+    return [f"{answers:,} of {items:,} answers to {tasks} have a new format{pattern}. The right answer may still be inside."]
+
+
 def say_average(verdict: Verdict) -> str:
     """Return the line on the average of the protected tasks, or on the whole outcome; empty where nothing was compared."""
     gate = verdict.gate
-    if gate is not None and gate.mean is not None:
-        group = format_count(len(gate.protected), "protected task")
+    is_by_total = verdict.reason in ("the average fell", "prompts matter less", "the commonest answer")
+    if gate is not None and gate.mean is not None and not (is_by_total and gate.mean.low > -gate.margin):
+        group = format_count(gate.averaged, "protected task" if gate.cells == len(gate.protected) else "task or level")
+        group = group.replace("task or levels", "tasks and levels")
+        if gate.averaged < gate.cells:
+            group += f" of {gate.cells} (without those that rose or were not compared)"
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
-        allowed = points(-gate.margin).removesuffix(".0")
-        return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {allowed}."
+        return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
     if verdict.total is None:
         return ""
     change, unit = verdict.total.change, format_unit(verdict.unit)
@@ -177,7 +225,7 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
     if gate is not None and gate.look:
         decided = "Decided" if verdict.outcome != "inconclusive" else "Not decided"
         lines.append(f"{decided} at {gate.look}; the interval of the average is that of this interim analysis.")
-    if gate is not None and gate.unseen_loss is not None:
+    if gate is not None and gate.unseen_loss is not None and verdict.outcome == "passed":
         lines.append(
             f"A loss of up to {100 * gate.unseen_loss:g} points of a single task could go unnoticed (1 case in 20)."
         )

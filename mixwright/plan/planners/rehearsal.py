@@ -206,7 +206,7 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
 def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, tuple[str, bool]]) -> str:
     """Explain which rows are not replayed because the model is not clearly above chance."""
     tasks = join_some([f"{task} ({evidence_by_task[task][0]})" for task in rows])
-    text = f"Not replayed ({sum(rows.values()):,} rows), because the model is not clearly above chance: {tasks}"
+    text = f"Not replayed ({sum(rows.values()):,} rows), because it is not clear that the model knows them: {tasks}"
     return f"{text}. To replay a task anyway, name it (keep, --keep)."
 
 
@@ -273,5 +273,5 @@ def measured_evidence(competence: Sequence[Measurement]) -> dict[str, tuple[str,
             count = task_row.n
         else:
             continue
-        evidence_by_task[task] = (f"{value:.0%} right of {count} before, chance level {chance:.0%}", low_gain > 0)
+        evidence_by_task[task] = (f"{value:.0%} of {count} right before, {chance:.0%} by chance", low_gain > 0)
     return evidence_by_task

@@ -100,7 +100,7 @@ def place_on_axis(chart: Forest) -> dict[str, Any]:
     span = max(high - low, 0.02)  # an axis of thousandths would magnify nothing
 
     def place(value: float) -> float:
-        return round(2 + 96 * (min(max(value, low), low + span) - low) / span, 2)
+        return round(6 + 88 * (min(max(value, low), low + span) - low) / span, 2)
 
     middle = 0.0 if chart.margin is not None else low + span / 2
     return {

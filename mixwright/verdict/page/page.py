@@ -43,8 +43,8 @@ from mixwright.verdict.page.text import (
     join_sentences,
     percent,
 )
-from mixwright.verdict.page.trial import arms_chart, trial_parts
-from mixwright.verdict.words import START, TASK_WORDS, describe_certainty, list_rows, name_task, say_average
+from mixwright.verdict.page.trial import arms_chart, describe_arms, trial_parts
+from mixwright.verdict.words import START, describe_certainty, list_rows, name_task, say_average, show_word
 
 SIGNS: dict[GateOutcome, tuple[str, Tone]] = {
     "passed": ("✓", "good"),
@@ -55,8 +55,8 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "learned": ("▲", "good"),
     "lost": ("▼", "bad"),
     "kept": ("=", "plain"),
-    "higher": ("?", "plain"),
-    "lower": ("?", "plain"),
+    "higher": ("↑", "plain"),
+    "lower": ("↓", "plain"),
     "not shown": ("?", "plain"),
     "less dependent": ("▼", "bad"),
     "commonest": ("≈", "caution"),
@@ -96,8 +96,11 @@ def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
     items = format_count(verdict.total.items, "item") if verdict.total else ""
     about = " · ".join(filter(None, (models, verdict.about, items, made)))
     trial = verdict.trial if verdict.reason == "trial" else None
+    charts: list[list[Block]] = [[_task_chart(verdict)], [_examples(verdict)]]
+    if trial:
+        charts = [[arms_chart(trial), describe_arms(trial)], [_task_chart(verdict)]]
     columns: list[list[Block]] = [
-        *([[arms_chart(trial)], [_task_chart(verdict)]] if trial else [[_task_chart(verdict)], [_examples(verdict)]]),
+        *charts,
         _why(verdict),
         _next(verdict),
     ]
@@ -133,17 +136,18 @@ def _task_chart(verdict: Verdict) -> Forest:
     unit = "%" if verdict.unit == "share" else verdict.unit
     caption = f"{verdict.measure[:1].upper()}{verdict.measure[1:]} of each task: ○ before, ● now, with the 95 % interval"
     more = f" ({hidden:,} more under All tasks)" if hidden > 0 else ""
-    rows = tuple(_task_row(change, verdict.unit) for change in changes[:MAX_TASKS])
+    rows = tuple(_task_row(change, verdict) for change in changes[:MAX_TASKS])
     is_share = verdict.unit == "share"
     return Forest(caption + more, unit, rows, scale=100.0 if is_share else 1.0, bounds=(0.0, 1.0) if is_share else None)
 
 
-def _word(change: TaskChange) -> str:
-    return f"{TASK_SIGNS[change.word][0]} {TASK_WORDS[change.word]}".strip()
+def _word(change: TaskChange, verdict: Verdict) -> str:
+    return f"{TASK_SIGNS[change.word][0]} {show_word(change, verdict)}".strip()
 
 
-def _task_row(change: TaskChange, unit: str) -> ForestRow:
-    word, tone, label = _word(change), TASK_SIGNS[change.word][1], name_task(change)
+def _task_row(change: TaskChange, verdict: Verdict) -> ForestRow:
+    unit, word = verdict.unit, _word(change, verdict)
+    tone, label = TASK_SIGNS[change.word][1], name_task(change)
     before = format_value(change.before, unit)
     if change.after is None:
         return ForestRow(label, None, 0.0, 0.0, note=word, text=before, tone=tone)
@@ -177,7 +181,7 @@ def _task_table(verdict: Verdict) -> Table:
     rows = [
         {
             "task": cell_name(change.task, change.level, whole_task=change.whole) + ", protected" * change.protected,
-            "result": _word(change),
+            "result": _word(change, verdict),
             "before": format_value(change.before, unit),
             f"third ({verdict.third})": NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
             "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
@@ -275,7 +279,7 @@ def _forms(verdict: Verdict) -> list[Block]:
     return [
         tabulate("Formats that spread to other tasks", taken, ("format of", "in tasks")),
         table("Format of answers: shown changes", reported=True),
-        Fold("Format of answers: other changes", (table("Not significant", reported=False),)),
+        Fold("Format of answers: other changes", (table("Too few, or no loss", reported=False),)),
     ]
 
 

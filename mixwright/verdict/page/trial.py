@@ -23,6 +23,16 @@ from mixwright.verdict.page.text import (
 
 ROLLOUTS_NUMBER = "rollouts"
 """Number that is 0 of every branch that only reads rows, and is left out then."""
+ARM_WORDS = {
+    "frozen": "not trained",
+    "uniform": "your files as they are",
+    "equal_shares": "every task and level equally often",
+    "steered": "by the plan",
+    "mined": "on the mined rows",
+    "random_like": "on as many random rows",
+    "all": "on all rows",
+}
+"""Method -> what it does, where its name does not say so."""
 TONES: dict[str | None, Tone] = {"improves": "good", "worsens": "bad"}
 SIGNS: dict[str | None, str] = {"improves": "▲ ", "worsens": "▼ ", "cannot tell": "? ", "no change": "= "}
 
@@ -31,6 +41,13 @@ def arms_chart(result: TrialResult) -> Forest:
     """Return the primary outcome of every arm against the arms that it is compared with."""
     primary = READINGS[result.decoding].name
     return _forest(result, [effect for effect in result.effects if effect.name == primary], READINGS[result.decoding].title)
+
+
+def describe_arms(result: TrialResult) -> Paragraph:
+    """Return one line on what the compared methods are."""
+    names = dict.fromkeys(name for effect in result.effects for name in (effect.arm, effect.against))
+    known = [f"{name}: {ARM_WORDS[name]}" for name in names if name in ARM_WORDS]
+    return Paragraph(f"{'; '.join(known)}." if known else "")
 
 
 def trial_parts(result: TrialResult) -> list[Part]:

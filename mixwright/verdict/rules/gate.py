@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
+from mixwright.estimates.exclusion import CHURN_SHARE, MAX_CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
@@ -114,6 +114,8 @@ class GateResult:
     """Whether answers were graded; else damage is found by their format and likelihood, and nothing passes."""
     look: Look | None = None
     """Which of the planned looks this is; None where all items were measured at once."""
+    averaged: int = 0
+    """Protected cells in the mean; those that were not compared are not, nor those that rose where none was named."""
 
     @property
     def mean_margin(self) -> float:
@@ -203,7 +205,7 @@ def check_protected(
         )
         is_last = look is None or look.last  # else more items follow anyway
         if not is_safe and not is_damaged and all_measured and is_last and not below_margin:
-            churn = max(CHURN_SHARE, churn_for_error(mean_change.error, item_counts))
+            churn = min(max(CHURN_SHARE, churn_for_error(mean_change.error, item_counts)), MAX_CHURN_SHARE)
             items_needed = items_to_pass(len(item_counts), margin=mean_margin, churn=churn)
             items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
     return GateResult(
@@ -228,6 +230,7 @@ def check_protected(
         ),
         reason="" if is_damaged else "; ".join(below_margin),
         look=look,
+        averaged=len(compared),
     )
 
 

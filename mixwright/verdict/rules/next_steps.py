@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mixwright.errors import join_some
 from mixwright.measure.notes import WARNING_CUT_SHARE
 from mixwright.records import RunManifest, Selection
 from mixwright.run.folder import RunFolder, read_json
@@ -139,6 +140,14 @@ def without_option(command: str, name: str) -> str:
     return shlex.join([*words[:place], *words[place + 2 :]])
 
 
+def _for_later_model(command: str) -> str:
+    """Return the command with another later model, in a folder of its own."""
+    words = shlex.split(without_option(command, "--folder"))
+    if words[1:2] == ["verdict"] and len(words) > 3:
+        words[3] = "LATER"
+    return shlex.join(words)
+
+
 def _measuring_anew(command: str, settings: Mapping[str, Any]) -> str:
     """The command without what it takes over, and with the options that BEFORE was measured with there."""
     names = [name for name in ("--measured", "--beside") if name in shlex.split(command)]
@@ -184,7 +193,7 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     if advice == "unjudged" and not basis.graded:
         return [*steps, Code("Compare both on questions with answers that can be graded", COMPARE_COMMAND)]
     step_by_advice = {
-        "ship": ("Ask the same of every later checkpoint", same_command),
+        "ship": ("Ask this of every later model", _for_later_model(same_command)),
         "do not ship": ("See all that was lost", f"{same_command} --full"),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", same_command),
         "check the grader": ("Name another grader (--grader); this lists them", GRADERS_COMMAND),
@@ -202,12 +211,16 @@ def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> li
     """List the steps after a comparison of two evaluation logs, of which nothing more can be measured here."""
     needed = f" (about {basis.items_needed:,} per task)" if basis.items_needed else ""
     another_metric = f"{command} --grader TASK=METRIC"
+    if advice == "cannot tell" and not basis.right_before:
+        return [Code("Log questions that the earlier model can answer, too, and compare again", command)]
+    if advice == "cannot tell" and basis.tasks_left_out:
+        return [Code(f"Log {join_some(basis.tasks_left_out)} of both models, and compare again", command)]
     step_by_advice = {
-        "ship": ("Ask the same of every later log", command),
+        "ship": ("Ask this of every later log", _for_later_model(command)),
         "do not ship": ("See all that was lost", command if "--full" in shlex.split(command) else f"{command} --full"),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", command),
         "check the grader": ("Name another metric of the logs", another_metric),
-        "unjudged": ("Log both models in the same way, or name another metric of these tasks", another_metric),
+        "unjudged": ("Log both models on the same questions, in the same way, or name another metric", another_metric),
         "none right": ("Take easier questions, or a model that can answer some", command),
     }
     return [Code(*step_by_advice.get(advice, (f"Log more questions of both models{needed}, and compare again", command)))]
