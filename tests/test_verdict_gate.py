@@ -16,7 +16,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import churn_for_error, items_to_exclude
 from mixwright.estimates.loss_limits import SimulatedCheckpoint, find_min_items_for_cell_rule, share_passing
-from mixwright.estimates.protected import cells_with_right_answers, find_only_right_items
+from mixwright.estimates.protected import cells_with_right_answers, find_unreadable_cells
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.pack import pack
@@ -205,17 +205,25 @@ def test_what_is_learned_does_not_pay_for_what_is_lost() -> None:
     assert (found.mean.value, found.mean.items) == (pytest.approx(-0.06), 2700)
 
 
-def test_a_cell_that_is_protected_by_one_lucky_answer_does_not_fall_by_the_choice() -> None:
-    """40 cells in which nothing is known, one item of each right by luck: the mean is taken over the other items."""
-    before = {("t", float(cell)): fallen(20, 19) for cell in range(40)}
-    after = {cell: np.roll(values, 1) for cell, values in before.items()}
-    found = check_sides(([scores(before)], [scores(after)]), "greedy", GateQuestion())
-    assert len(find_only_right_items([scores(before)], "greedy")) == 40
+def test_a_cell_near_the_floor_counts_in_no_mean_and_has_no_bound() -> None:
+    """9 of 100 right before cannot show a loss; where most of the group is like that, the gate says so."""
+    floor, strong = {("floor", None): fallen(100, 91)}, {("strong", None): fallen(900, 100)}
+    assert find_unreadable_cells([scores(floor | strong)], "greedy") == {("floor", None)}
+    assert find_unreadable_cells([scores({("t", None): fallen(100, 90)})], "greedy") == set()
+    lost = {("floor", None): np.zeros(100)}
+    found = check_sides(([scores(floor | strong)], [scores(lost | strong)]), "greedy", GateQuestion())
     assert found.mean is not None
-    assert (found.mean.value, found.mean.items) == (pytest.approx(1 / 19), 40 * 19)
-    named = gate(before, after, named_by_user=True)
-    assert named.mean is not None
-    assert named.mean.items == 40 * 20
+    assert (found.mean.value, found.mean.items, found.averaged) == (0, 900, 1)
+    assert [(cell.readable, cell.loss_limit is None) for cell in found.cells] == [(False, True), (True, False)]
+    more = {("floor", float(level)): fallen(100, 91) for level in range(3)} | strong
+    unread = check_sides(([scores(more)], [scores(more)]), "greedy", GateQuestion())
+    assert (unread.outcome, bool(unread.reason)) == ("inconclusive", True)
+
+
+def test_a_task_near_the_floor_that_was_named_is_inconclusive() -> None:
+    before = {("floor", None): fallen(400, 364), ("strong", None): fallen(900, 100)}
+    found = gate(before, before, named_by_user=True)
+    assert (found.outcome, bool(found.reason)) == ("inconclusive", True)
 
 
 def test_names_of_tasks_and_cells() -> None:

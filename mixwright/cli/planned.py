@@ -1,4 +1,4 @@
-"""Report of `mixwright plan`: the share of each task, its rows, how often each is seen, and its share of the target tokens."""
+"""Report of `mixwright plan`: the share of each task, its rows, how often each is seen, and its share of target tokens."""
 
 from __future__ import annotations
 

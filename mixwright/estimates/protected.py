@@ -11,9 +11,8 @@ from mixwright.estimates.outcome import Item, ItemScores, TaskLevel
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, Outcome
 from mixwright.records import cell_key
 
-import os
-READABLE_SHARE = float(os.environ.get("RS", "0.1"))
-"""Success before below which a loss cannot be seen."""
+READABLE_SHARE = 0.1
+"""Success before from which a loss can be seen. Simulated: `mixwright_lab/log.md`, 28 November 2026."""
 SideScores = Sequence[ItemScores]
 """What was measured of one side of a comparison: one per seed, or per starting model."""
 

@@ -19,7 +19,7 @@ Reason = Literal[
 """Why the outcome is what it is; `trial`: the recommendation of a trial decides (`Verdict.advice`)."""
 TaskWord = Literal[
     "learned", "lost", "kept", "higher", "lower", "not shown", "less dependent", "commonest", "sharper", "never right",
-    "too few items", "not measured",
+    "too few items", "too few right", "not measured",
 ]  # fmt: skip
 """What became of a task:
 
@@ -34,6 +34,7 @@ TaskWord = Literal[
 - sharper: sampled success rose, greedy success did not.
 - never right: no answer was right before or after.
 - too few items: fewer than a judgement needs.
+- too few right: so little was right before that a loss could not be seen; it counts in no mean, and no bound is printed.
 - not measured: nothing was measured after on the same items.
 """
 

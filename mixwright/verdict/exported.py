@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from mixwright.records import TaskChange, Verdict
 from mixwright.verdict.page.text import format_change, format_value, to_line, to_visible
-from mixwright.verdict.words import LOSSES, TASK_WORDS, describe_certainty, list_rows, name_task, say_average
+from mixwright.verdict.words import LOSSES, describe_certainty, has_interval, list_rows, name_task, say_average, show_word
 
 SIGN_BY_OUTCOME = {"passed": "✅", "damaged": "❌", "inconclusive": "❔"}
 MAX_ROWS_MARKDOWN = 40
@@ -22,7 +22,7 @@ def to_markdown(verdict: Verdict) -> str:
     for change in rows[:MAX_ROWS_MARKDOWN]:
         values = [format_value(change.before, verdict.unit)]
         values.append("-" if change.after is None else format_value(change.after, verdict.unit))
-        cells = (_escape(name_task(change)), *values, format_change(change.change, verdict.unit), TASK_WORDS[change.word])
+        cells = (_escape(name_task(change)), *values, _format_change(change, verdict), show_word(change, verdict))
         lines.append(f"| {' | '.join(cells)} |")
     if len(rows) > MAX_ROWS_MARKDOWN:
         lines.append(f"\nand {len(rows) - MAX_ROWS_MARKDOWN} more tasks.")
@@ -36,6 +36,10 @@ def to_markdown(verdict: Verdict) -> str:
         step = verdict.next[0]
         lines += ["", f"Next: {_escape(step.text, 300)}", "", f"    {to_line(step.command, limit=1000)}"]
     return "\n".join(lines) + "\n"
+
+
+def _format_change(change: TaskChange, verdict: Verdict) -> str:
+    return format_change(change.change, verdict.unit) if has_interval(change) else ""
 
 
 def _escape(text: str, limit: int = 120) -> str:
@@ -68,7 +72,7 @@ def to_junit(verdict: Verdict) -> str:
 
 def _add_result(case: ElementTree.Element, change: TaskChange, verdict: Verdict) -> bool:
     """Add the result of a task to its test; return whether it failed."""
-    message = f"{format_change(change.change, verdict.unit)} {TASK_WORDS[change.word]}".strip()
+    message = f"{_format_change(change, verdict)} {show_word(change, verdict)}".strip()
     is_named = verdict.gate is None or not verdict.gate.named or change.task in verdict.gate.protected
     if change.word in LOSSES and verdict.outcome == "damaged" and verdict.exit_code and is_named:
         ElementTree.SubElement(case, "failure", message=message)

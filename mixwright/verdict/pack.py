@@ -72,7 +72,7 @@ WORD_BY_KIND: Mapping[ClaimKind, TaskWord] = {
 }
 WORST_FIRST: tuple[TaskWord, ...] = (
     "lost", "less dependent", "lower", "never right", "not measured", "learned", "higher", "commonest", "not shown",
-    "sharper", "too few items", "kept",
+    "sharper", "too few items", "too few right", "kept",
 )  # fmt: skip
 """Order of the tasks in a report."""
 REASON_BY_ADVICE: Mapping[str, Reason] = {
@@ -262,7 +262,7 @@ def _list_tasks(
             task=claim.task,
             level=claim.level,
             whole=claim.whole,
-            word=_find_word(claim, never_right),
+            word=_find_word(claim, never_right, readable=judged is None or judged.readable),
             before=claim.before,
             after=claim.after if claim.difference.n else None,
             change=claim.difference,
@@ -285,13 +285,15 @@ def _list_tasks(
     return tuple(sorted(tasks, key=lambda change: (WORST_FIRST.index(change.word), sign * change.change.value, change.task)))
 
 
-def _find_word(claim: Claim, never_right: Sequence[str]) -> TaskWord:
+def _find_word(claim: Claim, never_right: Sequence[str], *, readable: bool) -> TaskWord:
     if not claim.difference.n:
         return "not measured"
     if claim.kind == "cannot tell" and claim.task in never_right:
         return "never right"
     if claim.items < MIN_ITEMS:
         return "too few items"
+    if not readable and claim.kind in ("cannot tell", "unchanged"):
+        return "too few right"
     if claim.kind == "cannot tell" and (claim.difference.low > 0 or claim.difference.high < 0):
         return "higher" if claim.difference.low > 0 else "lower"
     return WORD_BY_KIND[claim.kind]

@@ -11,6 +11,7 @@ from mixwright.records import AnswerPair, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.text import format_interval, format_signed, format_value, to_line
 from mixwright.verdict.words import (
     describe_certainty,
+    has_interval,
     list_rows,
     name_task,
     say_average,
@@ -107,7 +108,7 @@ def _format_values(change: TaskChange, verdict: Verdict) -> list[str]:
 
 def _format_change(change: TaskChange, verdict: Verdict) -> str:
     word, unit = show_word(change, verdict), verdict.unit
-    if not change.change.n:
+    if not has_interval(change):
         return word
     size = f"{format_signed(change.change.value, unit):>5} {format_interval(change.change, unit)}"
     return f"{size}  {word}".rstrip()

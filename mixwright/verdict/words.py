@@ -38,6 +38,7 @@ TASK_WORDS: dict[TaskWord, str] = {
     "sharper": "only samples improved",
     "never right": "no right answer",
     "too few items": "too few items",
+    "too few right": "too few right before to say",
     "not measured": "not measured",
 }
 """Word of a task -> how a table shows it."""
@@ -66,6 +67,11 @@ def show_word(change: TaskChange, verdict: Verdict) -> str:
     """Return the word of a task in a table; another task's format says more than an interval that allows no change."""
     is_taken = any(change.task in form.tasks for form in verdict.forms)
     return "wrong format" if is_taken and change.word in ("not shown", "lower") else TASK_WORDS[change.word]
+
+
+def has_interval(change: TaskChange) -> bool:
+    """Whether a report prints the change with its interval."""
+    return change.change.n > 0 and change.word != "too few right"
 
 
 def _say_damage(verdict: Verdict) -> str:
@@ -206,7 +212,7 @@ def say_average(verdict: Verdict) -> str:
         group = format_count(gate.averaged, "protected task" if gate.cells == len(gate.protected) else "task or level")
         group = group.replace("task or levels", "tasks and levels")
         if gate.averaged < gate.cells:
-            group += f" of {gate.cells} (without those that rose or were not compared)"
+            group += f" of {gate.cells} (without those that rose, or that cannot be judged)"
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
         return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
     if verdict.total is None:
@@ -237,9 +243,10 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
             lines.append(
                 f"Success {name}: {points(interval.value)} points ({points(interval.low)} to {points(interval.high)})."
             )
-    weak = [change for change in verdict.tasks if change.word == "too few items"]
-    if weak:
-        lines.append(f"Too few questions to judge: {join_some([name_task(change) for change in weak])}.")
+    reasons = {"too few items": "Too few questions to judge", "too few right": "Too few right before to see a loss"}
+    for word, text in reasons.items():
+        if weak := [name_task(change) for change in verdict.tasks if change.word == word]:
+            lines.append(f"{text}: {join_some(weak)}.")
     return tuple(lines)
 
 

@@ -44,7 +44,7 @@ from mixwright.verdict.page.text import (
     percent,
 )
 from mixwright.verdict.page.trial import arms_chart, describe_arms, trial_parts
-from mixwright.verdict.words import START, describe_certainty, list_rows, name_task, say_average, show_word
+from mixwright.verdict.words import START, describe_certainty, has_interval, list_rows, name_task, say_average, show_word
 
 SIGNS: dict[GateOutcome, tuple[str, Tone]] = {
     "passed": ("✓", "good"),
@@ -63,6 +63,7 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "sharper": ("≈", "caution"),
     "never right": ("?", "plain"),
     "too few items": ("?", "plain"),
+    "too few right": ("?", "plain"),
     "not measured": ("?", "plain"),
 }
 FEATURE_WORDS: dict[Feature, str] = {
@@ -152,6 +153,8 @@ def _task_row(change: TaskChange, verdict: Verdict) -> ForestRow:
     if change.after is None:
         return ForestRow(label, None, 0.0, 0.0, note=word, text=before, tone=tone)
     text = f"{before.removesuffix(' %')} → {format_value(change.after, unit)}"
+    if not has_interval(change):
+        return ForestRow(label, change.after, change.after, change.after, (), word, change.before, text, tone)
     low, high = (change.before + end for end in (change.change.low, change.change.high))
     return ForestRow(label, change.after, low, high, (), word, change.before, text, tone)
 
@@ -185,7 +188,7 @@ def _task_table(verdict: Verdict) -> Table:
             "before": format_value(change.before, unit),
             f"third ({verdict.third})": NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
             "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
-            "change, 95 % CI": format_change(change.change, unit),
+            "change, 95 % CI": format_change(change.change, unit) if has_interval(change) else NO_VALUE_SIGN,
             "items": f"{change.items:,}",
             "gained": f"{change.gained:,}" if graded else NO_VALUE_SIGN,
             "lost": f"{change.lost:,}" if graded else NO_VALUE_SIGN,

@@ -34,7 +34,7 @@ from mixwright.estimates.loss_limits import (
     largest_undetected_loss,
 )
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
-from mixwright.estimates.protected import SideScores, READABLE_SHARE, cells_with_right_answers, find_unreadable_cells
+from mixwright.estimates.protected import READABLE_SHARE, SideScores, cells_with_right_answers, find_unreadable_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, GateOutcome, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
@@ -169,10 +169,10 @@ def check_protected(
     )
     cell_loss_limit = min(limits.values(), default=None)
     cell_rule_items = min((size for size, limit in limits.items() if limit == cell_loss_limit), default=0)
-    compared = [cell for cell in cells if cell.change is not None]
+    compared = [cell for cell in cells if cell.change is not None and cell.readable]
     if not named_by_user:  # what was learned must not pay for what was lost
         compared = [cell for cell in compared if cell.change is None or cell.change.low <= 0] or compared
-    compared_cells = {(cell.task, cell.level) for cell in compared if cell.readable}
+    compared_cells = {(cell.task, cell.level) for cell in compared}
 
     def counts_in_mean(item: Item) -> bool:
         return item[:2] in compared_cells
@@ -323,7 +323,7 @@ def _find_below_margin(before: SideScores, cells: Sequence[JudgedCell], decoding
                 values_by_task[item[0]].append(value)
     success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items()}
     return [
-        f"{100 * success:.2g} % of {task} was right before, so a loss of {100 * margin:g} points is impossible, not excluded"
+        f"only {100 * success:.2g} % of {task} was right before, too little to see a loss"
         for task, success in success_by_task.items()
         if success < margin
     ]
