@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 
@@ -29,10 +30,10 @@ _LINKING_WORDS = _word_set("is are was were be becomes became equals called name
 _PREPOSITIONS = _word_set("in on at from by within of to for with near about after before during into like as than between")
 _WHERE_WHEN_WHO_WORDS = _word_set("where which who whom whose when located in by")
 _DISCOURSE_WORDS = _word_set(
-    "yes no sure certainly course absolutely okay ok great good well exactly indeed hello hi thanks thank answer answers "
-    "question correct right final so then thus therefore hence also just only usually often typically commonly generally "
-    "mainly mostly simply actually really very called known named one same following given above below think believe "
-    "most many some both all each every any such other"
+    "adjective noun verb adverb yes no sure certainly course absolutely okay ok great good well exactly indeed "
+    "hello hi thanks thank answer answers question correct right final so then thus therefore hence also just "
+    "only usually often typically commonly generally mainly mostly simply actually really very called known named "
+    "one same following given above below think believe most many some both all each every any such other"
 )
 """Words that say nothing about the subject."""
 _FUNCTION_WORDS = (
@@ -41,8 +42,8 @@ _FUNCTION_WORDS = (
     | _ARTICLES
     | _word_set(
         "until through throughout around and but or i it its this that these those there here my our your their his her he "
-        "she they we you them him us me which who whom whose what where when how because since while also though although if "
-        "has have had do does did will would can could should must let not than i'm you're they're been being up out"
+        "she they we you them him us me which who whom whose what where when how because since while also though although "
+        "if has have had do does did will would can could should must let not than i'm you're they're been being up out"
     )
 )
 _BOUNDARY_WORDS = _word_set(
@@ -52,7 +53,7 @@ _BOUNDARY_WORDS = _word_set(
 _TOPIC_PREPOSITIONS = _word_set("of for in")
 """What follows one of them in a subject is what the sentence is about."""
 _NAMING_NOUNS = _word_set(
-    "city town state country continent island month year planet day name word number kind type color colour"
+    "city town state country continent island month year planet day name word number kind type color colour shade"
 )
 """Nouns behind which `of` names the thing itself: `the city of Paris`."""
 _DOUBT_WORDS = _word_set(
@@ -66,8 +67,8 @@ _DENIAL_WORDS = _word_set("not wrong incorrect false untrue never")
 _GRAMMAR_WORDS = _word_set("plural singular past tense verb spell spelled spelling form comparative superlative participle")
 """A question with one of them asks for the very form of a word."""
 _RETRACTION = re.compile(
-    r"\b(?:wait|sorry|correction|mistaken?|apologi[sz]e|wrong|incorrect|actually|i meant?|rather|instead|kidding"
-    r"|however|alternatively|sometimes|(?:can|may|could|might) also|but (?:in|some|it|also|can|not|many)"
+    r"\b(?:wait|sorry|correction|mistaken?|apologi[sz]e|wrong|incorrect|i meant?|rather|kidding"
+    r"|alternatively|(?:can|may|could|might) also|but (?:in|some|it|also|can|not|many)"
     r"|not (?:true|correct|right|sure))\b|(?:^|[.!?\n]\s{0,4})no\b",
     re.IGNORECASE,
 )
@@ -81,8 +82,10 @@ _ANSWER_SIGN = re.compile(r"[:=\u2192]|->| [-\u2013\u2014] ")
 _CLAUSE_SIGN = re.compile(r"[,;:(]| [-\u2013\u2014] ")
 """Signs at which a claim ends."""
 
+MAX_BARE_WORDS = 3
+"""Words of an answer that is no sentence."""
 MIN_NAME_CHARACTERS = 4
-"""Characters of a name from which its other forms are known by its beginning: `Italian` by `Italy`."""
+"""Characters above which another form of a name is known by its beginning: `Swiss` by `Switzerland`."""
 Claim = Literal["stated", "denied", "rival", "silent"]
 """What a sentence says of the gold answer: it is the answer, it is not, another one is, or nothing."""
 
@@ -103,9 +106,10 @@ def is_list(text: str) -> bool:
     return len(_LINE_LABEL.findall(text)) > 1 or len(_INLINE_LABEL.findall(text)) > 1
 
 
-def takes_back(text: str) -> bool:
-    """Whether what follows an answer takes it back."""
-    return _RETRACTION.search(text) is not None
+def takes_back(text: str, gold: Sequence[str] = ()) -> bool:
+    """Whether what follows an answer takes it back, and does not say it again."""
+    retraction = _RETRACTION.search(text)
+    return retraction is not None and not (gold and _contains_words(words_in(text[retraction.end() :]), gold))
 
 
 def words_in(text: str) -> list[str]:
@@ -130,6 +134,8 @@ class Question:
     gold: tuple[str, ...]
     """Without a leading article."""
     prompt: tuple[str, ...]
+    gold_is_name: bool = False
+    """Whether the gold answer is written with a capital letter."""
     asked: tuple[str, ...] = ()
     """Words of the prompt's question, without a passage before it."""
     names: Set[str] = frozenset()
@@ -142,7 +148,7 @@ class Question:
         gold_words = gold_words[1:] if len(gold_words) > 1 and gold_words[0] in _ARTICLES else gold_words
         asked = _find_question(prompt)
         names = {folded(match[1]) for match in _NAME_INSIDE.finditer(asked)} - _FUNCTION_WORDS
-        return cls(tuple(gold_words), tuple(words_in(prompt)), tuple(words_in(asked)), frozenset(names))
+        return cls(tuple(gold_words), tuple(words_in(prompt)), gold[:1].isupper(), tuple(words_in(asked)), frozenset(names))
 
     @cached_property
     def known_stems(self) -> Set[str]:
@@ -153,6 +159,11 @@ class Question:
     def asked_stems(self) -> Set[str]:
         """Stems of the question's words that mean something."""
         return {stem(word) for word in self.asked if word not in _FUNCTION_WORDS}
+
+    @cached_property
+    def asked_nouns(self) -> Set[str]:
+        """Nouns that name what is asked for: `season` of `which season`."""
+        return {noun for word, noun in pairwise(self.asked) if word in ("which", "what")}
 
     @cached_property
     def is_asked(self) -> bool:
@@ -175,8 +186,8 @@ class Question:
         word = self.gold[-1]
         if len(word) < 3 or not _GRAMMAR_WORDS.isdisjoint(self.prompt):
             return {word, f"{word}'s"}
-        forms = {word, f"{word}'s", f"{word}s", f"{word}es", word.removesuffix("s")}
-        return {form for form in forms if form == word or form not in self.prompt}
+        forms = {word, f"{word}'s", f"{word}s", f"{word}es", word.removesuffix("s"), f"{word.removesuffix('y')}ies"}
+        return {form for form in forms if form == word or form not in self.asked}
 
     def is_new(self, word: str) -> bool:
         """Whether a word is neither a function word, nor the prompt's, nor the gold answer's."""
@@ -186,7 +197,7 @@ class Question:
             or stem(word) in self.known_stems
             or word in self.gold
             or word in self.last_word_forms
-            or any(word.startswith(name[:-1]) for name in self.names if len(name) > MIN_NAME_CHARACTERS)  # Japanese
+            or any(word[:3] == name[:3] for name in self.names if min(len(name), len(word)) > MIN_NAME_CHARACTERS)  # Swiss
         )
 
 
@@ -228,20 +239,15 @@ class Sentence:
             return "silent", -1
         for start in self.mentions():
             end = start + len(self.question.gold)
-            if self.is_denied_or_listed(start):
+            if self.is_denied(start) or self.is_one_of_several(start):
                 return "denied", start
-            if self._is_part_of_more(start, end):
+            if self.is_part_of_more(start):
                 continue
             if self._claims_other(start):
                 return "rival", start
             if self._is_claimed(start, end):
                 return "stated", start
         return ("rival" if self._claims_other(len(self.words)) else "silent"), -1
-
-    def is_denied_or_listed(self, start: int) -> bool:
-        """Whether the answer that begins at a word is denied, left open, or one of several."""
-        end = start + len(self.question.gold)
-        return self._is_denied(start, end) or self._is_one_of_several(start, end)
 
     def is_parallel(self) -> bool:
         """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, next to France."""
@@ -266,8 +272,11 @@ class Sentence:
     def _new_words(self, start: int, end: int) -> list[int]:
         return [i for i in range(start, end) if self.question.is_new(self.words[i])]
 
-    def _is_denied(self, start: int, end: int) -> bool:
-        words_before = [word for word in self.words[:start] if word not in self.question.gold]
+    def is_denied(self, start: int) -> bool:
+        """Whether the answer that begins at a word is denied or left open."""
+        end = start + len(self.question.gold)
+        clause = next((i for i in range(start, 0, -1) if _CLAUSE_SIGN.search(self.gaps[i])), 0)
+        words_before = [word for word in self.words[clause:start] if word not in self.question.gold]
         if "but" in words_before[-4:]:  # `not Lyon but Paris`
             words_before = words_before[len(words_before) - words_before[::-1].index("but") :]
         if any(word in _DOUBT_WORDS or word.endswith("n't") for word in words_before):
@@ -279,8 +288,9 @@ class Sentence:
         after, second = (*words_after, "", "")[:2]
         return after.endswith("n't") or (after in ("is", "was", "are", "were") and second in _DENIAL_WORDS)
 
-    def _is_one_of_several(self, start: int, end: int) -> bool:
+    def is_one_of_several(self, start: int) -> bool:
         """Whether the answer is in a row of things: `Paris or Lyon`, `Paris, Lyon and Nice`."""
+        end = start + len(self.question.gold)
         gap_before, gap_after = self.gaps[start], self.gaps[end]
         before = self.words[start - 1] if start else ""
         after = self.words[end] if end < len(self.words) else ""
@@ -306,23 +316,29 @@ class Sentence:
         if self.words[place] in _ARTICLES:
             place += 1
         word = self.words[min(place, len(self.words) - 1)]
-        is_thing = self.question.is_new(word) or (self.question.is_asked and word not in _FUNCTION_WORDS)
+        is_name = self.raw_words[min(place, len(self.words) - 1)][0].isupper() and self.question.gold_is_name
+        is_name = is_name and word not in self.question.names
+        is_thing = self.question.is_new(word) or ((self.question.is_asked or is_name) and word not in _FUNCTION_WORDS)
         if not is_thing or backwards:
             return is_thing
         next_gap = self.gaps[min(place, len(self.words) - 1) + 1]
         next_word = self.words[place + 1] if place + 1 < len(self.words) else ""
-        is_name = self.raw_words[min(place, len(self.words) - 1)][0].isupper()
-        return is_name or bool(next_gap.strip()) or next_word in ("", "or", "and")
+        return (
+            self.raw_words[min(place, len(self.words) - 1)][0].isupper()
+            or bool(next_gap.strip())
+            or next_word in ("", "or", "and")
+        )
 
-    def _is_part_of_more(self, start: int, end: int) -> bool:
+    def is_part_of_more(self, start: int) -> bool:
         """Whether words right next to it make it another thing: `South America`, `cold water`."""
+        end = start + len(self.question.gold)
         if end < len(self.words) and not self.gaps[end].strip(" \"'*_`\u2019\u201d"):
             after = self.words[end]
             if self.raw_words[end - 1].casefold().endswith(("'s", "\u2019s")) and not self.question.gold[-1].endswith("'s"):
                 return True
             if self.question.is_new(after) and not self.gaps[end].strip():
                 return self.raw_words[end][0].isupper() or not self.raw_words[start][0].isupper()
-            if after in ("of", "to") and not self.question.is_asked and self.question.gold[-1] not in _NAMING_NOUNS:
+            if after == "of" and not self.question.is_asked and self.question.gold[-1] not in _NAMING_NOUNS:
                 return True
         if self.gaps[end].startswith("-") and end < len(self.words) and not self.gaps[end][1:]:
             return True  # `cold-blooded`
@@ -344,7 +360,7 @@ class Sentence:
             new_words = self._new_words(verb + 1, claim_end)
             if not new_words or "not" in self.words[verb:claim_end] or (claim_end == stop < len(self.words)):
                 continue
-            if self.words[verb + 1] not in ("a", "an") or claim_end < stop < len(self.words):
+            if self.words[verb + 1] not in ("a", "an"):
                 return True
         return False
 
@@ -358,16 +374,18 @@ class Sentence:
         if not any(self.question.is_new(self.words[i]) or stem(self.words[i]) in question.known_stems for i in others):
             preposition = start > 0 and self.words[start - 1] in _PREPOSITIONS
             return not preposition or question.asks_where_when_or_who  # `It is Paris.`, and not `We are in Paris.`
+        if end == len(self.words) <= MAX_BARE_WORDS and len(self._new_words(0, start)) == start:
+            return True  # `space astronaut`
         if self._is_off_topic(start, end):
             return False
         if question.is_asked:
             return self._is_predicate(start, end) or self._is_subject(start, end)
         if self._modifies_noun(start):
             return False
-        if self.words[start - 1 : start] and self.words[start - 1] in ("near", "than", "like", "between", "as"):
+        if self.words[start - 1 : start] and self.words[start - 1] in ("near", "than", "like", "between"):
             return False
         shared = {stem(word) for word in self.words} & question.asked_stems
-        if self._begins(start) and end < len(self.words):
+        if self._begins(start) and end < len(self.words) and _LINKING_WORDS.isdisjoint(self.words[:start]):
             return self._is_subject(start, end)
         return self._is_predicate(start, end) or 2 * len(shared) >= len(question.asked_stems)
 
@@ -385,7 +403,9 @@ class Sentence:
         if place < 2 or self.words[place - 1] != "of":
             return False
         noun = self.words[place - 2]
-        return noun not in _NAMING_NOUNS and (self.question.is_new(noun) or stem(noun) in self.question.known_stems)
+        return noun not in _NAMING_NOUNS | self.question.asked_nouns and (
+            self.question.is_new(noun) or stem(noun) in self.question.known_stems
+        )
 
     def _is_off_topic(self, start: int, end: int) -> bool:
         """Whether it is about another name than the prompt's: `Paris is the capital of Italy`, `Germany's capital`."""

@@ -9,10 +9,17 @@ from fractions import Fraction
 from mixwright.graders._claims import Question, Sentence, sentence_ends, stem, takes_back, words_in
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
 
+NUMBER_WORDS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),
+    *("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
+"""Words of the numbers from 0 to 20."""
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b(?! of\b)(?!-)", re.IGNORECASE)
 _CLAIM_BEFORE = re.compile(
     r"(?:=|:|\u2248|[是为為有共得剩于於はで은는]"
     r"|\b(?:is|are|was|were|be|equals?|makes?|gives?|gets?|have|has|had|left|answer|becomes|totals?|costs?"
-    r"|total of|(?:is|are|be) (?:equal to|exactly|about|approximately)|(?:equal|up|comes?|amounts?) to))"
+    r"|total of|(?:is|are|was|were) (?:indeed|actually|just|only|simply)"
+    r"|(?:is|are|be) (?:equal to|exactly|about|approximately)|(?:equal|up|comes?|amounts?) to))"
     r"[\s$*_`\"'(\u20ac\u00a3]*\Z",
     re.IGNORECASE,
 )
@@ -46,6 +53,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
     gold_number, question = amount_of(gold), Question.of(gold, prompt)
+    text, prompt = _write_digits(text), _write_digits(prompt)
     prompt_pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     prompt_numbers = {
         abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
@@ -67,6 +75,8 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
                 continue
             if is_claimed and number.value != gold_number and 1 < len(prompt_numbers) == len(used_numbers - {number.value}):
                 return False  # the very sum, with another result
+            if states_gold and number.value == gold_number:
+                continue  # said once more
             follows_unrelated_number = not used_numbers and number_index > 0 and len(prompt_numbers) <= 2
             is_whole = not cut or bool(_NUMBER_END.match(number.after + text_behind))
             states_gold = (
@@ -84,6 +94,11 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
             )
             text_after_claim = number.after + text_behind
     return states_gold and not takes_back(text_after_claim)
+
+
+def _write_digits(text: str) -> str:
+    """Return a text with small number words as digits: `9` for `nine`."""
+    return _NUMBER_WORD.sub(lambda match: str(NUMBER_WORDS.index(match[0].casefold())), text)
 
 
 def _is_in_prompt(number: Number, prompt_numbers: Set[Fraction]) -> bool:

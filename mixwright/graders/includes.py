@@ -44,7 +44,7 @@ class Includes(Grader):
     are read as `final_answer` reads them; answers of more than twelve words, JSON and code have to be the whole completion.
 
     Args:
-        among: the answers of a task that has few; then the completion is also right whose first named answer is the gold one.
+        among: the answers of a task that has few: right is also a completion that names the gold one of them first.
     """
 
     def __init__(self, *, among: Sequence[str] = ()) -> None:
@@ -85,18 +85,23 @@ def _is_named_first(example: Example, completion: str, among: Sequence[str], *, 
     for start, end in zip((0, *ends), ends, strict=False):
         sentences = {answer: Sentence(text[start:end], question) for answer, question in readable.items()}
         named = [
-            (place, -len(readable[answer].gold), answer) for answer, one in sentences.items() for place in one.mentions()[:1]
+            (place, -len(readable[answer].gold), answer)
+            for answer, sentence in sentences.items()
+            for place in sentence.mentions()
+            if not sentence.is_denied(place)
         ]
         if not named or next(iter(sentences.values())).is_copied or next(iter(sentences.values())).is_question:
             continue
-        place, _, first = min(named)
+        (place, length, first), others = min(named), {place for place, _, _ in named}
+        if {place - length + 1, place - length + 2} & others and sentences[first].words[place - length] in ("and", "or"):
+            return False  # `red and white`
         behind = sentences[first].text_behind(place) + text[end:]
         is_whole = not cut or _ANSWER_END.match(behind) is not None
         return (
             first == gold.casefold()
             and is_whole
-            and not sentences[first].is_denied_or_listed(place)
-            and not takes_back(behind)
+            and not sentences[first].is_one_of_several(place)
+            and not takes_back(behind, readable[first].gold)
         )
     return False
 
@@ -151,7 +156,7 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
                 if not cut or _ANSWER_END.match(text_behind + text_after):
                     stated_end = stated_end or sentence_start + len(sentence.text) - len(text_behind)
         sentence_start = sentence_end
-    return stated_end > 0 and not takes_back(text[stated_end:])
+    return stated_end > 0 and not takes_back(text[stated_end:], question.gold)
 
 
 def _states_yes_or_no(text: str, gold: str, *, cut: bool) -> bool:
