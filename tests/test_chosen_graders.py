@@ -48,12 +48,13 @@ def answers(*texts: str, cut: bool = False, **changes: Any) -> list[FirstAnswer]
         ([SENTENCE] * 2 + ["No idea about {}"] * 4, "includes", (0, 2)),
         ([SENTENCE] + ["No idea about {}"] * 5, "final_answer", (0, 1)),
         (["{1}"] * 6, "final_answer", (6, 6)),
-        (["{1}"] * 2 + [SENTENCE] * 4, "final_answer", (2, 6)),
+        (["{1}"] * 2 + [SENTENCE] * 4, "includes", (2, 6)),
+        (["{1}"] * 5 + [SENTENCE], "final_answer", (5, 6)),
         (["No idea about {}"] * 6, "final_answer", (0, 0)),
         (['{{"tool": "note", "text": "{1}"}}'] * 6, "final_answer", (0, 0)),
     ],
 )
-def test_the_proposed_grader_stays_unless_it_accepts_almost_nothing(
+def test_the_proposed_grader_stays_unless_includes_accepts_clearly_more(
     texts: list[str], grader: str, accepted: tuple[int, int]
 ) -> None:
     found = choose_grader("capitals", "final_answer", answers(*texts))

@@ -24,6 +24,7 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
 from mixwright.corpus.graded import Graded
+from mixwright.corpus.proposed_graders import find_labels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.logs.reading import find_reader
@@ -342,7 +343,7 @@ def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
         picked = evenly_spread([item for item in side.items if item.task == name], ITEMS_PER_TASK)
         first = [(item, side.replies_to(item)[0]) for item in picked]
         answers = [FirstAnswer(item, reply.text, reply.cut) for item, reply in first if isinstance(reply, Reply)]
-        choice = choose_grader(name, task.grader, answers)
+        choice = choose_grader(name, task.grader, answers, labels=find_labels(side.corpus, name))
         say(one_line(f"grader of {name}: {choice.reason}; another: {choice.remedy}"))
         if choice.changed:
             found[name] = choice.grader

@@ -17,8 +17,6 @@ SENTENCE_GRADER = "includes"
 """The one that reads an answer out of a sentence."""
 MIN_MORE_ACCEPTED, SHARE_MORE_ACCEPTED = 2, 1 / 6
 """Completions, and share of them, that `includes` has to accept beyond the other grader to be taken."""
-ALMOST_NOTHING_SHARE = 0.1
-"""Share of completions up to which a grader accepts almost nothing."""
 MAX_COMPLETIONS_SHOWN = 3
 """Completions that are shown."""
 SHOWN_CHARACTERS = 80
@@ -57,7 +55,7 @@ class ChosenGrader:
     remedy: str
     """How to name another grader, on the command line and in run.yaml."""
     answers_in_sentences: bool
-    """Whether the answers stand in sentences that `proposed_grader` gives almost nothing for."""
+    """Whether the answers are in sentences for many of which `proposed_grader` gives nothing."""
 
     @property
     def changed(self) -> bool:
@@ -67,13 +65,18 @@ class ChosenGrader:
     @property
     def reason(self) -> str:
         """What is taken, and why."""
-        return f"{self.grader}, because {self.why}" if self.changed else self.why
+        return f"{self.grader.partition('?')[0]}, because {self.why}" if self.changed else self.why
 
 
 def choose_grader(
-    task: str, proposed_grader: str, answers: Sequence[FirstAnswer], *, named_by_user: bool = False
+    task: str,
+    proposed_grader: str,
+    answers: Sequence[FirstAnswer],
+    *,
+    named_by_user: bool = False,
+    labels: Sequence[str] = (),
 ) -> ChosenGrader:
-    """The grader for a task: `proposed_grader`, unless it accepts almost nothing and `includes` clearly more.
+    """The grader for a task: `proposed_grader`, unless `includes` accepts clearly more.
 
     A grader that the user named is never replaced, and none is where the rows' own completions, or their answers, are JSON
     or code: there a sentence is another form than the one that is trained.
@@ -83,8 +86,11 @@ def choose_grader(
         proposed_grader: the grader proposed, or named by the user.
         answers: what the model wrote for a few of its examples, all of which have answers.
         named_by_user: whether the user named it.
+        labels: all answers of the task, where these are few; `includes` then also takes the one that is named first.
     """
     judges = {name: load_grader(name) for name in CANDIDATE_GRADERS}
+    with_labels = f"{SENTENCE_GRADER}?among={'|'.join(labels)}" if labels else SENTENCE_GRADER
+    judges[SENTENCE_GRADER] = load_grader(with_labels)
 
     def right(judge: Grader, answer: FirstAnswer) -> bool:
         return (judge.grade_cut if answer.cut else judge.grade)(answer.example, answer.completion) >= RIGHT_FROM_SCORE
@@ -96,10 +102,9 @@ def choose_grader(
         named_by_user or proposed_grader in CANDIDATE_GRADERS
     )
     is_data_task = any(is_data(plain(answer.example.target)) or is_data(answer.example.answer or "") for answer in answers)
-    accepts_almost_nothing = accepted.get(proposed_grader, 0) <= ALMOST_NOTHING_SHARE * answer_count
     accepts_clearly_more = more_accepted >= max(MIN_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * answer_count)
-    answers_in_sentences = comparable and not is_data_task and accepts_almost_nothing and accepts_clearly_more
-    chosen = SENTENCE_GRADER if answers_in_sentences and not named_by_user else proposed_grader
+    answers_in_sentences = comparable and not is_data_task and accepts_clearly_more
+    chosen = with_labels if answers_in_sentences and not named_by_user else proposed_grader
     examples_shown = list(answers)
     if answers_in_sentences:
         examples_shown = [

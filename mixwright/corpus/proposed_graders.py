@@ -28,8 +28,8 @@ MIN_SENTENCE_WORDS = 5
 """Words from which a text that ends like a sentence is one."""
 MAX_WORDS_OF_ENTRY = 3
 """Words of one entry of a list of words."""
-MAX_LABELS = 12
-"""Different answers up to which words are labels, such as yes and no."""
+MAX_LABELS, MIN_ROWS_PER_LABEL = 12, 3
+"""Different answers up to which words are labels, such as yes and no, and rows for each of them."""
 FINAL_ANSWER_GRADER = "final_answer"
 _WRAPPED = re.compile(r"(?:```\w*\s|<\w+>)?(.*?)(?:```|</\w+>)?", re.DOTALL)
 """A text, and the marks of a block of code or of a tool call around it."""
@@ -63,6 +63,21 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     names = [name for name, _ in groups]
     rows_by_task = read_groups(corpus.table, (rows[_spread(len(rows))] for rows in groups.values()))
     return {name: _propose(rows) for name, rows in zip(names, rows_by_task, strict=True)}
+
+
+def find_labels(corpus: Corpus, task: str) -> tuple[str, ...]:
+    """Return the answers of a task that has few different ones, each several times; empty for any other task.
+
+    Args:
+        corpus: up to `MAX_ROWS_READ` of its rows are looked at.
+        task: name of the task.
+    """
+    own = corpus.select(tasks=[task])
+    (examples,) = read_groups(own.table, [_spread(len(own))])
+    counts = Counter(row.answer.strip() for row in examples if row.answer and row.answer.strip())
+    is_closed = 1 < len(counts) <= MAX_LABELS and counts.total() >= MIN_ROWS_PER_LABEL * len(counts)
+    is_words = all(re.fullmatch(r"[^\W\d_]+(?:[ -][^\W\d_]+){0,3}", label) for label in counts)
+    return tuple(sorted(counts)) if is_closed and is_words else ()
 
 
 def propose_grader(rows: Sequence[Example]) -> ProposedGrader:

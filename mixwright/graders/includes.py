@@ -44,11 +44,13 @@ class Includes(Grader):
     are read as `final_answer` reads them; answers of more than twelve words, JSON and code have to be the whole completion.
 
     Args:
-        among: the answers of a task that has few: right is also a completion that names the gold one of them first.
+        among: the answers of a task that has few, as a list or with `|` between them. Then right is also a completion
+            that names the gold one of them first.
     """
 
-    def __init__(self, *, among: Sequence[str] = ()) -> None:
-        if isinstance(among, str) or not all(isinstance(answer, str) and answer.strip() for answer in among):
+    def __init__(self, *, among: Sequence[str] | str = ()) -> None:
+        among = among.split("|") if isinstance(among, str) else among
+        if not all(isinstance(answer, str) and answer.strip() for answer in among):
             raise InputError("among as a list of answers", repr(among), "Correct the grader's option.")
         self.among = tuple(among)
 

@@ -11,6 +11,7 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import ChosenGrader, FirstAnswer, choose_grader, quoted_start
 from mixwright.corpus.graded import Graded
+from mixwright.corpus.proposed_graders import find_labels
 from mixwright.errors import one_line
 from mixwright.measure.passes import Passes, completion_lengths, evenly_spread
 from mixwright.records import Example, Observation
@@ -61,7 +62,10 @@ def read_first_answers(
     choices = []
     for task in tasks_to_choose:
         task_record = choose_grader(
-            task, corpus.tasks[task].grader, [answer for answer in answers if answer.example.task == task]
+            task,
+            corpus.tasks[task].grader,
+            [answer for answer in answers if answer.example.task == task],
+            labels=find_labels(corpus, task),
         )
         say(one_line(f"grader of {task}: {task_record.reason}; another: {task_record.remedy}"))
         choices.append(task_record)

@@ -28,6 +28,7 @@ from mixwright.config import CorpusConfig, MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
 from mixwright.corpus.graded import read_graded
+from mixwright.corpus.proposed_graders import find_labels
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.repeated_looks import LookResult, RepeatedLooks
@@ -190,7 +191,11 @@ class GateCallback(TrainerCallback):
             by_task.setdefault(item.task, []).append(FirstAnswer(item, text, cut))
         for task, first_answers in by_task.items():
             chosen = choose_grader(
-                task, self.corpus.tasks[task].grader, first_answers, named_by_user=task in self._named_graders
+                task,
+                self.corpus.tasks[task].grader,
+                first_answers,
+                named_by_user=task in self._named_graders,
+                labels=find_labels(self.corpus, task),
             )
             if chosen.changed:
                 self.corpus = self.corpus.with_graders({task: chosen.grader})
