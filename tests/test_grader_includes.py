@@ -205,6 +205,47 @@ def test_a_text_that_holds_the_answer_without_stating_it_earns_nothing(prompt: s
     assert grade(prompt, gold, completion) == 0.0
 
 
+OPEN = [
+    ("What colour is a ripe tomato?", "red", "A ripe tomato is typically a bright red."),
+    (
+        "Maria went to Vienna. Where did Maria buy the bag?",
+        "Vienna",
+        "Maria bought a green bag in Vienna and paid ten dollars.",
+    ),
+    ("Which currency would I need in Switzerland?", "franc", "In Switzerland, the currency is the Swiss Franc."),
+    ("What kind of thing is a wrench?", "tool", "A wrench is a tool that is used to remove bolts."),
+    ("My uncle catches fish. What's his job?", "fisherman", "He's a fisherman, and he's out at sea."),
+    ("If I fly to Thailand, on which continent do I land?", "Asia", "If you flew to Thailand, the continent would be Asia."),
+    ("How many cars are parked outside, three red and six blue?", "9", "There are nine cars parked outside."),
+    ("What is a baby dog called?", "puppy", "Baby dogs are called puppies."),
+]
+"""Sentences in words of their own, as models write them."""
+COLOURS = "includes?among=red|green|blue|dark blue"
+
+
+@pytest.mark.parametrize(("prompt", "gold", "completion"), OPEN)
+def test_the_vocabulary_is_open(prompt: str, gold: str, completion: str) -> None:
+    assert grade(prompt, gold, completion) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "completion", "earned"),
+    [
+        ("red", "Tomatoes get their deep red from lycopene.", 1.0),
+        ("red", "Not blue. They ripen to red.", 1.0),
+        ("red", "Some say blue, others that they ripen to red.", 0.0),
+        ("red", "A mix of red and green skin.", 0.0),
+        ("red", "Is it red?", 0.0),
+        ("red", '{"colour": "red"}', 0.0),
+        ("blue", "Most berries look dark blue.", 0.0),
+        ("dark blue", "Most berries look dark blue.", 1.0),
+    ],
+)
+def test_of_few_answers_the_first_that_is_named_counts(gold: str, completion: str, earned: float) -> None:
+    example = Example("i", "t", "Which colour?", answer=gold)
+    assert load_grader(COLOURS).grade(example, completion) == earned
+
+
 def test_the_gold_answer_itself_earns_one_whatever_it_is() -> None:
     for gold in (
         '{"tool": "note"}',

@@ -107,6 +107,7 @@ def test_answers_to_rows_with_options_are_taken_by_their_place() -> None:
 
 JUDGED = [
     ("exact", row("42")),
+    ("json_fields", row('{"n": 42}')),
     ("numeric", row("42")),
     ("choice", row("B", **OPTIONS)),
     *(
@@ -191,7 +192,15 @@ def test_every_grader_gives_its_answer_one_and_containing_nothing(name: str, exa
 
 
 def test_all_graders_are_listed() -> None:
-    assert list(catalog.listing("graders")) == ["choice", "exact", "final_answer", "includes", "numeric", "reasoning_gym"]
+    assert list(catalog.listing("graders")) == [
+        "choice",
+        "exact",
+        "final_answer",
+        "includes",
+        "json_fields",
+        "numeric",
+        "reasoning_gym",
+    ]
 
 
 def test_without_reasoning_gym_the_grader_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,9 +52,9 @@ def test_completions_of_one_json_form_are_measured(form: str, column: str) -> No
         for row, text in zip(rows, texts, strict=True)
     ]
     found = proposed_graders(Corpus.from_examples(rows))["t"]
-    assert (found.grader, found.why) == ("exact", "exact: 6 of 6 answers are JSON")
+    assert (found.grader, found.why) == ("json_fields", "json_fields: 6 of 6 answers are JSON")
     example = Example("i", "t", "?", answer=texts[0])
-    assert [load_grader("exact").grade(example, text) for text in texts[:2]] == [1.0, 0.0]
+    assert [load_grader("json_fields").grade(example, text) for text in texts[:2]] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mixwright.graders import Grader, load_grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example, plain
 
-CANDIDATE_GRADERS = ("exact", "numeric", "final_answer", "includes")
+CANDIDATE_GRADERS = ("exact", "numeric", "final_answer", "includes", "json_fields")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
 SENTENCE_GRADER = "includes"
 """The one that reads an answer out of a sentence."""

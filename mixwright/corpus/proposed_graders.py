@@ -102,7 +102,7 @@ def _propose(rows: Sequence[Example]) -> ProposedGrader:
     answers = [text for _, text in texts]
     json_count = sum(map(_is_json_object, answers))
     if json_count >= MIN_FORM_SHARE * len(answers):
-        return ProposedGrader("exact", f"exact: {_share_text(json_count, answers)} answers are JSON")
+        return ProposedGrader("json_fields", f"json_fields: {_share_text(json_count, answers)} answers are JSON")
     for form, words in ANSWER_FORMS:
         count = sum(form(row, text) for row, text in texts)
         if count >= MIN_FORM_SHARE * len(texts):

@@ -28,6 +28,8 @@ MEASUREMENT_BY_DECODING: dict[str, str] = {"greedy": "greedy", "sampled": "pass@
 """Decoding -> name of its measurement."""
 SWAPPED_SUFFIX = ".swapped"
 """After the name of a measurement: S of the same completions."""
+PART_PREFIX = "part "
+"""Measurements of a part of the greedy answers, such as one field of JSON, begin with it."""
 CHANCE_MEASUREMENT = "chance"
 LOG_PROBE = "log"
 """Probe of rows that say how many answers an evaluation log has; S need not be known there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mixwright.records import Example
 
@@ -21,6 +21,10 @@ class Grader(ABC):
     def grade_cut(self, example: Example, completion: str) -> float:
         """Score of a completion that was cut at the limit of tokens, 0..1; another where an answer is read out of it."""
         return self.grade(example, completion)
+
+    def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
+        """Parts of the answer that are judged one by one, such as the fields of JSON; empty where it has none."""
+        return {}
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Success of blind choice over these examples of one cell, 0..1; None when it is not known from the form alone."""

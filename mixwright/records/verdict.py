@@ -46,6 +46,18 @@ Feature = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+class PartChange:
+    """A part of a task's greedy answers, such as one field of JSON, and the share of answers in which it is right."""
+
+    name: str
+    """`valid` and `keys` for JSON, else the field."""
+    before: Interval
+    """Share before."""
+    after: Interval
+    """Share after."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskChange:
     """One task, or one level of it, before and after."""
 
@@ -69,6 +81,8 @@ class TaskChange:
     """Items that only the later model got right; 0 where answers are not right or wrong."""
     lost: int = 0
     """Items that only the earlier model got right."""
+    parts: tuple[PartChange, ...] = ()
+    """Parts of its answers, such as the fields of JSON."""
     protected: bool = False
     """Whether the gate protects it."""
     loss_limit: float | None = None

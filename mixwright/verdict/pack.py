@@ -45,7 +45,7 @@ from mixwright.verdict.page.answers import interleave_groups
 from mixwright.verdict.page.arm_words import describe_run
 from mixwright.verdict.page.beside import read_three_checkpoints
 from mixwright.verdict.page.blocks import keep_filled
-from mixwright.verdict.read_parts import read_decisions, read_gold, read_pairs, read_stages
+from mixwright.verdict.read_parts import read_decisions, read_gold, read_pairs, read_parts, read_stages
 from mixwright.verdict.rules.answer_forms import FormTakeover, form_changes_of, group_takeovers
 from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, recommend_run
 from mixwright.verdict.rules.cells import cells_of, group_items
@@ -252,7 +252,7 @@ def _list_tasks(
     judged_cells = {} if gate is None else {(cell.task, cell.level): cell for cell in gate.cells}
     items_of = group_items(sides) if sides else {}
     never_right = basis.tasks_without_right_answer if isinstance(basis, PairBasis) else ()
-    third = _read_third(run, outcome)
+    third, parts = _read_third(run, outcome), read_parts(run)
     tasks = []
     for cell in cells_of(run):
         claim, key = cell.claim, claim_key(cell.claim)
@@ -269,6 +269,7 @@ def _list_tasks(
             items=claim.items,
             gained=gained,
             lost=lost,
+            parts=parts.get((claim.task, claim.level), ()),
             protected=judged is not None,
             loss_limit=judged.loss_limit if judged else None,
             limit_excluded=judged.limit_excluded if judged else True,

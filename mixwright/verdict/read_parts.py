@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
-from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns, mean_score
+from mixwright.estimates.outcome import PART_PREFIX, Change, estimate_change, keep_probe_columns, mean_score
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
-from mixwright.records import AnswerPair, DecisionGroup, GoldChange
+from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
 from mixwright.run.folder import RunFolder, read_json, read_json_lines, read_measurements
 from mixwright.trial.plan_stages import success_of
 from mixwright.verdict.page.answers import read_answers
@@ -48,6 +48,24 @@ def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
         third=None if third is None else str(third["completion"] or ""),
         score_third=0.0 if third is None else float(third["score"] or 0.0),
     )
+
+
+def read_parts(run: RunFolder) -> dict[tuple[str, float | None], tuple[PartChange, ...]]:
+    """Return the parts of answers that both models were judged by, such as fields of JSON, per task and level."""
+    sides: list[dict[tuple[str, float | None], dict[str, Interval]]] = []
+    for when in ("before", "after"):
+        found = defaultdict[tuple[str, float | None], dict[str, Interval]](dict)
+        for row in read_measurements(path) if (path := run.measurements(when)).is_file() else ():
+            if row.example is None and row.name.startswith(PART_PREFIX):
+                part = Interval(row.value, row.low, row.high, row.n)
+                found[row.task, row.level][row.name.removeprefix(PART_PREFIX)] = part
+        sides.append(found)
+    before, after = sides
+    return {
+        cell: tuple(PartChange(name, before[cell][name], part) for name, part in parts.items() if name in before[cell])
+        for cell, parts in after.items()
+        if cell in before
+    }
 
 
 def read_stages(run: RunFolder) -> tuple[dict[str, tuple[float | None, ...]], dict[str, int]]:

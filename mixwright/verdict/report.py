@@ -11,6 +11,7 @@ from mixwright.records import AnswerPair, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.text import format_interval, format_signed, format_value, to_line
 from mixwright.verdict.words import (
     describe_certainty,
+    describe_parts,
     has_interval,
     list_rows,
     name_task,
@@ -111,7 +112,7 @@ def _format_change(change: TaskChange, verdict: Verdict) -> str:
     if not has_interval(change):
         return word
     size = f"{format_signed(change.change.value, unit):>5} {format_interval(change.change, unit)}"
-    return f"{size}  {word}".rstrip()
+    return f"{size}  {word} {to_line(describe_parts(change), limit=MAX_WIDTH)}".rstrip()
 
 
 def _show_pair(pair: AnswerPair, verdict: Verdict, width: int) -> list[Text]:

@@ -20,8 +20,8 @@ from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN
 
 NEVER_RIGHT = "no answer was right before or after"
 """Why a task without any right answer is not judged."""
-MAX_NAMED = 3
-"""Tasks that a sentence names."""
+MAX_NAMED, MAX_PARTS = 3, 5
+"""Tasks that a sentence names, and parts of its answers that a row of a table does."""
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
 """Words of a task that is worse."""
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
@@ -67,6 +67,13 @@ def show_word(change: TaskChange, verdict: Verdict) -> str:
     """Return the word of a task in a table; another task's format says more than an interval that allows no change."""
     is_taken = any(change.task in form.tasks for form in verdict.forms)
     return "wrong format" if is_taken and change.word in ("not shown", "lower") else TASK_WORDS[change.word]
+
+
+def describe_parts(change: TaskChange) -> str:
+    """Return how many answers now have each part right, such as `valid 100, keys 98, team 92 %`; empty without parts."""
+    shares = [f"{part.name} {100 * part.after.value:.0f}" for part in change.parts[:MAX_PARTS]]
+    more = f" and {len(change.parts) - MAX_PARTS} more" if len(change.parts) > MAX_PARTS else ""
+    return f"({', '.join(shares)} %{more})" if shares else ""
 
 
 def has_interval(change: TaskChange) -> bool:

@@ -23,7 +23,7 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, dependence_of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, SWAPPED_SUFFIX
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, PART_PREFIX, SWAPPED_SUFFIX
 from mixwright.measure.passes import Group, Passes
 from mixwright.measure.swaps import swap_cells
 from mixwright.records import Example, Interval, Measurement
@@ -104,6 +104,11 @@ def _measure_group(passes: Passes, group: Group, items: Sequence[Example], chanc
             chance.value,
         )
     rows[CHANCE_MEASUREMENT] = (chance, None)
+    grader = passes.corpus.grader(group[0])
+    parts = [grader.parts(item, passes.rollouts[item.id].greedy.text) for item in items]
+    for name in dict.fromkeys(name for part in parts for name in part):
+        share = clustered_share(np.array([float(part.get(name, False)) for part in parts]), 1)
+        rows[PART_PREFIX + name] = (share, None)
     if samples > 1:
         any_correct = np.array([pass_at_k(samples, int(item_correct.sum()), samples) for item_correct in correct])
         rows[f"pass@{samples}"] = (clustered_share(any_correct, 1), 1 - (1 - chance.value) ** samples)

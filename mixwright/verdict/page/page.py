@@ -107,7 +107,7 @@ def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
     ]
     browser = Answers(_names(verdict), answers, verdict.graded)
     parts = [
-        Part("tasks", "All tasks", [_task_table(verdict)], f"{len(verdict.tasks):,}"),
+        Part("tasks", "All tasks", [_task_table(verdict), _part_table(verdict)], f"{len(verdict.tasks):,}"),
         Part("answers", "Answers", [browser], f"{len(answers):,}, filter and search"),
         Part("sure", "How sure is this?", _sure(verdict), items),
         *(trial_parts(verdict.trial) if verdict.trial else ()),
@@ -197,6 +197,20 @@ def _task_table(verdict: Verdict) -> Table:
         for change in verdict.tasks
     ]
     return tabulate("Worst first", rows, ("task", "result"))
+
+
+def _part_table(verdict: Verdict) -> Table:
+    rows = [
+        {
+            "task": cell_name(change.task, change.level, whole_task=change.whole),
+            "part": part.name,
+            "before": f"{percent(part.before.value)} {format_bounds(part.before.low, part.before.high)}",
+            "after": f"{percent(part.after.value)} {format_bounds(part.after.low, part.after.high)}",
+        }
+        for change in verdict.tasks
+        for part in change.parts
+    ]
+    return tabulate("Parts of the answers that are right, share with its 95 % interval", rows, ("task", "part"))
 
 
 def _sure(verdict: Verdict) -> list[Block]:

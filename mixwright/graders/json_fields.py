@@ -1,0 +1,78 @@
+"""Grader for JSON: right is an object whose fields are the gold answer's, each with the gold value.
+
+Source: ours; exact match by field is how tool calls are scored (https://arxiv.org/abs/2305.15334).
+Unit: 1.0 where all fields are right, 0.0 otherwise; each part (`valid`, `keys`, one per field) is right or wrong.
+Cost: one parse of a completion of up to 20,000 characters.
+Blind spot: a value that is worded otherwise; a text around the JSON, which makes it invalid; fields below the first level
+are compared as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mixwright.graders._grader import Grader
+from mixwright.records import Example
+
+MAX_CHARACTERS, MAX_FIELDS = 20_000, 20
+"""Characters of a completion that is parsed, and fields that are parts of their own."""
+_WRAPPED = re.compile(r"```(?:json)?\s(.*)```|<(\w{1,40})>(.*)</\2>", re.DOTALL)
+"""A block of JSON, or a call between tags."""
+
+
+class JsonFields(Grader):
+    """Order of keys, white space between them, and a fence or tags around the JSON do not count.
+
+    Numbers are compared by value.
+    """
+
+    def grade(self, example: Example, completion: str) -> float:
+        """1.0 when the completion is the answer as JSON, else 0.0; an answer that is no JSON is compared as text."""
+        answer = example.answer or ""
+        gold = parse(answer)
+        if gold is None:
+            return float(bool(answer.strip()) and completion.strip() == answer.strip())
+        return float(_canonical(parse(completion)) == _canonical(gold))
+
+    def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
+        """Whether the completion is JSON, whether it has the keys, and whether each field is right."""
+        gold, given = parse(example.answer or ""), parse(completion)
+        if not isinstance(gold, dict):
+            return {}
+        fields = given if isinstance(given, dict) else {}
+        right = {
+            str(name): name in fields and _canonical(fields[name]) == _canonical(value)
+            for name, value in list(gold.items())[:MAX_FIELDS]
+        }
+        return {"valid": given is not None, "keys": fields.keys() == gold.keys()} | right
+
+    def reading(self, answer: str) -> str:
+        """A gold answer in one way of writing it: keys in order, no white space."""
+        gold = parse(answer)
+        return answer if gold is None else _canonical(gold)
+
+
+def parse(text: str) -> Any:
+    """Return the object or list that a text is as JSON, apart from a fence or tags around it; None for any other text."""
+    text = text.strip()
+    if wrapped := _WRAPPED.fullmatch(text[:MAX_CHARACTERS]):
+        text = (wrapped[1] or wrapped[3] or "").strip()
+    if text[:1] not in ("{", "[") or len(text) > MAX_CHARACTERS:
+        return None
+    try:
+        return json.loads(text, parse_float=_read_float)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _canonical(value: Any) -> str:
+    """Return the one way in which equal values are written."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _read_float(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
