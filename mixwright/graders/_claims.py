@@ -24,6 +24,7 @@ _WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
 _SENTENCE_END = re.compile(r"[.!?]{1,6}[\"'\u201d\u2019)*_`]{0,4}(?=\s|$)|[.!?]?\s{0,9}\n")
 _ABBREVIATION_AT_END = re.compile(r"\b(?:St|Mr|Mrs|Ms|Dr|Mt|Prof|[A-Z])\Z")
 """Before a full stop it ends no sentence."""
+_QUESTION_WORDS = _word_set("what which who whom whose where when how why")
 _ARTICLES = _word_set("the a an")
 _LINKING_WORDS = _word_set("is are was were be becomes became equals called named means says makes it's that's he's she's")
 """Words that an answer follows."""
@@ -82,6 +83,8 @@ _ANSWER_SIGN = re.compile(r"[:=\u2192]|->| [-\u2013\u2014] ")
 _CLAUSE_SIGN = re.compile(r"[,;:(]| [-\u2013\u2014] ")
 """Signs at which a claim ends."""
 
+REPEATED_SHARE = 0.8
+"""Share of a passage from which a copy of it is no answer."""
 MAX_BARE_WORDS = 3
 """Words of an answer that is no sentence."""
 MIN_NAME_CHARACTERS = 4
@@ -115,6 +118,12 @@ def takes_back(text: str, gold: Sequence[str] = ()) -> bool:
 def words_in(text: str) -> list[str]:
     """Return folded words."""
     return [folded(word) for word in _WORD.findall(text)]
+
+
+def repeats_passage(text: str, question: Question) -> bool:
+    """Whether a text is nothing but the passage that the prompt asks about, or nearly all of it."""
+    words, passage = words_in(text), len(question.prompt) - len(question.asked)
+    return 0 < REPEATED_SHARE * passage <= len(words) and _contains_words(question.prompt, words)
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -220,6 +229,11 @@ class Sentence:
         return len(self.words) > 2 and _contains_words(self.question.asked, self.words)
 
     @property
+    def is_quoted(self) -> bool:
+        """Whether it is in the prompt as it is, passage or question."""
+        return len(self.words) > 2 and _contains_words(self.question.prompt, self.words)
+
+    @property
     def is_about_prompt(self) -> bool:
         """Whether it has a word of the prompt, or says nothing new."""
         return any(word == "answer" or stem(word) in self.question.known_stems for word in self.words) or not any(
@@ -318,7 +332,9 @@ class Sentence:
         word = self.words[min(place, len(self.words) - 1)]
         is_name = self.raw_words[min(place, len(self.words) - 1)][0].isupper() and self.question.gold_is_name
         is_name = is_name and word not in self.question.names
-        is_thing = self.question.is_new(word) or ((self.question.is_asked or is_name) and word not in _FUNCTION_WORDS)
+        is_thing = (self.question.is_new(word) and not word[0].isdigit()) or (
+            (self.question.is_asked or is_name) and word not in _FUNCTION_WORDS
+        )
         if not is_thing or backwards:
             return is_thing
         next_gap = self.gaps[min(place, len(self.words) - 1) + 1]
@@ -387,7 +403,9 @@ class Sentence:
         shared = {stem(word) for word in self.words} & question.asked_stems
         if self._begins(start) and end < len(self.words) and _LINKING_WORDS.isdisjoint(self.words[:start]):
             return self._is_subject(start, end)
-        return self._is_predicate(start, end) or 2 * len(shared) >= len(question.asked_stems)
+        is_about_question = 2 * len(shared) >= len(question.asked_stems)
+        is_about_question |= bool(shared) and len(self._new_words(0, len(self.words))) <= 1
+        return self._is_predicate(start, end) or is_about_question
 
     def _begins(self, start: int) -> bool:
         """Whether only function words are before a word."""
@@ -420,7 +438,7 @@ class Sentence:
             is_name = self.raw_words[i][0].isupper() and (i > 0 or word.endswith("'s"))
             before = next((earlier for earlier in reversed(self.words[:i]) if earlier not in _ARTICLES), "")
             if (names and is_name and (before in _TOPIC_PREPOSITIONS or word.endswith("'s"))) or (
-                not names and before == "of" and i < start
+                not names and before == "of" and i < start and self.words[i + 1 : i + 2] != ["of"]
             ):
                 return True
         return False
@@ -463,6 +481,7 @@ def _find_question(prompt: str) -> str:
     ends = sentence_ends(prompt)
     sentences = [prompt[start:end] for start, end in zip((0, *ends), ends, strict=False) if prompt[start:end].strip()]
     asking = [sentence for sentence in sentences if "?" in sentence]
+    asking = asking or [sentence for sentence in sentences if not _QUESTION_WORDS.isdisjoint(words_in(sentence))]
     return " ".join(asking) or ("".join(sentences[-1:]) if len(sentences) > 2 else prompt)
 
 

@@ -53,7 +53,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
     gold_number, question = amount_of(gold), Question.of(gold, prompt)
-    text, prompt = _write_digits(text), _write_digits(prompt)
+    text, prompt = write_digits(text), write_digits(prompt)
     prompt_pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     prompt_numbers = {
         abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
@@ -96,7 +96,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     return states_gold and not takes_back(text_after_claim)
 
 
-def _write_digits(text: str) -> str:
+def write_digits(text: str) -> str:
     """Return a text with small number words as digits: `9` for `nine`."""
     return _NUMBER_WORD.sub(lambda match: str(NUMBER_WORDS.index(match[0].casefold())), text)
 
@@ -112,7 +112,15 @@ def _is_claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction
     ):
         return True
     if _is_in_prompt(number, prompt_numbers):
-        return _STRONG_CLAIM_BEFORE.search(number.before) is not None
+        if _STRONG_CLAIM_BEFORE.search(number.before):
+            return True
+        is_year = sentence.question.asks_where_when_or_who and _IN_BEFORE_YEAR.search(number.before)
+        is_counted = stem((words_in(number.after) or [""])[0]) in sentence.question.asked_stems
+        return (
+            bool(is_year or is_counted)
+            and not sentence.is_quoted
+            and len(sentence.question.asked) < len(sentence.question.prompt)
+        )
     # `6 sides`, where the prompt asks for sides and has no number
     unit = words_in(number.after)[:1] if not prompt_numbers else []
     if unit and stem(unit[0]) in sentence.question.known_stems:

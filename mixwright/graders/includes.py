@@ -17,9 +17,9 @@ from collections.abc import Sequence
 
 from mixwright.errors import InputError
 from mixwright.final_answer import own_text
-from mixwright.graders._claims import Question, Sentence, is_list, sentence_ends, takes_back, words_in
+from mixwright.graders._claims import Question, Sentence, is_list, repeats_passage, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
-from mixwright.graders._numbers import states_number
+from mixwright.graders._numbers import NUMBER_WORDS, states_number, write_digits
 from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words, option_letter
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Example, plain
@@ -94,8 +94,8 @@ def _is_named_first(example: Example, completion: str, among: Sequence[str], *, 
         ]
         if not named or next(iter(sentences.values())).is_copied or next(iter(sentences.values())).is_question:
             continue
-        (place, length, first), others = min(named), {place for place, _, _ in named}
-        if {place - length + 1, place - length + 2} & others and sentences[first].words[place - length] in ("and", "or"):
+        place, length, first = min(named)
+        if any(place_of_other >= place - length for place_of_other, _, _ in named):
             return False  # `red and white`
         behind = sentences[first].text_behind(place) + text[end:]
         is_whole = not cut or _ANSWER_END.match(behind) is not None
@@ -129,6 +129,7 @@ def _is_stated(example: Example, completion: str, *, cut: bool) -> bool:
     cut, text = cut or len(text) > COMPLETION_CHARACTERS_READ, text[:COMPLETION_CHARACTERS_READ]
     if is_data(text) or is_list(text):
         return False
+    gold = write_digits(gold) if gold.casefold() in NUMBER_WORDS else gold
     if amount_of(gold) is not None and (is_number(gold) or gold[0].isdigit()):
         return states_number(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
     return _sentences_state(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
@@ -145,6 +146,8 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         return _states_yes_or_no(text, gold.casefold(), cut=cut)
     if question.is_function_word:
         return not cut and normalise_words(text) == normalise_words(gold)
+    if repeats_passage(text, question):
+        return False
     stated_end, sentence_start, parallel_sentences = 0, 0, 0
     for sentence_end in sentence_ends(text):
         sentence, text_after = Sentence(text[sentence_start:sentence_end], question), text[sentence_end:]
