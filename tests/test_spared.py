@@ -59,20 +59,20 @@ def test_what_was_not_compared_is_not_spared() -> None:
 def test_a_noisy_arm_is_not_said_to_spare_what_the_plan_loses() -> None:
     said = recommend(trial(("basic_arithmetic", ARITHMETIC))).sentence
     assert said.startswith(
-        "Train with this plan only if a loss on task basic_arithmetic is acceptable (no other arm is shown to spare it): "
+        "Train with this plan only if a loss on task basic_arithmetic is acceptable (nothing else is shown to keep it): "
     )
     safe = ARITHMETIC | {"equal_shares": (0.01, -0.02, 0.04)}
-    assert "(equal_shares is shown to spare it)" in recommend(trial(("basic_arithmetic", safe))).sentence
+    assert "(equal_shares kept it)" in recommend(trial(("basic_arithmetic", safe))).sentence
     every = safe | {"uniform": (0.0, -0.01, 0.01)}
-    assert "(uniform and equal_shares are shown to spare it)" in recommend(trial(("basic_arithmetic", every))).sentence
+    assert "(uniform and equal_shares kept it)" in recommend(trial(("basic_arithmetic", every))).sentence
 
 
 def test_several_losses_are_told_apart() -> None:
     safe = ARITHMETIC | {"equal_shares": (0.01, -0.02, 0.04)}
-    assert "(no other arm is shown to spare any of them)" in recommend(trial(("a", ARITHMETIC), ("b", ARITHMETIC))).sentence
-    assert "(equal_shares is shown to spare each of them)" in recommend(trial(("a", safe), ("b", safe))).sentence
+    assert "(nothing else is shown to keep any of them)" in recommend(trial(("a", ARITHMETIC), ("b", ARITHMETIC))).sentence
+    assert "(equal_shares kept each of them)" in recommend(trial(("a", safe), ("b", safe))).sentence
     both = recommend(trial(("a", ARITHMETIC), ("b", safe))).sentence
-    assert "(no other arm is shown to spare task a; equal_shares is shown to spare task b)" in both
+    assert "(nothing else is shown to keep task a; equal_shares kept task b)" in both
 
 
 def test_without_another_arm_nothing_is_said_of_others() -> None:
