@@ -238,12 +238,6 @@ def test_an_evaluation_that_did_not_finish_is_refused(tmp_path: Path, status: st
         read_log(path)
 
 
-def test_one_log_is_measured(call: Call) -> None:
-    code, out, err = call("measure", write_eval("log.eval", log([sample(n, "CI"[n % 2]) for n in range(10)])))
-    assert code == 0, err
-    assert "50.0%" in out
-
-
 def test_a_zip_file_of_another_kind_is_no_log(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
         archive.writestr("weights", b"1")

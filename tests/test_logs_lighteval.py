@@ -156,13 +156,6 @@ def test_columns_with_underscores_are_the_same(tmp_path: Path) -> None:
     assert (answer.item, answer.scores, answer.gold, answer.completion) == ("0", {"em": 1.0}, "7", "7")
 
 
-def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
-    before, after = details("before", {"sums|0": written([True] * 12)}), details("after", {"sums|5": written([True] * 12)})
-    code, _, err = call("verdict", before, after, "--no-gate")
-    assert code == 1
-    assert "few-shot examples: 0 before, 5 after" in err
-
-
 def test_details_that_were_written_as_texts_are_refused(tmp_path: Path) -> None:
     path = tmp_path / f"details_sums|0_{DATE}.parquet"
     pq.write_table(
@@ -170,12 +163,6 @@ def test_details_that_were_written_as_texts_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="as a struct, got the text"):
         read_log(str(path))
-
-
-def test_one_log_is_measured(call: Call) -> None:
-    code, out, err = call("measure", details("log", {"sums|0": written([True, True, False, True])}))
-    assert code == 0, err
-    assert "75.0%" in out
 
 
 def test_what_is_better_where_it_is_lower_is_not_judged(tmp_path: Path) -> None:
