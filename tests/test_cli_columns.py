@@ -36,14 +36,6 @@ def test_the_help_of_column_lists_every_name_of_ours() -> None:
     assert COLUMNS_HELP.endswith(f"Ours: {', '.join(NAMES)}.")
 
 
-def test_a_missing_prompt_column_is_told_with_the_flag_and_with_the_yaml(call: Call) -> None:
-    _, _, err = call("audit", write("odd.jsonl", [{"frage": "1+1=", "antwort": "2"}]))
-    assert "--column prompt=" in err
-    assert "corpus.columns: {prompt: " in err
-    assert "frage, antwort" in err
-    assert "Our names: id, task, prompt, target, answer, level" in err
-
-
 def test_a_leak_is_shown_with_the_places_of_its_first_rows(call: Call) -> None:
     write("mine.jsonl", sums(60))
     write("held.jsonl", [*sums(9, 90), *reversed(sums(20, 10))])
