@@ -76,14 +76,6 @@ def build(folder: Path, *, seeds: int = 5, rename: dict[str, str] | None = None,
     return _copied(_built(seeds, tuple((rename or {}).items()), nulls), folder)
 
 
-@functools.cache
-def example_page() -> str:
-    """The page of the run as it is built by default."""
-    from mixwright.verdict.stage import render
-
-    return render(build(Path(tempfile.mkdtemp(dir=KEPT.name)))).read_text(encoding="utf-8")
-
-
 def build_pair(folder: Path, *, rename: dict[str, str] | None = None) -> RunFolder:
     """A plain before and after of one checkpoint pair, nothing else."""
     return _copied(_built_pair(tuple((rename or {}).items())), folder)

@@ -159,7 +159,6 @@ def make_talks(careless_share: float, rate: float, other_rate: float) -> list[Ex
 def test_planted_talks_are_named(careless_share: float, rate: float) -> None:
     (told,) = warnings_of(Corpus.from_examples(make_talks(careless_share, rate, 0.005)))
     assert told.task == "talks"
-    assert "after a wrong step" in told.message
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.3])

@@ -6,10 +6,8 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 import pytest
-from cli_call import Call, write
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -224,7 +222,6 @@ def test_one_pair_of_many_is_found_and_small_ones_are_joined() -> None:
     asked = [f"Translate this text into {one}." for one in LANGUAGES]
     (seen,) = [one for one in warnings(made(asked, lambda place, _: f"w{place}", count=12)) if one.total == 66 * 12]
     assert seen.count == 66 * 12
-    assert "These are 66 pairs of instructions" in seen.message
     assert warnings(made(asked[:2], lambda place, at: f"w{place} {at}", count=12)) == []
     kept = [one for one in warnings(made(asked[:2], lambda place, _: f"w{place}", count=14)) if one.total == 14]
     assert kept == [], "14 inputs are too few"
@@ -253,12 +250,10 @@ def test_a_constant_instruction_is_an_info() -> None:
 def test_answers_that_are_not_named_are_told() -> None:
     (seen,) = warnings(made([LABEL], lambda place, _: "unclear" if place < 10 else label(place)))
     assert (seen.count, seen.total) == (10, 100)
-    assert "names the answers 'negative', 'positive'" in seen.message or "'positive', 'negative'" in seen.message
     assert [one["id"] for one in seen.evidence] == [f"{place}-0" for place in range(10)]
     assert warnings(made([LABEL], lambda place, _: "unclear" if place < 4 else label(place))) == []
     (seen,) = warnings(made(["Say good or bad."], label))
     assert seen.count == 100
-    assert "names the answers 'good', 'bad'" in seen.message
 
 
 def test_a_named_answer_that_never_occurs_needs_enough_rows() -> None:
@@ -340,7 +335,6 @@ def test_forms_that_are_asked_for_are_looked_for() -> None:
     asked = ["Answer in capital letters.", "Answer in lower case."]
     seen = warnings(made(asked, lambda place, at: "good boat" if at else "GOOD BOAT" if place < 70 else "Good boat"))
     assert [(one.count, one.total) for one in seen] == [(30, 100)]
-    assert "asks for capital letters" in seen[0].message
     requests = {request.name: request for request in REQUESTS}
     assert requests["JSON"].pattern.search("Return the names as JSON.")
     assert not requests["JSON"].pattern.search("Read the JSON and say what it holds.")
@@ -464,16 +458,3 @@ def test_any_wordings_are_compared(first: str, second: str, labels: list[str]) -
 def test_hostile_prompts_take_no_longer(text: str) -> None:
     rows = made([f"{LABEL} {text}", OPPOSITE], label, count=50)
     assert find_instructions(Corpus.from_examples(rows)).read == 100
-
-
-def test_the_command_lists_the_rows(call: Call, tmp_path: Path) -> None:
-    rows = [
-        {"instruction": one, "input": text, "output": label(n)}
-        for n, text in enumerate(inputs(60))
-        for one in (LABEL, OPPOSITE)
-    ]
-    code, out, err = call("audit", write("rows.jsonl", rows), "--check", "instructions", "--json", "--out", "found")
-    assert code == 0, err
-    seen = json.loads(out)["observations"]
-    assert [(one["severity"], one["count"]) for one in seen] == [("warning", 60), ("info", 0)]
-    assert len(Path("found/rows/instructions.jsonl").read_text().splitlines()) == 60

@@ -293,13 +293,6 @@ def test_a_sum_inside_a_longer_one_is_another_question() -> None:
     assert graver(longer, [(f"{text}?", "1") for text in asked]) == []
 
 
-def test_a_task_of_which_train_has_rows_is_not_called_new() -> None:
-    train = [(prompt, answer) for prompt, answer in problems(7, 200)]
-    found = seen(train, [(f"{n} or {n + 1}?", "x") for n in range(20)])
-    assert not any("new" in observation.message for observation in found)
-    assert any("200 rows of this task" in observation.message for observation in found)
-
-
 def test_words_that_come_often_in_slots_do_not_hide_that_all_have_one_wording() -> None:
     def switched(room: str) -> list[Item]:
         things = [(thing, way) for thing in ("lamp", "fan", "heater") for way in ("on", "off")]

@@ -59,7 +59,6 @@ def test_rows_that_say_what_stands_in_their_context_alone_are_listed() -> None:
     assert (seen.severity, seen.task, seen.count, seen.total) == ("warning", "bridges", 30, 120)
     assert [one["id"] for one in seen.evidence] == [f"i{n}" for n in range(30)]
     assert [one["only there"].split(", ")[0] for one in seen.evidence[:2]] == ["1000", "1007"]
-    assert "30 of 120 rows with a column 'context' (25%) have" in seen.message
 
 
 @pytest.mark.parametrize(

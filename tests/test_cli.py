@@ -173,60 +173,15 @@ def test_help_shows_what_most_people_need_first_and_every_verb_once_under_a_head
         assert names == sorted(names, key=list(FLAGS).index), "in the order of the flow"
 
 
-SETTINGS = "corpus: {{train: {0}{1}}}\ntrain: {{steps: 2}}\n"
-BROKEN = {
-    "missing column": ('{"frage": "1+1=", "antwort": "2"}\n', "", "bad.jsonl, line 1"),
-    "empty file": ("", "", "bad.jsonl"),
-    "NaN level": (
-        '{"prompt": "1+1=", "answer": "2"}\n{"prompt": "1", "answer": "2", "level": NaN}\n',
-        "",
-        "bad.jsonl, line 2",
-    ),
-    "unknown grader": ('{"prompt": "1+1=", "answer": "2"}\n', ", grader: exacct", "exact"),
-    "broken JSON": ('{"prompt": "1+1=", "answer": "2"}\n\n{"prompt": "1+1"\n', "", "bad.jsonl, line 3"),
-    "duplicate ids": (
-        '{"id": "a", "prompt": "1", "answer": "2"}\n{"id": "a", "prompt": "2", "answer": "2"}\n',
-        "",
-        "line 2",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_wrong_data_is_told_in_one_line_and_leaves_nothing(call: Call, name: str) -> None:
-    text, more, place = BROKEN[name]
-    Path("bad.jsonl").write_text(text, encoding="utf-8")
-    Path("run.yaml").write_text(SETTINGS.format("bad.jsonl", more), encoding="utf-8")
+def test_wrong_data_is_told_in_one_line_and_leaves_nothing(call: Call) -> None:
+    Path("bad.jsonl").write_text('{"prompt": "1+1=", "answer": "2"}\n\n{"prompt": "1+1"\n', encoding="utf-8")
+    Path("run.yaml").write_text("corpus: {train: bad.jsonl}\ntrain: {steps: 2}\n", encoding="utf-8")
     for arguments in (["run", "run.yaml"], ["run", "run.yaml", "--dry-run"], ["measure", "run.yaml"]):
         code, out, err = call(*arguments)
         assert (code, out) == (1, ""), err
-        assert err.startswith("error: ")
+        assert err.startswith("error: bad.jsonl, line 3: ")
         assert err.count("\n") == 1
-        assert place in err
         assert sorted(path.name for path in Path().iterdir()) == ["bad.jsonl", "run.yaml"]
-
-
-WRONG_SETTINGS = {
-    "corpus: {train: a.jsonl}\ntrain: {stepz: 2}\n": "run.yaml, line 2",
-    "corpus: {train: a.jsonl}\nplan: {planner: dificulty}\n": "difficulty",
-    "corpus: {train: a.jsonl}\nmeasure: {probes: [competense]}\n": "competence",
-    "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, stered]}\n": "steered",
-    "corpus: {train: a.jsonl}\nmodel: {path: ./nowhere}\n": "nowhere",
-    "corpus: {train: nowhere.jsonl}\n": "nowhere.jsonl",
-    "corpus: {train: [\n": "run.yaml",
-    "seed: 1\n": "corpus",
-}
-
-
-@pytest.mark.parametrize("text", WRONG_SETTINGS, ids=WRONG_SETTINGS.values())
-def test_wrong_settings_are_told_in_one_line(call: Call, text: str) -> None:
-    write("a.jsonl", sums())
-    Path("run.yaml").write_text(text, encoding="utf-8")
-    code, out, err = call("run", "run.yaml")
-    assert (code, out) == (1, "")
-    assert WRONG_SETTINGS[text] in err
-    assert err.count("\n") == 1
-    assert not Path("runs").exists()
 
 
 def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:

@@ -36,21 +36,12 @@ def test_the_help_of_column_lists_every_name_of_ours() -> None:
     assert COLUMNS_HELP.endswith(f"Ours: {', '.join(NAMES)}.")
 
 
-def test_a_missing_prompt_column_is_told_with_the_flag_and_with_the_yaml(call: Call) -> None:
-    _, _, err = call("audit", write("odd.jsonl", [{"frage": "1+1=", "antwort": "2"}]))
-    assert "--column prompt=" in err
-    assert "corpus.columns: {prompt: " in err
-    assert "frage, antwort" in err
-    assert "Our names: id, task, prompt, target, answer, level" in err
-
-
 def test_a_leak_is_shown_with_the_places_of_its_first_rows(call: Call) -> None:
     write("mine.jsonl", sums(60))
     write("held.jsonl", [*sums(9, 90), *reversed(sums(20, 10))])
     code, out, _ = call("audit", "mine.jsonl", "--eval", "held.jsonl", "--check", "contamination")
     assert code == 0
     assert [f"held.jsonl:{line} = mine.jsonl:{row}" in out for line, row in ((10, 30), (11, 29))] == [True, False]
-    assert "Remove these rows" in out
     assert "seed + 1" not in out, "the rows are not in the order that neighbouring seeds make"
     _, full, _ = call("audit", "mine.jsonl", "--eval", "held.jsonl", "--check", "contamination", "--full")
     places = [f"held.jsonl:{line} = mine.jsonl:{row}" for line, row in ((10, 30), (11, 29), (12, 28), (13, 27))]
@@ -60,9 +51,7 @@ def test_a_leak_is_shown_with_the_places_of_its_first_rows(call: Call) -> None:
 def test_init_writes_settings_that_need_editing_only(call: Call) -> None:
     Path("data").mkdir()
     write("data/two.jsonl", [*sums(), *({**row, "task": "other"} for row in sums(20, 100))])
-    code, _, err = call("run", "data/two.jsonl", "--init")
-    assert code == 0
-    assert "60 examples of 2 tasks" in err
+    assert call("run", "data/two.jsonl", "--init")[0] == 0
     config = read_yaml(Path("run.yaml"), RunConfig)
     assert config.corpus.train == "data/two.jsonl"
     assert config.corpus.graders == {"other": "final_answer", "sum": "final_answer"}
@@ -71,27 +60,21 @@ def test_init_writes_settings_that_need_editing_only(call: Call) -> None:
     said = " ".join(out.split())
     assert code == 0
     assert "nulls, only if a lever beats every reference: shuffled_levels" in said
-    assert "can see" in said
-    assert "can see can see" not in said
     assert not Path("runs").exists()
     assert call("run", "data/two.jsonl", "--init")[0] == 1, "an existing file is never overwritten"
 
 
 def test_init_names_the_columns_it_does_not_know(call: Call) -> None:
-    code, _, err = call("run", write("odd.jsonl", [{"frage": "1+1=", "antwort": "2"}]), "--init")
-    assert code == 0
-    assert "frage, antwort" in err
-    assert "None was recognised as the answer" in err
+    assert call("run", write("odd.jsonl", [{"frage": "1+1=", "antwort": "2"}]), "--init")[0] == 0
     config = read_yaml(Path("run.yaml"), RunConfig).corpus
     assert (config.train, config.columns) == ("odd.jsonl", {"prompt": "???"})
     _, _, err = call("run", "run.yaml")
     assert "'???'" in err
 
 
-def test_init_fills_in_what_it_knows_and_says_what_it_took_as_the_answer(call: Call) -> None:
+def test_init_fills_in_what_it_knows(call: Call) -> None:
     rows = [{"stimulus": f"{n}+1=", "gold": str(n + 1), "task": "sum"} for n in range(40)]
-    _, _, err = call("run", write("odd.jsonl", rows), "--init")
-    assert "answer from 'gold'" in err
+    assert call("run", write("odd.jsonl", rows), "--init")[0] == 0
     columns = read_yaml(Path("run.yaml"), RunConfig).corpus.columns
     assert columns == {"prompt": "???", "task": "task", "answer": "gold"}
     Path("run.yaml").write_text(Path("run.yaml").read_text(encoding="utf-8").replace("'???'", "stimulus"), encoding="utf-8")

@@ -157,11 +157,6 @@ def test_the_chance_level_of_a_large_cell_is_close() -> None:
     assert len(set(graded)) == 500
 
 
-def test_duplicate_ids_name_both() -> None:
-    with pytest.raises(InputError, match="'1' twice"):
-        Corpus.from_examples([example(1), example(2), example(1)])
-
-
 def test_grade() -> None:
     corpus = Corpus.from_examples([example(0)])
     assert [corpus.grade(corpus[0], text) for text in (" 1\n", "2", "1 1")] == [1.0, 0.0, 0.0]

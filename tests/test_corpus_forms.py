@@ -336,8 +336,6 @@ def test_several_files_are_tasks_of_their_names_and_rows_keep_their_places(tmp_p
     assert [plain(row.prompt) for row in found] == ["How?", "How?", "a"]
     assert found.table["chat"].to_pylist() == [True] * 3, "one form to train on"
     assert any(note.startswith(f"{two}: ") and "topic (1)" in note for note in found.notes)
-    with pytest.raises(InputError, match="'1' twice"):
-        read_corpus(jsonl(tmp_path / "three.jsonl", {"id": "1", "prompt": "p"}, {"id": "1", "prompt": "q"}))
 
 
 def test_what_is_no_file_of_rows_in_a_folder_is_named(tmp_path: Path) -> None:

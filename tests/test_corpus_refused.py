@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_corpus_reading import BLUE, USER, jsonl, read_one
+from test_corpus_reading import BLUE, USER, read_one
 
 from mixwright import catalog
 from mixwright.audit.stage import run_audit
@@ -31,7 +31,6 @@ WRONG = {
     "a value in column 'text', got null": {"text": None},
     "a value in column 'question', got null": {"question": None, "answer": "4"},
     r"corpus\.columns: {knobs: \"\"}": {"prompt": "p", "knobs": {"a": "b"}},
-    "rename the column .*{level": {"prompt": "p", "level": "high"},
     r"a level of at most 9,007,199,254,740,992 \(2\^53\).*, got -9007199254740995": {"prompt": "p", "level": -(2**53) - 3},
     "a task of another name": {"prompt": "p", "task": "*"},
 }
@@ -46,12 +45,6 @@ def test_a_row_that_means_nothing_is_refused_with_what_to_do(told: str, tmp_path
 
 def test_the_largest_level_that_a_float_tells_apart_is_read(tmp_path: Path) -> None:
     assert [read_one(tmp_path, {"prompt": "p", "level": level}).level for level in (2**53, -0.25)] == [2.0**53, -0.25]
-
-
-def test_ids_that_stand_twice_can_be_made_in_either_command(tmp_path: Path) -> None:
-    path = jsonl(tmp_path, {"id": 1, "prompt": "p"}, {"id": 1, "prompt": "q"})
-    with pytest.raises(InputError, match="rename that column"):
-        read_corpus(CorpusConfig(train=str(path)))
 
 
 def test_calls_that_are_empty_are_none(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from mixwright.mine.own_answers import usable_prompts
 from mixwright.records import plain
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.files import ITEMS_PER_TASK, LEAKED_ITEMS, PROMPTS, REPEATED_ROWS, TRAIN_ROWS, write_files
-from mixwright_lab.demo.steps import PROTECTED, UNPROTECTED_TASK
 from mixwright_lab.demo.tables import NEW_TASK, OLD_TASKS, QUESTIONS_BY_TASK, questions, requests
 from mixwright_lab.demo.training import Training, fine_tune
 
@@ -50,12 +49,6 @@ def test_flaws_are_planted_as_said_and_nothing_else_stands_on_both_sides(seed: i
 
 def vars_of(files: Any) -> list[Path]:
     return [getattr(files, name) for name in ("train", "delivered", "held_out", "prompts", "answered")]
-
-
-def test_one_old_task_is_measured_and_never_rehearsed() -> None:
-    assert UNPROTECTED_TASK in OLD_TASKS
-    assert UNPROTECTED_TASK not in PROMPTS
-    assert set(PROTECTED) == set(OLD_TASKS) - {UNPROTECTED_TASK}
 
 
 def test_the_tables_ask_each_thing_once() -> None:

@@ -237,31 +237,14 @@ def corpus_answer(key: str) -> str | None:
     return next(example.answer for example in corpus() if example.id == key)
 
 
-def test_chats_and_pairs(tmp_path: Path) -> None:
+def test_chats_go_through_the_template_and_one_data_set_needs_no_shares(tmp_path: Path) -> None:
     ask = ({"role": "user", "content": "2 + 2 ="},)
-    say = ({"role": "assistant", "content": "4"},)
-    chats = Corpus.from_examples([Example(f"{n}", "chat", (*ask,), target=say) for n in range(4)])
-    pairs = Corpus.from_examples([Example(f"{n}", "chat", "which?", chosen="a", rejected="b") for n in range(4)])
-    sft, dpo = (Plan("p", (Stage("s", kind, 2, {"chat": 1.0}),)) for kind in ("sft", "dpo"))  # type: ignore[arg-type]
-    talk = [dict(ask[0]), dict(say[0])]
-    export_plan(sft, chats, "axolotl", tmp_path / "a", batch=2)
-    rows = (tmp_path / "a" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(rows[0])["messages"] == [{**ask[0], "train": False}, {**say[0], "train": True}]
+    chats = Corpus.from_examples([Example(f"{n}", "chat", ask, target="4") for n in range(4)])
+    plan = Plan("p", (Stage("s", "sft", 2, {"chat": 1.0}),))
+    export_plan(plan, chats, "axolotl", tmp_path / "a", batch=2)
     assert settings(tmp_path / "a" / "axolotl.yaml")["datasets"][0]["type"] == "chat_template"
-    export_plan(sft, chats, "llama_factory", tmp_path / "l", batch=2)
-    assert json.loads((tmp_path / "l" / "01_chat.jsonl").read_text(encoding="utf-8").splitlines()[0]) == {"messages": talk}
-    assert "interleave_probs" not in settings(tmp_path / "l" / "llama_factory.yaml"), "one data set needs none"
-    export_plan(sft, chats, "verl", tmp_path / "v", batch=2)
-    assert pq.read_table(tmp_path / "v" / "train.parquet").to_pylist()[0]["messages"] == talk
-    export_plan(dpo, pairs, "trl", tmp_path / "t", batch=2)
-    row = pq.read_table(tmp_path / "t" / "sources" / "01_chat.parquet").to_pylist()[0]
-    assert (row["prompt"], row["chosen"], row["rejected"]) == ("which?", "a", "b")
-    export_plan(dpo, pairs, "llama_factory", tmp_path / "d", batch=2)
-    info = json.loads((tmp_path / "d" / "dataset_info.json").read_text(encoding="utf-8"))["01_chat"]
-    assert info["ranking"] is True
-    with pytest.raises(InputError, match="dpo"):
-        export_plan(dpo, pairs, "verl", tmp_path / "no", batch=2)
-    assert not (tmp_path / "no").exists(), "nothing half-written stays"
+    export_plan(plan, chats, "llama_factory", tmp_path / "l", batch=2)
+    assert "interleave_probs" not in settings(tmp_path / "l" / "llama_factory.yaml")
 
 
 def lines(path: Path) -> list[Any]:
@@ -387,28 +370,17 @@ def test_the_command_exports_a_plan_as_it_stands(call: Call) -> None:
     assert pq.read_table("mine/train.parquet").num_rows == 40
 
 
-@pytest.mark.parametrize(
-    ("objective", "row", "lacking"),
-    [
-        ("dpo", {"answer": "1"}, "'chosen'"),
-        ("grpo", {"chosen": "1", "rejected": "2"}, "'answer'"),
-        ("sft", {}, "'target'"),
-        ("sft", {"chosen": "1", "rejected": "2"}, "'target'"),
-    ],
-)
-def test_a_plan_of_rows_that_its_objective_cannot_be_trained_on_is_refused(
-    call: Call, objective: str, row: dict[str, str], lacking: str
-) -> None:
-    write("a.jsonl", [{"prompt": f"{n}+1=", **row} for n in range(20)])
+def test_a_plan_of_rows_that_its_objective_cannot_be_trained_on_is_refused(call: Call) -> None:
+    write("a.jsonl", [{"prompt": f"{n}+1=", "chosen": "1", "rejected": "2"} for n in range(20)])
     corpus, plan = {"train": "a.jsonl", "eval_share": 0}, {"planner": "proportional"}
-    settings = json.dumps({"corpus": corpus, "train": {"objective": objective}, "plan": plan})
+    settings = json.dumps({"corpus": corpus, "train": {"objective": "sft"}, "plan": plan})
     Path("run.yaml").write_text(settings, encoding="utf-8")
     run = RunFolder("runs/run")
     write_measurements(run.measurements("before"), [])
     for more in ((), ("--export", "trl"), ("--dry-run",)):
         code, out, err = call("plan", "run.yaml", *more)
         assert (code, out) == (1, "")
-        assert f"{lacking} in every training row, for train.objective {objective}, got none in 20 of 20 rows" in err
+        assert "'target' in every training row, for train.objective sft, got none in 20 of 20 rows" in err
     assert not run.plan.exists()
     assert not run.manifest.exists()
 

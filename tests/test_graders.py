@@ -183,14 +183,6 @@ def test_hostile_text_is_wrong_and_cheap(name: str, example: Example) -> None:
     assert max(scores) < 1.0 if name == "reasoning_gym" else scores == [0.0] * len(HOSTILE)
 
 
-@pytest.mark.parametrize(("name", "example"), JUDGED)
-def test_every_grader_gives_its_answer_one_and_containing_nothing(name: str, example: Example) -> None:
-    judge = load_grader(name)
-    assert judge.grade(example, example.answer or "") == 1.0
-    if name != "reasoning_gym":
-        assert judge.grade(example, f"The answer is {example.answer}, of course.") == 0.0
-
-
 def test_all_graders_are_listed() -> None:
     assert list(catalog.listing("graders")) == [
         "choice",

@@ -105,7 +105,6 @@ def test_written_answers_are_compared(call: Call) -> None:
     after = details("after", {"lighteval|sums|0": written([True] * 11 + [False] * 9)}, general)
     code, out, err = call("verdict", before, after, "--protect", "lighteval|sums")
     assert code == 3, out + err
-    assert "lighteval|sums: 20 items, judged by em; S, D and the chance level by grader" in err
     old, new = success()
     assert (sum(old.values()), sum(new.values())) == (20.0, 11.0)
     value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("before")) if not row.example}
@@ -121,9 +120,7 @@ def test_options_are_compared(call: Call) -> None:
         details("before", {"colours|0": chosen(golds, golds)}),
         details("after", {"colours|0": chosen([0] * 30, golds)}),
     )
-    code, _, err = call("verdict", before, after, "--protect", "colours")
-    assert code == 3
-    assert "by grader choice, which repeats 100.0% of the scores" in err
+    assert call("verdict", before, after, "--protect", "colours")[0] == 3
     value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("after")) if not row.example}
     assert value["greedy"] == pytest.approx(1 / 3)
     assert value["greedy.dependence"] == pytest.approx(0.0, abs=1e-9)
@@ -156,13 +153,6 @@ def test_columns_with_underscores_are_the_same(tmp_path: Path) -> None:
     assert (answer.item, answer.scores, answer.gold, answer.completion) == ("0", {"em": 1.0}, "7", "7")
 
 
-def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
-    before, after = details("before", {"sums|0": written([True] * 12)}), details("after", {"sums|5": written([True] * 12)})
-    code, _, err = call("verdict", before, after, "--no-gate")
-    assert code == 1
-    assert "few-shot examples: 0 before, 5 after" in err
-
-
 def test_details_that_were_written_as_texts_are_refused(tmp_path: Path) -> None:
     path = tmp_path / f"details_sums|0_{DATE}.parquet"
     pq.write_table(
@@ -170,12 +160,6 @@ def test_details_that_were_written_as_texts_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="as a struct, got the text"):
         read_log(str(path))
-
-
-def test_one_log_is_measured(call: Call) -> None:
-    code, out, err = call("measure", details("log", {"sums|0": written([True, True, False, True])}))
-    assert code == 0, err
-    assert "75.0%" in out
 
 
 def test_what_is_better_where_it_is_lower_is_not_judged(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import subprocess
@@ -31,9 +30,7 @@ def right(count: int, of: int = MANY) -> list[bool]:
 def test_two_logs_are_compared_item_by_item(call: Call) -> None:
     before = write_lines("before.jsonl", plain_rows([True, True, False, False, True, True, True, True, True, True]))
     after = write_lines("after.jsonl", plain_rows([True, False, True, False, True, True, True, True, True, True]))
-    code, out, _ = call("verdict", before, after, "--no-gate")
-    assert code == 0, "without --gate nothing fails"
-    assert "runs/comparison/verdict.html" in out
+    assert call("verdict", before, after, "--no-gate")[0] == 0, "without --gate nothing fails"
     old, new = success()
     assert len(old) == len(new) == 10
     assert {name: new[name] - old[name] for name in old if new[name] != old[name]} == {"sum/1": -1.0, "sum/2": 1.0}
@@ -86,9 +83,7 @@ def test_s_d_and_the_chance_level_are_worked_out_where_completions_and_answers_a
 def test_a_grader_that_does_not_repeat_the_scores_works_out_nothing(call: Call) -> None:
     rows = [row | {"score": int(n % 3 == 0)} for n, row in enumerate(plain_rows([True] * 30))]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows)
-    code, _, err = call("verdict", before, after, "--protect", "sum")
-    assert code == 4
-    assert "S, D and the chance level are not known, since no grader of ours repeats 98% of the scores" in err
+    assert call("verdict", before, after, "--protect", "sum")[0] == 4
     assert not any(name.endswith(".swapped") for name in success_columns("before"))
 
 
@@ -105,7 +100,6 @@ def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> 
     assert (
         "S, D and the chance level are not known, since the log has no right answers beside what the model answered" in page
     )
-    assert "items that were paired by id alone, since they have no prompts of their own: 40" in page
     assert "do not say how answers of sum were decoded" in page
     assert not (FOLDER / "completions.parquet").exists()
     assert verdict()["total"]["dependence"] is None
@@ -160,12 +154,11 @@ def test_what_is_graded_is_named_and_the_others_are_judged(call: Call) -> None:
     graded = [{"task": "essay", "id": n, "score": n / 40} for n in range(40)]
     before = write_lines("before.jsonl", plain_rows([True] * MANY) + graded)
     after = write_lines("after.jsonl", plain_rows([True] * MANY) + graded)
-    code, out, err = call("verdict", before, after, "--gate")
+    code, _, err = call("verdict", before, after, "--gate")
     assert code == 4, "nothing says what became of essay"
     assert (
         "essay: cannot be judged: score is graded (0.025 for item '1'), and partial credit is neither right nor wrong" in err
     )
-    assert "the logs cannot be compared" in out
     assert call("verdict", before, after, "--protect", "sum")[0] == 0
     code, _, err = call("verdict", before, after, "--protect", "essay")
     assert code == 1
@@ -223,27 +216,6 @@ def test_items_that_afterwards_are_missing_block(call: Call) -> None:
     assert call("verdict", after, before, "--protect", "sum")[0] == 0
 
 
-def test_rows_are_read_whatever_the_file_is_called(call: Call) -> None:
-    rows = plain_rows([True] * 12)
-    lines = write_lines("before.json", rows)
-    Path("after.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    code, _, err = call("verdict", lines, "after.json", "--no-gate")
-    assert code == 0, err
-    with gzip.open("packed.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.write(Path(lines).read_text(encoding="utf-8"))
-    assert call("verdict", lines, "packed.jsonl.gz", "--no-gate")[0] == 0
-
-
-def test_items_are_paired_by_prompt_where_ids_differ(call: Call) -> None:
-    rows = plain_rows([n % 4 > 0 for n in range(20)])
-    moved = [row | {"id": f"q{19 - n}"} for n, row in enumerate(rows)]
-    before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", reversed(moved))
-    assert call("verdict", before, after, "--no-gate")[0] == 0
-    old, new = success()
-    assert old == new
-    assert "sum/3=q16" in old
-
-
 def test_levels_are_cells(call: Call) -> None:
     rows = [row | {"level": row["id"] % 2} for row in plain_rows([True] * 40)]
     worse = [row | ({"score": 0, "completion": "no"} if row["level"] else {}) for row in rows]
@@ -276,9 +248,6 @@ def test_one_log_is_measured(call: Call) -> None:
     assert code == 0, err
     rows = [row for row in json.loads(out)["measurements"] if row["name"] == "greedy"]
     assert [(row["task"], row["value"], row["n"]) for row in rows] == [("sum", 0.75, 20)]
-    code, out, _ = call("measure", log)
-    assert code == 0
-    assert "75.0%" in out
 
 
 def test_the_likelihood_of_the_right_answer_stands_beside_success(call: Call) -> None:

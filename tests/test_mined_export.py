@@ -93,11 +93,3 @@ def test_mined_rows_have_the_form_of_the_run(tmp_path: Path) -> None:
         first = lines(tmp_path / field / "out" / "rows.jsonl")[0]
         assert [message["role"] for message in first["messages"]][:2] == ["system", "user"]
         assert (first[field] if made else first["messages"][-1])["role"] == "assistant"
-
-
-def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "trl").mkdir()
-    (tmp_path / "trl" / "mine.txt").write_text("keep")
-    with pytest.raises(InputError, match="other files"):
-        write(tmp_path, "trl")
-    assert (tmp_path / "trl" / "mine.txt").read_text() == "keep"

@@ -53,8 +53,6 @@ def test_known_tasks_without_rows_get_a_tenth_together() -> None:
     plan = plan_of(cells, [row for kind in kinds for row in measured(kind, 20)] + measured("tools", 0))
     assert plan.stages[0].weights == pytest.approx({"tools": 0.9, **dict.fromkeys(kinds, 0.025)}, abs=1e-3)
     assert plan.stages[0].rehearse == kinds
-    assert "10% of the training samples keep" in told(plan)
-    assert "67% of 30 right before" in plan.why["stages.0.weights.capitals"]
     assert "each seen about 0.7 times" in plan.why["stages.0.weights.capitals"]  # 320 x .025 / 12
     more = plan_of(cells, [row for kind in kinds for row in measured(kind, 20)] + measured("tools", 0), share=0.25)
     assert more.stages[0].weights == pytest.approx({"tools": 0.75, **dict.fromkeys(kinds, 0.0625)}, abs=1e-3)
@@ -102,7 +100,6 @@ def test_everything_known_and_a_file_skewed_a_thousandfold() -> None:
         [cell("big", 2000), cell("small", 2)], measured("big", 25) + measured("small", 25), TrainingSetup(100, "sft", 16)
     )
     assert plan.stages[0].weights == pytest.approx({"big": 1 - 8 / 1600, "small": 8 / 1600}, abs=1e-4)
-    assert "all of your tasks already" in told(plan)
     rich = plan_of([cell("big", 2000), cell("small", 500)], measured("big", 25) + measured("small", 25))
     assert rich.stages[0].weights == pytest.approx({"big": 0.8, "small": 0.2}, abs=1e-4)  # both above 1/6 already
 
@@ -114,7 +111,6 @@ def test_what_a_small_table_cannot_hold_goes_to_other_known_tasks_and_at_last_ba
     assert weights == pytest.approx({"new": 0.9, "few": 0.025, "many": 0.075}, abs=1e-3)
     short = plan_of([cell("new", 500), cell("few", 0, 2)], measured("few", 20))
     assert short.stages[0].weights == pytest.approx({"new": 0.975, "few": 0.025}, abs=1e-3)
-    assert "the other tasks get these" in told(short)
 
 
 def test_rows_to_rehearse_are_drawn_only_where_the_training_rows_are_too_few() -> None:

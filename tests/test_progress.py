@@ -30,10 +30,6 @@ class Clock:
         return self.now
 
 
-def test_the_time_between_two_lines_is_under_twenty_seconds() -> None:
-    assert SECONDS_OF_SILENCE + 1 < 20  # and one second between two looks
-
-
 def test_a_line_is_written_only_after_silence_and_says_what_is_under_way() -> None:
     stream, clock = io.StringIO(), Clock()
     watched = WatchedStream(stream, clock)

@@ -52,7 +52,6 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     found, (line,) = scale.read_batch(BATCHES_TO_LEARN_RANGE, batch(1.0, -1.0, 3.0))
     assert (line.what, line.old, line.new) == ("reward_range", [0.0, 1.0], [-1.0, 3.0])
     assert "learnt from 12 completions, 7 of them outside 0 to 1" in line.because
-    assert "evidence from before stays as it was recorded" in line.because
     assert given(found) == [(0.5, 0.0, 1.0)], "1 is half the way from -1 to 3"
     assert [group.rewards for group in scale.as_planned(found)] == given(found), "the engine was told of 0 to 1"
     assert not scale.is_learning
@@ -60,7 +59,6 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     assert scale.success_now_and_first("canary", -1.0) == (0.0, 0.5), (
         "by 0 to 1 it fell from 1 to 0; its first reward is half the way"
     )
-    assert "canaries are compared with their first rewards by the new range" in line.because
     found, (line,) = scale.read_batch(9, batch(7.0, -1.0))
     assert (line.old, line.new, given(found)) == ([-1.0, 3.0], [-1.0, 7.0], [(1.0, 0.0)])
     assert line.because.startswith("widened: 1 of 2 completions of this batch lay outside -1 to 3")
@@ -83,8 +81,6 @@ def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -
     told = [scale.read_batch(step, groups) for step in range(9)]
     assert all(given(found) == [(0.0, 1.0)] and scale.as_planned(found) is found for found, _ in told)
     assert [step for step, (_, lines) in enumerate(told) if lines] == [0, 1, 3, 7], "the 1st, 2nd, 4th, 8th batch with some"
-    assert "1 of 2 scored" in told[7][1][0].because
-    assert "8 of 16 so far" in told[7][1][0].because
     assert (scale.low, scale.high, scale.outside) == (-1.0, 1.0, 9)
 
 

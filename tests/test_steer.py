@@ -86,17 +86,6 @@ def test_the_order_does_not_depend_on_how_many_are_asked_for(parts, counts):
     assert one.next(sum(counts)).tolist() == [task for n in counts for task in other.next(n)]
 
 
-def test_order_is_far_more_even_than_drawing_at_random():
-    weights, rng = np.array([0.6, 0.35, 0.05]), np.random.default_rng(0)
-
-    def longest(tasks):
-        places = [place for place, task in enumerate(tasks) if task == 2]
-        return max(np.diff(places))
-
-    assert longest(TaskOrder(weights).next(4000)) <= 30
-    assert longest(rng.choice(3, size=4000, p=weights)) > 60
-
-
 def pick(selector, task, rng):
     return int(selector.pick(np.array([task]), rng)[0])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mixwright_lab.studies.real_budget import JOBS, goals_of, tiny_rows
+from mixwright_lab.studies.real_budget import goals_of, tiny_rows
 
 GOOD: list[dict[str, Any]] = [
     {"possible": True, "minutes": 10, "seconds": 640, "code": 0, "seeds": 6, "items": 9, "told": []},
@@ -38,12 +38,6 @@ def test_a_goal_is_missed_where_one_job_does_not(job: int, change: dict[str, Any
 
 def test_no_rows_reach_no_goal() -> None:
     assert not any(goal.reached for goal in goals_of([]))
-
-
-def test_ten_jobs_of_one_to_sixty_minutes_two_of_them_too_short() -> None:
-    assert len({job.name for job in JOBS}) == 11
-    assert sum(not job.possible for job in JOBS) == 3
-    assert {min(job.minutes for job in JOBS), max(job.minutes for job in JOBS)} == {1, 60}
 
 
 def test_rows_of_the_tiny_model_are_right_and_none_stands_twice() -> None:

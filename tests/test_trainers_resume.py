@@ -83,11 +83,6 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, settings: di
     assert proofs[0] == proofs[1]
 
 
-def test_saves_wait_for_the_end_of_a_generation_batch(tmp_path: Path) -> None:
-    run(tmp_path, steps_per_generation=4, gradient_accumulation_steps=1, num_iterations=1, max_steps=8)
-    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-4", "checkpoint-8"]
-
-
 def test_training_again_goes_on_from_what_was_learnt(tmp_path: Path) -> None:
     trainer = run(tmp_path, max_steps=2, save_strategy="no")
     drawn = len(trainer.steered.draws)

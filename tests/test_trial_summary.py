@@ -16,7 +16,6 @@ from mixwright.trial.seed_rows import BranchInfo, branch_rows, find_target, read
 from mixwright.trial.summary import summarise
 
 ITEMS = {("gcd", 1.0): 60, ("gcd", 2.0): 60, ("sum", 2.0): 40, ("sum", 9.0): 40}
-TASKS = {"gcd": 120, "sum": 80}
 EARLY, LATE, NEVER = [0.4, 0.5, 0.6, 0.6], [0.4, 0.4, 0.5, 0.6], [0.4, 0.4, 0.6, 0.4]
 ALL = ("uniform", "equal_shares", "steered")
 SEEDS = 6

@@ -36,8 +36,6 @@ CASES = {
         "train(train_sampling_strategy='group_by_length')",
         "expected train_sampling_strategy 'random', got 'group_by_length'.",
     ),
-    "a setting": ("train(steering=SteeringConfig(draw_seed=-1))", "expected steering.draw_seed of 0 or more, got -1"),
-    "a plan": ("train(steering='nowhere.yaml')", "nowhere.yaml"),
     "a reward": ("make(SteeredGRPOTrainer, FOLDER, steering=True, reward_funcs=lambda **_: 1.0).train()", "got 1.0."),
     "a helper": ("from mixwright.run.folder import read_plan\nread_plan(Path('nowhere.yaml'))", "nowhere.yaml"),
 }

@@ -19,6 +19,11 @@ BOMB = "{" + ", ".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else '
 """Twelve levels of nine aliases each: 12 lines that stand for 3 * 10^10 values."""
 WRONG = {
     "corpus: {train: one.jsonl}\n": "expected training examples",
+    "corpus: {train: nowhere.jsonl}\n": "nowhere.jsonl",
+    "corpus: {train: a.jsonl}\ntrain: {stepz: 2}\n": "run.yaml, line 2",
+    "corpus: {train: a.jsonl}\nplan: {planner: dificulty}\n": "difficulty",
+    "corpus: {train: a.jsonl}\nmeasure: {probes: [competense]}\n": "competence",
+    "corpus: {train: a.jsonl}\nmodel: {path: ./nowhere}\n": "nowhere",
     "corpus: {train: a.jsonl}\ntrain: {generations: 1}\n": "run.yaml, line 2: expected train.generations",
     "corpus: {train: a.jsonl}\ntrain:\n  learning_rate: .nan\n": "run.yaml, line 3: expected train.learning_rate",
     "corpus: {train: a.jsonl}\ntrain: {adapters: {lora: {learning_rate: 12}}}\n": "learning_rate: a number less than",
