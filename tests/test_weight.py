@@ -15,12 +15,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 539_609,
-    "mixwright_lab": 189_281,
-    "tests": 478_434,
+    "mixwright": 544_545,
+    "mixwright_lab": 190_221,
+    "tests": 476_534,
 }
 """Package -> most nodes and lines that it may have."""
-RAISED: tuple[str, ...] = ()
+RAISED: tuple[str, ...] = (
+    "mixwright +4,936: graders read sentences in any words and JSON by field, a gate leaves out what it cannot read, and an "
+    "export replaces no input",
+    "mixwright_lab +940: the study that compares graders with two readers",
+)
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
 
