@@ -168,9 +168,12 @@ def third_model(**more: Any) -> Verdict:
 
 def trial(**more: Any) -> Verdict:
     """Make the verdict on a trial of three arms."""
-    arms = ("frozen", "uniform", "steered", "shuffled")
+    arms = ("frozen", "uniform", "shuffled", "steered")
+    means = dict(zip(arms, (0.3, 0.4, 0.44, 0.5), strict=True))
     rows = tuple(
-        SeedRow(arm, seed, "success", 0.3 + 0.1 * place + 0.01 * seed) for place, arm in enumerate(arms) for seed in range(5)
+        SeedRow(arm, seed, "success", mean + 0.01 * (seed - 2) * (arm == "steered"))
+        for arm, mean in means.items()
+        for seed in range(5)
     )
     effects = tuple(
         Effect("steered", against, "success", Interval(value, value - 0.05, value + 0.05, 5), "improves", 0.001, 240, 0.04)
@@ -193,8 +196,10 @@ def trial(**more: Any) -> Verdict:
     values: dict[str, Any] = {
         "after": "steered",
         "reason": "trial",
-        "headline": "Train with steered: it is better than uniform by 10 points.",
+        "headline": "Train with this plan: success is better by 20 and 10 points than with frozen and uniform.",
         "advice": "train",
+        "why": (),
+        "next": (Step("Give your TRL trainer the plan", 'steering="runs/tools/plan.yaml"'),),
         "trial": result,
         "decisions": (DecisionGroup("refuse.sums", False, 12, 5, 3.0, 40.0, "admitted", "refused", "no group teaches"),),
         "stages": {"sums": (0.3, 0.5)},

@@ -32,7 +32,7 @@ TASK_WORDS: dict[TaskWord, str] = {
     "kept": "kept",
     "higher": "higher",
     "lower": "lower",
-    "not shown": "unclear",
+    "not shown": "no clear change",
     "less dependent": "depends less on the prompt",
     "commonest": "gives one answer more often",
     "sharper": "only samples improved",
