@@ -121,7 +121,7 @@ def findings(
 def describe_example(evidence: Mapping[str, Any]) -> str:
     """Return one piece of evidence on a line: its places and text, or a completion and its reward; empty without any."""
     if "reward" in evidence:
-        return f"{evidence['reward']:g} for {evidence['completion']!r} (right: {evidence['answer']})"
+        return f"reward {evidence['reward']:g}, right answer {evidence['answer']}: {evidence['completion']}"
     sides = [side for _, side in two_sides(evidence)]
     places = (" ~ " if evidence.get("near") else " = ").join(PurePath(str(side.get("source", ""))).name for side in sides)
     text = next((side["prompt"] for side in sides if side.get("prompt")), "")

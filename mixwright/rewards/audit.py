@@ -303,7 +303,7 @@ class _Auditor:
             else:
                 count = int((pays[known] < PAID_FROM).sum())
                 if count >= max(RARE_SHARE * total, 1):
-                    message = f"'{behaviour.name}' is not paid"
+                    message = f"'{behaviour.name}' earns nothing"
                     remedy = "Accept this format, or state the expected format in the prompt."
                     severity: Severity = "warning" if behaviour.kind == "right" else "info"
                     self.tell(severity, "ignored", count, total, message, remedy, self._examples(scores, pays < PAID_FROM))
@@ -320,7 +320,7 @@ class _Auditor:
         known = ~np.isnan(pays)
         total, count = int(known.sum()), int((pays[known] >= PAID_FROM).sum())
         if count >= max(RARE_SHARE * total, 1):
-            message = f"'{behaviour.name}' is paid like a right answer ({mean:.2g} of its reward on average)"
+            message = f"'{behaviour.name}' earns {mean:.0%} of a right answer's reward on average"
             remedy = "Compare the whole last answer in one place; pay nothing for several answers."
             examples = self._examples(scores, pays >= PAID_FROM)
             self.tell("error", "overpaid", count, total, message + self._by(scores), remedy, examples)
