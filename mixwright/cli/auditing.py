@@ -125,7 +125,7 @@ def audit_files(
         tail = [] if files.fix is None else [f"Next: train on {files.fix}"]
         if not any(astuple(files)) and (dropped := rows_to_drop(observations, corpus)) and can_be_cleaned(config):
             tail = [f"Next: {command_line('--fix', 'clean.jsonl')}"]
-            others = "; the other findings are for you to decide" if len(left) > 1 else ""
+            others = "; the other findings are for you to decide" if sum(one.severity != "info" for one in left) > 1 else ""
             tail.append(f"      (takes out {format_count(len(dropped), 'row')}{others})")
         elif not any(astuple(files)) and count_findings(left):
             tail = [f"Every row: {command_line('--out', 'audit')}"]
