@@ -427,7 +427,7 @@ def verdict(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page.",
+            help="Earlier comparison of BEFORE on the same rows: BEFORE is reused, its AFTER is shown next to the new one.",
         ),
     ] = None,
     gate: Annotated[bool, typer.Option("--gate/--no-gate", help=options.GATE_HELP)] = True,

@@ -29,11 +29,11 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
     errno.EMFILE: ("fewer open files than the limit", "Raise it (ulimit -n), or use fewer workers."),
     errno.ENOENT: (
         "a file that stays where it is",
-        "Something removed or moved it, or its folder. Put it back, or begin anew.",
+        "Something removed or moved it, or its folder. Put it back, or start again.",
     ),
 }
 """What the system refused: what would have been needed, and what to do."""
-INTACT_SENTENCE = "What was finished before is intact, and nothing half-written stays. "
+INTACT_SENTENCE = "Finished work is intact, and nothing half-written stays. "
 DISK_FULL_MESSAGES = {
     errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
     errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),

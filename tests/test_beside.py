@@ -83,7 +83,7 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     assert code in (3, 4), err
     code, _, err = call("verdict", "before", "models/planned", *asked, "--folder", "two", "--beside", "one")
     assert code in (3, 4), err
-    assert "measure before: taken over from one, and models/narrow stands beside" in err
+    assert "measure before: taken over from one, and models/narrow is shown next to it" in err
     assert "measure before, " not in err
     one, two = RunFolder("one"), RunFolder("two")
     assert read_measurements(two.measurements("before")) == read_measurements(one.measurements("before"))

@@ -216,7 +216,7 @@ def test_every_log_of_inspect_in_a_folder_is_read_or_named(call: Call) -> None:
 def test_a_folder_of_results_alone_is_told_what_it_lacks(call: Call) -> None:
     Path("out").mkdir()
     Path(f"out/results_{DATE}.json").write_text(json.dumps(results(GSM8K)))
-    assert "out: expected samples beside a results file, got none. Evaluate with --log_samples" in call("measure", "out")[2]
+    assert "out: expected samples next to a results file, got none. Evaluate with --log_samples" in call("measure", "out")[2]
 
 
 def test_details_with_another_name_are_named(tmp_path: Path) -> None:

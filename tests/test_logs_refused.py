@@ -163,7 +163,7 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "lm-eval, results without samples": (
         text("results_2026-08-01T10-00-00.1.json", '{"results": {}, "configs": {}}'),
-        "expected samples beside a results file",
+        "expected samples next to a results file",
     ),
     "Inspect, cut off": (
         text("log.json", '{"version": 2, "status": "success", "eval": {"task": "t"'),
@@ -213,7 +213,7 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
         (["good.jsonl", "good.jsonl", "--grader", "summ=score"], "Nearest: sum."),
         (["good.jsonl", "good.jsonl", "--grader", "sum=scores"], "metric of task sum (--grader)"),
         (["good.jsonl", "good.jsonl", "--protect", "summ"], "task or cell of the logs (--protect)"),
-        (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers beside --sampled"),
+        (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers with --sampled"),
         (["good.jsonl", "other.jsonl"], "expected items that both logs have and that can be judged"),
         (["good.jsonl", "missing.jsonl"], "missing.jsonl: expected an evaluation log, or a model, got nothing there"),
         (["good.jsonl", "missing"], "two evaluation logs, or two checkpoints"),

@@ -24,15 +24,18 @@ def test_wrong_answers_that_were_not_scored_do_not_pass_as_a_gain(call: Call) ->
     before, after = (write_lines(f"{when}.jsonl", lines) for when, lines in rows.items())
     code, out, err = call("verdict", before, after, *GATE, "sum")
     assert code == 4, out + err
-    assert "answers without score after: 600 of 800, beside others of the same items" in err
+    assert "answers without score after: 600 of 800, and others of the same items" in err
     _, _, told = call("measure", after)
-    assert "warning: sum: 0 items have no score, and 600 answers beside scored ones of their item have none" in told
+    assert "warning: sum: 0 items have no score; 600 answers have none where others of their item do" in told
 
 
 def test_measure_counts_items_without_a_score(call: Call) -> None:
     lines = [{"task": "t", "id": n, "score": 1 if n < 10 else None} for n in range(30)]
     code, _, err = call("measure", write_lines("a.jsonl", lines))
-    assert (code, "warning: t: 20 items have no score, and 0 answers beside scored ones of their item have none" in err) == (
+    assert (
+        code,
+        "warning: t: 20 items have no score; 0 answers have none where others of their item do" in err,
+    ) == (
         0,
         True,
     )

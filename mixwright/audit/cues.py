@@ -156,7 +156,7 @@ def _check_columns(corpus: Corpus, columns: Sequence[str]) -> None:
             left -= {name} if any(name in json.loads(extra) for extra in mentions.to_pylist()) else set()
     if left:
         got = f"none called {join_some(sorted(left)) or repr('')}"
-        raise InputError("columns of the rows (--cue)", got, "Name columns beside those that Mixwright reads itself.")
+        raise InputError("columns of the rows (--cue)", got, "Name columns that Mixwright does not read itself.")
 
 
 def _read_answer(row: Example) -> str:

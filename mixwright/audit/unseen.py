@@ -107,7 +107,7 @@ def find_unseen(corpus: Corpus, columns: Sequence[str] = ()) -> list[UnseenColum
             compared += [(task, name, _Comparison(name, kept)) for name, kept in _choose_columns(rows, columns)]
     if unknown := set(columns) - known:
         got = f"none called {join_some(sorted(unknown))}"
-        raise InputError("columns of the rows (--context)", got, "Name columns beside those that Mixwright reads itself.")
+        raise InputError("columns of the rows (--context)", got, "Name columns that Mixwright does not read itself.")
     found, left = [], ROWS_READ
     for task, name, comparison in sorted(compared, key=lambda one: one[:2]):
         numbers, beyond = numbers_by_task[task], comparison.is_beyond_chance(len(compared))

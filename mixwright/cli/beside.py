@@ -153,7 +153,7 @@ def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], complet
 def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
     if not ready.graded and earlier.after is not None:
-        raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
+        raise InputError("answers that can be graded, with --beside", "none", "Leave --beside out.")
     settings, inputs = earlier.manifest.settings, earlier.manifest.inputs
     remedy_end = f"leave {'--measured' if earlier.after is None else '--beside'} out."
     if inputs.get("corpus") != ready.corpus.digest():

@@ -93,7 +93,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         if rows.probe is not None:
             got = f"none of {join_some(rows.ungradable_tasks)}" if rows.ungradable_tasks else "none"
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
-            raise InputError("answers that can be graded, beside --until-decided", got, remedy)
+            raise InputError("answers that can be graded, with --until-decided", got, remedy)
         planned_looks = plan_looks(cells, gating.max_items or items_per_cell * len(cells))
     measure = MeasureConfig(items=planned_looks[-1][0] if planned_looks else items_per_cell, decoding=decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
@@ -171,11 +171,11 @@ def _writes_answers(measure: MeasureConfig) -> bool:
 
 
 def _format_mean(result: GateResult) -> str:
-    """Return `, average of what is protected +0.4 points [-2.1, +2.9]`; empty where nothing could be compared."""
+    """Return `, average of the protected tasks +0.4 points [-2.1, +2.9]`; empty where nothing could be compared."""
     if result.mean is None:
         return ""
     mean = result.mean
-    return f", average of what is protected {points(mean.value)} points {format_bounds(mean.low, mean.high)}"
+    return f", average of the protected tasks {points(mean.value)} points {format_bounds(mean.low, mean.high)}"
 
 
 def _measure_both(ready: PreparedModels, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
@@ -184,7 +184,7 @@ def _measure_both(ready: PreparedModels, earlier: EarlierComparison | None) -> d
     if earlier is None:
         result = measure_with_progress("measure before", start, ready)
     else:
-        beside_note = f", and {earlier.name} stands beside" if earlier.after is not None else ""
+        beside_note = f", and {earlier.name} is shown next to it" if earlier.after is not None else ""
         say(f"measure before: taken over from {earlier.folder}{beside_note}")
         result = earlier.before
         if GOLD_PROBE in ready.config.measure.probes and not any(row.probe == GOLD_PROBE for row in result.measurements):

@@ -67,7 +67,7 @@ def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> Non
     if name is not None:
         resolve_format(name)
     elif folder is not None:
-        raise InputError("--export FORMAT beside --export-to", "none", "Name a format: mixwright list exports.")
+        raise InputError("--export FORMAT with --export-to", "none", "Name a format: mixwright list exports.")
     if name is not None and dry_run:
         raise InputError("--export or --dry-run", "both", "A dry run writes nothing: leave one out.")
 

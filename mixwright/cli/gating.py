@@ -70,7 +70,7 @@ class Gating:
         With `compares` two checkpoints are compared; else a run folder is judged.
         """
         if self.max_items is not None and not self.until_decided:
-            raise InputError("--until-decided beside --max-items", "none", "Add it, or say --items, per task and level.")
+            raise InputError("--until-decided with --max-items", "none", "Add it, or say --items, per task and level.")
         if self.margin is not None:
             if not 0 < self.margin < 100:
                 raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
@@ -81,7 +81,7 @@ class Gating:
         if self.beside is not None and not compares:
             raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", remedy)
         if self.measured is not None and (not compares or self.beside is not None):
-            got = "--beside, which takes BEFORE over, too" if compares else "no AFTER"
+            got = "--beside, which reuses BEFORE, too" if compares else "no AFTER"
             raise InputError("BEFORE AFTER --corpus FILE with --measured", got, "Leave one of them out.")
         if self.until_decided and not compares:
             raise InputError("BEFORE AFTER --corpus FILE with --until-decided", "no AFTER", remedy)

@@ -63,7 +63,7 @@ def write_settings(
         proposal = replace(proposal, config=replace(proposal.config, model=ModelConfig(warmup=WARMUP)))
     if budget_seconds is not None and UNKNOWN_COLUMN not in proposal.config.corpus.columns.values():
         if train is None:
-            raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
+            raise InputError("TRAIN with --budget", "nothing", "Name the examples: their items and steps are timed.")
         proposal = fit_proposal(proposal, budget_seconds)
     config = proposal.config
     for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
@@ -72,7 +72,7 @@ def write_settings(
             relative_path = {name: os.path.relpath(source, path.parent)}
             config = replace(config, corpus=replace(config.corpus, **relative_path))
     header = [
-        "Settings of one run. Every line may be edited; what is left out keeps the default shown here.",
+        "Settings of one run. Edit any line; a line that you remove keeps the default shown here.",
         *proposal.notes,
     ]
     lines = [f"# {line}" for note in header for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]

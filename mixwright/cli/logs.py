@@ -81,7 +81,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)
     if gating.decoding == "sampled" and not found.sampled:
-        raise InputError("logs of sampled answers beside --sampled", "one answer to each item", "Leave --sampled out.")
+        raise InputError("logs of sampled answers with --sampled", "one answer to each item", "Leave --sampled out.")
     graders = {task.name: find_grader(task) for task in found.judged}
     for line in (*_describe_tasks(found, graders), *(f"{one.task}: {one.message}" for one in found.caveats)):
         _tell(line)
@@ -110,8 +110,8 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     for task in judged:
         items, beside = find_unscored(task, answers_by_task[task.name])
         if items or beside:
-            unscored = f"{items:,} items have no {task.metric}, and {beside:,} answers beside scored ones of their item"
-            _tell(f"warning: {task.name}: {unscored} have none")
+            unscored = f"{items:,} items have no {task.metric}; {beside:,} answers have none where others of their item do"
+            _tell(f"warning: {task.name}: {unscored}")
     name = name_of_success(sampled=is_sampled([log], judged))
     rows: list[Measurement] = []
     for task in judged:
@@ -163,7 +163,7 @@ def _check_protected(found: Comparison, names: Sequence[str]) -> None:
         if reasons:
             got = one_line(f"{name}: {'; '.join(reasons)}"[:400])
             remedy = "Leave it out of --protect, or name another metric: --grader TASK=METRIC."
-            raise InputError("tasks that both logs let be judged beside --protect", got, remedy)
+            raise InputError("tasks that both logs can be judged on, with --protect", got, remedy)
         raise unknown_name("task or cell of the logs (--protect)", name, measured)
 
 
@@ -265,7 +265,7 @@ def _list_notes(
         yield Observation(CHECK, only, "info", count, count, f"{kind} {names}: {count:,} items, {words}", "")
     drawn = [task.name for task in found.judged if any(log.tasks[task.name].sampled is False for log in logs)]
     if drawn and found.sampled:
-        message = f"answers of {join_some(drawn)} are greedy, and stand beside sampled ones of other tasks"
+        message = f"answers of {join_some(drawn)} are greedy, and those of other tasks are sampled"
         yield Observation(CHECK, None, "info", len(drawn), len(found.judged), message, "")
     unknown = [task.name for task in found.judged if any(log.tasks[task.name].sampled is None for log in logs)]
     if unknown and not found.sampled:

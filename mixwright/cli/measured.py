@@ -34,7 +34,7 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
     whole |= {task: found[success] for (task, level), found in cells.items() if level is None and success in found}
     items = sum(row.n for row in whole.values())
     if not items:
-        return wrap(f"{source}: no answer was graded; --json prints what was measured.")
+        return wrap(f"{source}: no answer was graded; --json prints the measurements.")
     levels_of: dict[str, list[tuple[str, float | None]]] = {}
     for cell in cells:
         if cell[1] is not None:

@@ -315,7 +315,7 @@ def parse_graders(grader: Sequence[str] | None, tasks: Collection[str] = ()) -> 
             grader_by_task[task] = name
         elif grader_of_all is not None:
             raise InputError(
-                "one --grader for all tasks", f"{grader_of_all} and {option_text}", "Say of which: --grader TASK=NAME."
+                "one --grader for all tasks", f"{grader_of_all} and {option_text}", "Name the task: --grader TASK=NAME."
             )
         else:
             grader_of_all = option_text

@@ -303,7 +303,7 @@ def _choose_arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanC
     if graded and objective == "grpo":
         return PlanConfig(), TrialConfig(), ""
     if graded and task_count > 1:
-        reason = f"{objective.upper()}: the plan keeps your own shares, and a share for what the model can do already."
+        reason = f"{objective.upper()}: the plan keeps your own shares, and replays what the model can do already."
         return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), reason
     trial = TrialConfig(arms=("uniform", "equal_shares") if cell_count > 1 else ("uniform",), nulls=())
     if task_count > 1:
@@ -346,5 +346,5 @@ def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
         found_room = room_for([learner_without_weights], fitting_corpus, measure, for_training=True)
         return found_room.tokens, f"{found_room.why}.{''.join(f' {note}: the run refuses such rows.' for note in notes)}"
     if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
-        return max(answer_tokens, SOLUTION_TOKENS), "Room for a worked solution, of which the grader reads the final answer."
+        return max(answer_tokens, SOLUTION_TOKENS), "Room for a worked solution; the grader reads its final answer."
     return answer_tokens, "As long as the longest answer, one token per character at worst; at most 256."

@@ -283,7 +283,7 @@ def _texts(
             texts["prompt"] = _text(chat, "messages", location)
             if isinstance(texts["prompt"], str) or texts["prompt"][-1]["role"] == "assistant":
                 got = f"{texts['prompt'][-1]}"[:60]
-                raise location.error("messages that end with the user's, beside chosen and rejected", got, "Correct it.")
+                raise location.error("messages that end with the user's, with chosen and rejected", got, "Correct it.")
         elif texts["prompt"] is None or (isinstance(texts["prompt"], str) and not answers_alone):
             texts |= _shared_prompt(texts["chosen"], texts["rejected"], location)
             column_conversions["prompt from the common beginning of chosen and rejected"] += 1

@@ -332,7 +332,7 @@ def _list_unscored_answers(task: PairedTask, items: Sequence[JudgedItem], metric
         ]
         total, scored = sum(count for count, _ in pairs), sum(count for _, count in pairs)
         if scored < total:
-            message = f"answers without {metric} {when}: {total - scored:,} of {total:,}, beside others of the same items"
+            message = f"answers without {metric} {when}: {total - scored:,} of {total:,}, and others of the same items"
             lost = side == 1 and total - scored > MAX_LOST_SHARE * total
             caveats.append(Caveat(task.name, total - scored, message, prevents_pass=lost))
     return caveats

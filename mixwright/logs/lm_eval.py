@@ -109,7 +109,7 @@ def _find_samples(path: Path) -> dict[str, Path]:
         files = list_files(path, is_sample_name)
         if not files:
             remedy = "Evaluate with --log_samples (lm-evaluation-harness) or --save-details (lighteval)."
-            raise InputError("samples beside a results file", "none", remedy, file=path)
+            raise InputError("samples next to a results file", "none", remedy, file=path)
     elif _NAME.fullmatch(path.name) or not path.name.endswith(".json"):
         files = [path]
     else:
@@ -117,7 +117,7 @@ def _find_samples(path: Path) -> dict[str, Path]:
         files = [one for one in list_files(path.parent, is_sample_name) if _date_of(one) == date] if date else []
         if not files:
             remedy = "Evaluate with --log_samples, or name the folder with the samples."
-            raise InputError("samples beside a results file", f"none of the date in its name, {date!r}", remedy, file=path)
+            raise InputError("samples next to a results file", f"none of the date in its name, {date!r}", remedy, file=path)
     found: dict[str, Path] = {}
     for one in files:
         name = _NAME.fullmatch(one.name)

@@ -40,7 +40,7 @@ PLAIN_GRADERS, OTHER_GRADERS = ("exact", "numeric"), ("final_answer", "includes"
 """Graders that are tried before and after the one that the right answers look like: those that read least come first."""
 BASES = ("reading", "completion")
 """What of an answer is graded: what the harness read out of it, else the whole."""
-NO_TEXTS = "the log has no right answers beside what the model answered"
+NO_TEXTS = "the log has no right answers next to the answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
     if basis is None or any(item.gold is None for item in task.items):
         return NO_TEXTS
     if any(score not in (0.0, 1.0) for item in task.items for side in sides for score in task.scores(item, side)):
-        return f"{task.metric} is the mean of samples that are not told apart"
+        return f"{task.metric} is a mean over samples that the log does not list"
     whole = [to_example(item) for item in task.items]
     best: FoundGrader | None = None
     for basis in (name for name in BASES if all(_texts(task, side, name) is not None for side in sides)):

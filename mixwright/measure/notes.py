@@ -35,7 +35,7 @@ def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tok
         if result.cut > 0:
             share, is_much = f"{result.cut:.1%} of completions", result.cut > WARNING_CUT_SHARE
             side = f" {time}" if len(results) > 1 else ""
-            message = f"{share}{side} were cut at {max_new_tokens:,} tokens, graded by what was finished"
+            message = f"{share}{side} were cut at {max_new_tokens:,} tokens and graded by their finished part"
             remedy = "Raise --max-new-tokens, or look why the model does not stop." if is_much else ""
             count = round(result.cut * result.rollouts)
             notes.append(

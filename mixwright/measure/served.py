@@ -357,7 +357,7 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
         got = f"{len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
         raise InputError(f"a text of at most {asking.max_tokens} tokens from {asking.url}", got, "Look at the server.")
     if reason == "error":
-        again = "The same command goes on from what was answered."
+        again = "The same command goes on from the answers so far."
         raise InputError(f"a completion from {asking.url}", "one that ended in an error of the server", again)
     text = _without_key(text.encode("utf-8", "replace").decode("utf-8"))  # no half of a character is kept
     refused = reason == "content_filter" or bool(getattr(message, "refusal", None))
@@ -387,7 +387,7 @@ def _to_input_error(error: Exception, asking: Asking) -> InputError:
     """What a user can do about a server that fails."""
     import openai
 
-    told, again = heard(error), "The same command goes on from what was answered."
+    told, again = heard(error), "The same command goes on from the answers so far."
     if isinstance(error, openai.APITimeoutError):
         return InputError(f"an answer of {asking.url} within {REQUEST_SECONDS:g} s", "none", again)
     if isinstance(error, openai.APIConnectionError):

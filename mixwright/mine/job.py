@@ -100,7 +100,7 @@ def mine_in_run(
     if missing_names := missing_columns(miner, folder, base_name(start)):
         scan_bases(run, workers, columns=missing_names, bases=[start], say=say)  # a miner reads no other one's table
     if take_over and is_mined(folder, name, mined_from_digest(Scan(folder, base_name(start)), options, config.seed)):
-        say(f"mine: {name}, as it was mined before; anew: without --try")
+        say(f"mine: {name} from an earlier run (drop --try to mine again)")
         return table_file(folder, name)
     trainings = miner.count_trainings()
     steps_text = (

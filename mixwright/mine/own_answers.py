@@ -131,7 +131,7 @@ def usable_prompts(corpus: Corpus) -> Prompts:
         row = corpus[number]
         key = key_of(row)
         if key in held_out or (copied is not None and copied[number]):
-            left_out_counts["they stand in the held-out rows"] += 1
+            left_out_counts["they are in the held-out rows"] += 1
         elif key in used_keys:
             left_out_counts["they repeat a training row or each other"] += 1
         else:

@@ -197,7 +197,7 @@ class RayWorkers(Workers):
         may_wait = of_memory and deaths[-1] < deaths[0] + SECONDS_FOR_MEMORY
         if count > MAX_DEATHS and not may_wait:
             got = f"one that died {count} times. {where}. {format_log_tail(job)}"
-            raise InputError("a worker that is left to finish", got, f"{MEMORY_REMEDY} What was finished is taken over.")
+            raise InputError("a worker that is left to finish", got, f"{MEMORY_REMEDY} Finished work is reused.")
         seconds = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
         often = f"{count}, up to {SECONDS_FOR_MEMORY / 60:.0f} minutes" if of_memory else f"{count} of {MAX_DEATHS}"
         _log.warning("%s. It runs again in %g s (%s).", where, seconds, often)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of every worker, set before it imports anything."""
 REMEDY_BY_SIGNAL: dict[int, str] = {
-    signal.SIGKILL: "Out of memory? Fewer workers need less: trial.workers. What was finished is taken over.",
-    signal.SIGTERM: "Somebody ended it. What was finished is taken over.",
+    signal.SIGKILL: "Out of memory? Fewer workers need less: trial.workers. Finished work is reused.",
+    signal.SIGTERM: "Somebody ended it. Finished work is reused.",
     signal.SIGBUS: "A full disk, or a file cut short, under a memory-mapped file? Make room and give the command again.",
 }
 """Signal that ended a worker -> what to do."""

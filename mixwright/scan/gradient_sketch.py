@@ -236,7 +236,7 @@ def _checked_directions(matrix: Matrix, directions: Directions) -> Directions:
     sizes = (matrix.outputs, matrix.inputs)
     if any(side is not None and len(side) != size for side, size in zip(directions, sizes, strict=True)):
         actual = f"one with {' and '.join('all' if side is None else str(len(side)) for side in directions)}"
-        raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", actual, "Scan this model anew.")
+        raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", actual, "Scan this model again.")
     return directions
 
 

@@ -183,7 +183,7 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
         if set(different_keys) <= {"rows", "shards"} and shard_key["rows"] > key["rows"]:
             expected = f"at least the {shard_key['rows']:,} rows that were scanned"
             raise InputError(expected, f"--sample {key['rows']}", "Leave it out, or remove that folder.", file=folder)
-        yield f"scan: {folder.name} was scanned from other {', '.join(different_keys)}; that is done anew"
+        yield f"scan: {folder.name} was scanned from other {', '.join(different_keys)}; it is done again"
         break
     for path in stale_shards:
         path.unlink()

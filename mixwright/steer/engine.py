@@ -273,7 +273,7 @@ class Engine:
         if state.get("version") != STATE_VERSION:
             got, remedy = (
                 str(state.get("version", "one without a number")),
-                "Resume with the version that saved it, or begin anew.",
+                "Resume with the version that saved it, or start again.",
             )
             raise InputError(f"a state of version {STATE_VERSION}", got, remedy)
         identity, saved_identity = self._state_identity(), state.get("made_of") or {}

@@ -88,7 +88,7 @@ class SteeringCallback(SteeringHooks):
         config = read_steering(steering)
         if config is None:
             remedy = "Leave the callback out, or the `steer: false`."
-            raise InputError("steering, beside a SteeringCallback", "none, or steer=False", remedy)
+            raise InputError("steering with a SteeringCallback", "none, or steer=False", remedy)
         functions = list(reward_funcs) if isinstance(reward_funcs, Sequence) else [reward_funcs]
         _refuse(functions, args)
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))

@@ -106,9 +106,7 @@ class GateCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Answer all items, or read what they were before a resumed run; say what a look costs."""
         if getattr(args, "deepspeed", None) or getattr(args, "fsdp", None):
-            raise InputError(
-                "whole parameters in each process, beside GateCallback", "FSDP or DeepSpeed", "Gate afterwards."
-            )
+            raise InputError("whole parameters in each process, with GateCallback", "FSDP or DeepSpeed", "Gate afterwards.")
         steps = state.max_steps if state.max_steps > 0 else args.max_steps
         file = Path(args.output_dir) / FILE_NAME
         self.looks, began = [], perf_counter()
@@ -224,7 +222,7 @@ class GateCallback(TrainerCallback):
 
     def _read(self, file: Path, step: int) -> tuple[list[float], list[dict[str, Any]], int]:
         """Scores before training, looks up to a step, and the room, of the run that is resumed."""
-        remedy = "Resume with the same output_dir, rows and items, or start anew."
+        remedy = "Resume with the same output_dir, rows and items, or start again."
         check_regular(file)
         try:
             kept = json.loads(file.read_text(encoding="utf-8"))

@@ -33,7 +33,7 @@ enough."""
 ROWS_READ_TOGETHER = 4000
 SHORT_WORD_LETTERS = 2
 WRONG_ANSWER, REPEATED_OPTION, NO_OPTIONS = (
-    "an answer that is none of their options",
+    "an answer that is not one of their options",
     "the same option twice",
     "no two options with a text each",
 )

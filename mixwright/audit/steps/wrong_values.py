@@ -141,7 +141,7 @@ def _observe_rule(task: str, operation: str, rule: str, values: Values) -> Obser
     count, example = len(by_rule), by_rule[0][0].text
     text = f"{operation}: {len(wrong)} of {total} values are {values.word}, "
     text += f"and one rule explains {count} of them ({rule}), as in {example!r}. "
-    text += f"A model may learn the rule beside the right one.{note_unlisted(count)}"
+    text += f"A model may learn this rule as well as the right one.{note_unlisted(count)}"
     remedy = "Correct or drop these rows (--out lists them with the place in the text)."
     return warning(task, count, total, text, remedy, evidence(by_rule))
 
