@@ -216,7 +216,6 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
         (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers beside --sampled"),
         (["good.jsonl", "other.jsonl"], "expected items that both logs have and that can be judged"),
         (["good.jsonl", "missing.jsonl"], "missing.jsonl: expected an evaluation log, or a model, got nothing there"),
-        (["good.jsonl", "missing"], "two evaluation logs, or two checkpoints"),
     ],
 )
 def test_options_and_logs_that_do_not_go_together_are_refused(call: Call, arguments: list[str], message: str) -> None:
