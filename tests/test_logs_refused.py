@@ -227,7 +227,7 @@ def test_options_and_logs_that_do_not_go_together_are_refused(call: Call, argume
     assert not FOLDER.exists()
 
 
-@pytest.mark.parametrize("name", ["log.jsonl", "log.txt", "log.jsonl.gz", "log", os.fsdecode(b"\xe9.parquet")])
+@pytest.mark.parametrize("name", ["log.jsonl", "log.json", "log.txt", "log.jsonl.gz", "log", os.fsdecode(b"\xe9.parquet")])
 @pytest.mark.parametrize("form", ["lines", "list", "gzip", "parquet"])
 def test_a_log_is_known_by_what_it_holds_whatever_it_is_called(call: Call, name: str, form: str) -> None:
     rows, table = plain_rows([True, False]), io.BytesIO()

@@ -23,7 +23,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.choosing import COPIES_PER_ROW, check_row_count, count_to_keep, resample_by_weight, train_rows
-from mixwright.mine.exports import export_rows
+from mixwright.mine.exports import export_rows, make_record
 from mixwright.mine.job import (
     MineJob,
     SpentSeconds,
@@ -174,6 +174,18 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     assert told == ["user", "assistant", "assistant"], "as the run measures them"
     datasets = pytest.importorskip("datasets")
     assert datasets.load_from_disk(str(tmp_path / "out" / "dataset"))["weight"] == [2.0] * 30
+
+
+def test_a_row_has_the_fields_of_its_kind() -> None:
+    chat = ({"role": "user", "content": "2 + 2 ="},)
+    plain = make_record(Example("1", "t", "2 + 2 =", answer="4"), 1.0)
+    assert plain == {"id": "1", "task": "t", "weight": 1.0, "prompt": "2 + 2 =", "completion": "4", "answer": "4"}
+    assert make_record(Example("1", "t", chat, target="4"), 1.0)["messages"][-1] == {"role": "assistant", "content": "4"}
+    pair = make_record(Example("1", "t", "2 + 2 =", chosen="4", rejected="5"), 1.0)
+    assert (pair["chosen"], pair["rejected"], "completion" in pair) == ("4", "5", False)
+    said = ({"role": "assistant", "content": "4"},)
+    pair = make_record(Example("1", "t", chat, chosen=said, rejected=({"role": "assistant", "content": "5"},)), 1.0)
+    assert (pair["prompt"], pair["chosen"]) == ([*chat], [*said]), "messages stay messages"
 
 
 def planted(corpus: Corpus, tmp_path: Path) -> Any:
