@@ -185,12 +185,6 @@ def test_the_same_prompt_with_another_answer_is_reported_apart() -> None:
     assert other.evidence[0]["train_id"] == "train0"
 
 
-def test_a_missing_answer_agrees_with_any() -> None:
-    rows = [Example("a", "t", "Who wrote Faust?", answer="Goethe"), Example("b", "t", "Who wrote Faust?", split="eval")]
-    (leak,) = [o for o in Contamination().check(Corpus.from_examples(rows)) if o.severity != "info"]
-    assert (leak.severity, leak.count) == ("error", 1)
-
-
 def test_leaks_are_found_across_task_names_and_chat() -> None:
     items = stories(2, 40)
     chat = [

@@ -64,8 +64,6 @@ def test_odds_by_hand() -> None:
     pairs = [(ANSWER, asks)] * 34 + [(asks, ANSWER)] * 10 + [(ANSWER, OTHER)] * 56
     (warning,) = [one for one in _warnings(_check(pairs)) if "asks" in one.message]
     assert (warning.task, warning.count, warning.total) == ("chat", 34, 100)
-    assert "in 10 pairs, only the rejected one in 34" in warning.message
-    assert "teach to ask less" in warning.message
     assert [row["side"] for row in warning.evidence] == ["rejected"] * 34 + ["chosen"] * 10
 
 
@@ -80,7 +78,6 @@ def test_length_that_decides() -> None:
     pairs = [(f"{ANSWER} {OTHER}", OTHER)] * 40 + [(ANSWER, f"{OTHER} {ANSWER}")] * 12
     (warning,) = _warnings(_check(pairs))
     assert (warning.count, warning.total) == (40, 52)
-    assert "longer one in 77 %" in warning.message.replace("77%", "77 %")
 
 
 def test_rejected_answers_that_are_none() -> None:

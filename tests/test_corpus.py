@@ -62,13 +62,6 @@ def example(index: int, **fields: object) -> Example:
     return Example(**{"id": str(index), "task": "t", "prompt": f"q{index}", "answer": "1"} | fields)  # type: ignore[arg-type]
 
 
-def test_a_row_that_is_partly_chat_becomes_chat() -> None:
-    user = ({"role": "user", "content": "hi"},)
-    [row] = Corpus.from_examples([example(0, prompt=user, target="there")])
-    assert row.target == ({"role": "assistant", "content": "there"},)
-    assert plain(row.prompt) == "hi"
-
-
 def test_texts_reads_both_forms() -> None:
     chat = ({"role": "user", "content": "a"}, {"role": "user", "content": "b"})
     corpus = Corpus.from_examples([example(0), example(1, prompt=chat)])

@@ -30,11 +30,9 @@ def test_the_examples_run_in_order(
     sys.modules.pop("_shared", None)
     assert "sum@1: 85 examples" in said["1_audit"]
     assert "step 300 of 300" in said["2_learner"]
-    assert "2+3= -> [" in said["2_learner"]
     assert "pass@1" in said["3_measure"]
     assert "sum@1: reachable" in said["4_plan"]
     assert "sum@2: hopeless" in said["4_plan"]
-    assert "step 30: [" in said["5_steer"]
     assert "refuse.sum@2: too hard: " in said["5_steer"]
     assert "success, steered minus uniform: [" in said["6_trial"]
     assert "cannot tell" in said["6_trial"]

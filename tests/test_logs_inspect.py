@@ -237,12 +237,9 @@ def test_an_evaluation_that_did_not_finish_is_refused(tmp_path: Path, status: st
         read_log(path)
 
 
-def test_a_zip_file_of_another_kind_is_no_log(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
-        archive.writestr("weights", b"1")
-    assert find_reader(str(tmp_path / "model.zip")) is None
+def test_a_log_is_known_by_what_it_holds(tmp_path: Path) -> None:
     renamed = write_eval(str(tmp_path / "log.zip"), log([sample(1, "C")]))
-    assert find_reader(renamed) is read_inspect, "known by what it holds"
+    assert find_reader(renamed) is read_inspect
 
 
 def test_a_scorer_of_which_no_mean_was_asked_comes_last(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from cli_call import Call
 from log_rows import FOLDER, success
 
-from mixwright.errors import InputError
 from mixwright.logs.lighteval import read_lighteval
 from mixwright.logs.reading import read_log
 from mixwright.run.folder import RunFolder, read_measurements
@@ -151,15 +150,6 @@ def test_columns_with_underscores_are_the_same(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), path)
     (answer,) = read_lighteval(str(path)).answers
     assert (answer.item, answer.scores, answer.gold, answer.completion) == ("0", {"em": 1.0}, "7", "7")
-
-
-def test_details_that_were_written_as_texts_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / f"details_sums|0_{DATE}.parquet"
-    pq.write_table(
-        pa.Table.from_pylist([{name: str(value) for name, value in row.items()} for row in written([True])]), path
-    )
-    with pytest.raises(InputError, match="as a struct, got the text"):
-        read_log(str(path))
 
 
 def test_what_is_better_where_it_is_lower_is_not_judged(tmp_path: Path) -> None:

@@ -224,6 +224,14 @@ def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
     assert {name.partition("/")[0] for name in success()[1]} == {"colours"}
 
 
+def test_prompts_that_differ_are_seen_without_a_results_file(call: Call) -> None:
+    before = logged("before", {"gsm8k": written([True] * 20)}, None)
+    after = logged("after", {"gsm8k": written([True] * 20, shots="Question: 1+1?\nAnswer: 2\n\n")}, None)
+    code, _, err = call("verdict", before, after, "--no-gate")
+    assert code == 1
+    assert "items with another prompt in AFTER: 20" in err
+
+
 def test_decoding_that_differs_sets_the_task_apart(call: Call) -> None:
     before = logged("before", {"gsm8k": written([True] * 20)}, None)
     drawn = GREEDY | {"do_sample": True, "temperature": 0.7}
