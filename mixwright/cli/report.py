@@ -98,7 +98,8 @@ def findings(
         text, first = f"{name}: {one.message}", f"  {WORDS[one.severity]:<6}"
         whole = wrap(text, lines=None if full else 2, first=first, indent=INDENT)
         examples = [example for row in one.evidence[: MAX_EXAMPLES if full else 1] if (example := describe_example(row))]
-        whole += [INDENT + cut(example, line_width() - len(INDENT)) for example in examples]
+        for example in examples:
+            whole += wrap(example, lines=2, indent=INDENT)
         whole += [] if shown and one.remedy == faults[shown - 1].remedy else wrap(one.remedy, indent=INDENT)
         is_whole = full or (shown < MAX_EXAMPLES and len(lines) + len(whole) <= room)
         added = whole if is_whole else wrap(text, lines=1, first=first, indent=INDENT)

@@ -59,7 +59,7 @@ from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, Tr
 from mixwright.verdict.rules.spared import ClaimKey, claim_key
 from mixwright.verdict.words import NEVER_RIGHT, explain, say_headline
 
-MAX_PAIRS, SHORT_PROMPT, SHORT_BEGINNING = 3, 120, 60
+MAX_PAIRS, SHORT_PROMPT, SHORT_BEGINNING = 3, 120, 40
 """Pairs of answers that a verdict shows, and characters of a prompt, and of a beginning that differs, that are preferred."""
 WORD_BY_KIND: Mapping[ClaimKind, TaskWord] = {
     "learnt": "learned",
@@ -127,7 +127,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         forms=tuple(_pack_form(takeover, pairs) for takeover in group_takeovers(changes)),
         not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
         not_judged=_list_not_judged(basis),
-        pairs=_choose_pairs(pairs, tasks),
+        pairs=_choose_pairs(pairs, tasks, result),
         advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
         notes=notes,
         audit=tuple(read_list(run.audit, Observation)) if run.audit.is_file() else (),
@@ -354,8 +354,11 @@ def is_gained(pair: AnswerPair) -> bool:
     return pair.score_after >= RIGHT_FROM_SCORE > pair.score_before
 
 
-def _choose_pairs(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange]) -> tuple[AnswerPair, ...]:
-    """Answers that changed, short ones, one task after the other in the order of the report: lost, then gained."""
+def _choose_pairs(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange], outcome: GateOutcome) -> tuple[AnswerPair, ...]:
+    """Answers that changed, short ones, one task after the other in the order of the report.
+
+    Lost ones, else gained ones; of a model that passed a gained one first.
+    """
     rank = {change.task: place for place, change in reversed(list(enumerate(tasks)))}
     lost = [pair for pair in pairs if is_lost(pair)]
     changed = lost or [pair for pair in pairs if is_gained(pair)] or list(pairs)
@@ -363,7 +366,10 @@ def _choose_pairs(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange]) -> t
     # where a report is cut, both would look the same
     changed = [pair for pair in changed if pair.before[:SHORT_BEGINNING] != pair.after[:SHORT_BEGINNING]] or changed
     changed.sort(key=lambda pair: (rank.get(pair.task, len(rank)), len(pair.prompt) > SHORT_PROMPT))
-    return tuple(interleave_groups(changed, lambda pair: pair.task)[:MAX_PAIRS])
+    shown = interleave_groups(changed, lambda pair: pair.task)
+    learned = {change.task for change in tasks if change.word == "learned"}
+    first = [pair for pair in pairs if outcome == "passed" and lost and is_gained(pair) and pair.task in learned]
+    return tuple([*first[:1], *shown][:MAX_PAIRS])
 
 
 def _read_summary_rows(run: RunFolder) -> tuple[Measurement, ...]:

@@ -13,6 +13,7 @@ from mixwright.verdict.words import (
     describe_certainty,
     describe_parts,
     has_interval,
+    is_in_wrong_format,
     list_rows,
     name_task,
     say_average,
@@ -82,7 +83,8 @@ def _list_tasks(verdict: Verdict, *, full: bool) -> list[Text]:
     widths = [max(len(row[column]) for row in (header, *cells)) for column in range(len(header) - 1)]
     lines = [Text(_align(header, widths), style="dim")]
     lines += [
-        Text(_align(row, widths), style=STYLE_BY_WORD.get(change.word, "")) for row, change in zip(cells, shown, strict=True)
+        Text(_align(row, widths), style="red" if is_in_wrong_format(change, verdict) else STYLE_BY_WORD.get(change.word, ""))
+        for row, change in zip(cells, shown, strict=True)
     ]
     if hidden := rows[len(shown) :]:
         kept = all(change.word == "kept" for change in hidden)

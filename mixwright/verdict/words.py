@@ -18,6 +18,8 @@ from mixwright.verdict.page.text import (
 )
 from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN
 
+WRONG_FORMAT = "wrong format"
+"""Word of a task whose answers now have another task's format."""
 NEVER_RIGHT = "no answer was right before or after"
 """Why a task without any right answer is not judged."""
 MAX_NAMED, MAX_PARTS = 3, 5
@@ -65,8 +67,12 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
 
 def show_word(change: TaskChange, verdict: Verdict) -> str:
     """Return the word of a task in a table; another task's format says more than an interval that allows no change."""
-    is_taken = any(change.task in form.tasks for form in verdict.forms)
-    return "wrong format" if is_taken and change.word in ("not shown", "lower") else TASK_WORDS[change.word]
+    return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS[change.word]
+
+
+def is_in_wrong_format(change: TaskChange, verdict: Verdict) -> bool:
+    """Whether another task's format took over where the interval alone shows no loss."""
+    return change.word in ("not shown", "lower") and any(change.task in form.tasks for form in verdict.forms)
 
 
 def describe_parts(change: TaskChange) -> str:
@@ -156,7 +162,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         if set(reasons) == {NEVER_RIGHT}:
             others = gate is not None and gate.mean is not None and gate.mean.low > -gate.margin
             kept = f" On the other tasks {_say_excluded(gate)}." if others and gate else ""
-            return f"{gain}No answer to {join_some(list(tasks))} is right: not learned, or misread by the grader.{kept}"
+            return f"{gain}No answer to task {join_some(list(tasks))} is right: not learned, or misread by the grader.{kept}"
         return f"{gain}Nothing says what became of {join_some(list(tasks))}: {next(iter(reasons))}."
     if verdict.reason == "nothing was graded" and total is not None:
         change = format_signed(total.change.value, verdict.unit)
@@ -219,7 +225,7 @@ def say_average(verdict: Verdict) -> str:
         group = format_count(gate.averaged, "protected task" if gate.cells == len(gate.protected) else "task or level")
         group = group.replace("task or levels", "tasks and levels")
         if gate.averaged < gate.cells:
-            group += f" of {gate.cells} (without those that rose, or that cannot be judged)"
+            group += f" of {gate.cells}, the others could not be judged" if gate.named else " that did not rise"
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
         return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
     if verdict.total is None:

@@ -44,7 +44,16 @@ from mixwright.verdict.page.text import (
     percent,
 )
 from mixwright.verdict.page.trial import arms_chart, describe_arms, trial_parts
-from mixwright.verdict.words import START, describe_certainty, has_interval, list_rows, name_task, say_average, show_word
+from mixwright.verdict.words import (
+    START,
+    describe_certainty,
+    has_interval,
+    is_in_wrong_format,
+    list_rows,
+    name_task,
+    say_average,
+    show_word,
+)
 
 SIGNS: dict[GateOutcome, tuple[str, Tone]] = {
     "passed": ("✓", "good"),
@@ -143,12 +152,16 @@ def _task_chart(verdict: Verdict) -> Forest:
 
 
 def _word(change: TaskChange, verdict: Verdict) -> str:
-    return f"{TASK_SIGNS[change.word][0]} {show_word(change, verdict)}".strip()
+    return f"{_sign(change, verdict)[0]} {show_word(change, verdict)}".strip()
+
+
+def _sign(change: TaskChange, verdict: Verdict) -> tuple[str, Tone]:
+    return TASK_SIGNS["lost" if is_in_wrong_format(change, verdict) else change.word]
 
 
 def _task_row(change: TaskChange, verdict: Verdict) -> ForestRow:
     unit, word = verdict.unit, _word(change, verdict)
-    tone, label = TASK_SIGNS[change.word][1], name_task(change)
+    tone, label = _sign(change, verdict)[1], name_task(change)
     before = format_value(change.before, unit)
     if change.after is None:
         return ForestRow(label, None, 0.0, 0.0, note=word, text=before, tone=tone)

@@ -220,7 +220,9 @@ def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> li
         "do not ship": ("See all that was lost", command if "--full" in shlex.split(command) else f"{command} --full"),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", command),
         "check the grader": ("Name another metric of the logs", another_metric),
-        "unjudged": ("Log both models on the same questions, in the same way, or name another metric", another_metric),
+        "unjudged": ("Log both models on the same questions, in the same way, or name another metric", another_metric)
+        if basis.tasks_left_out
+        else ("Read its answers on the page, or judge them by another metric", another_metric),
         "none right": ("Take easier questions, or a model that can answer some", command),
     }
     return [Code(*step_by_advice.get(advice, (f"Log more questions of both models{needed}, and compare again", command)))]
