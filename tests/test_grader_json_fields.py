@@ -17,23 +17,26 @@ from mixwright.verdict.read_parts import read_parts
 JUDGE = load_grader("json_fields")
 GOLD = '{"team": "billing", "intent": "refund", "urgent": false, "lines": 2}'
 EXAMPLE = Example("i", "t", "Where does it go?", answer=GOLD)
-ALL_RIGHT = {"valid": True, "keys": True, "team": True, "intent": True, "urgent": True, "lines": True}
+ALL_RIGHT = {"team": True, "intent": True, "urgent": True, "lines": True, "valid JSON": True, "same keys": True}
 
 
 @pytest.mark.parametrize(
     ("completion", "wrong"),
     [
         ('{"lines":2.0,"urgent":false,"intent":"refund","team":"billing"}', ()),
-        (f"```json\n{GOLD}\n```", ()),
+        (f"```JSON\n{GOLD}\n```", ()),
         (f"<tool_call>{GOLD}</tool_call>", ()),
         (GOLD.replace("refund", "card"), ("intent",)),
         (GOLD.replace("false", "0"), ("urgent",)),
-        ('{"team": "billing", "intent": "refund", "urgent": false}', ("keys", "lines")),
-        (GOLD.replace("}", ', "more": 1}'), ("keys",)),
+        ('{"team": "billing", "intent": "refund", "urgent": false}', ("same keys", "lines")),
+        (GOLD.replace("}", ', "more": 1}'), ("same keys",)),
         (f"Here it is: {GOLD}", tuple(ALL_RIGHT)),
-        ("[1]", tuple(set(ALL_RIGHT) - {"valid"})),
+        ("[1]", tuple(set(ALL_RIGHT) - {"valid JSON"})),
         (GOLD[:-1], tuple(ALL_RIGHT)),
         ("{" * 100_000, tuple(ALL_RIGHT)),
+        (GOLD.replace("}", ', "lines": 2}'), tuple(ALL_RIGHT)),
+        (f"<wrong>{GOLD}</wrong>", tuple(ALL_RIGHT)),
+        ("```json\n" + GOLD + " " * 20_000 + "``` No, that is wrong.", tuple(ALL_RIGHT)),
     ],
 )
 def test_parts_of_a_completion(completion: str, wrong: tuple[str, ...]) -> None:

@@ -25,7 +25,7 @@ def cell_order(cell: TaskLevel) -> tuple[str, float]:
 def cells_with_right_answers(before: SideScores, decoding: Decoding) -> list[TaskLevel]:
     """Tasks and levels of enough items with a right answer before, under the declared decoding: what can be lost."""
     items = _group_items(before, decoding)
-    return sorted((cell for cell, (count, success) in items.items() if success > 0 and count >= MIN_ITEMS), key=cell_order)
+    return sorted((cell for cell, known in items.items() if any(known.values()) and len(known) >= MIN_ITEMS), key=cell_order)
 
 
 def find_unreadable_cells(before: SideScores, decoding: Decoding) -> set[TaskLevel]:
@@ -34,20 +34,30 @@ def find_unreadable_cells(before: SideScores, decoding: Decoding) -> set[TaskLev
     Success of a cell near the floor can hardly fall, whatever became of the task. In a mean it would hide the losses of
     others.
     """
-    shares = {cell: success for cell, (_, success) in _group_items(before, decoding).items()}
-    return {cell for cell, share in shares.items() if share < READABLE_SHARE}
+    groups = _group_items(before, decoding)
+    return {cell for cell, items in groups.items() if sum(items.values()) < READABLE_SHARE * len(items)}
 
 
-def _group_items(before: SideScores, decoding: Decoding) -> dict[TaskLevel, tuple[int, float]]:
-    """Cell -> number of its items, and mean success."""
+def find_readable_items(before: SideScores, decoding: Decoding) -> set[Item]:
+    """Return the items whose cell is readable by its other items.
+
+    A cell that is chosen by the very answers that are compared falls by the choice alone. So every item is in a mean because
+    of what the other items of its cell showed.
+    """
+    found = set[Item]()
+    for items in _group_items(before, decoding).values():
+        right, least = sum(items.values()), READABLE_SHARE * (len(items) - 1)
+        found.update(item for item, success in items.items() if right - success >= least)
+    return found
+
+
+def _group_items(before: SideScores, decoding: Decoding) -> dict[TaskLevel, dict[Item, float]]:
+    """Cell -> its items -> mean success."""
     values: dict[TaskLevel, dict[Item, list[float]]] = {}
     for scores in before:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
             values.setdefault(item[:2], {}).setdefault(item, []).append(value)
-    return {
-        cell: (len(items), sum(sum(item) / len(item) for item in items.values()) / len(items))
-        for cell, items in values.items()
-    }
+    return {cell: {item: sum(seeds) / len(seeds) for item, seeds in items.items()} for cell, items in values.items()}
 
 
 def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:

@@ -1,7 +1,7 @@
 """Grader for JSON: right is an object whose fields are the gold answer's, each with the gold value.
 
 Source: ours; exact match by field is how tool calls are scored (https://arxiv.org/abs/2305.15334).
-Unit: 1.0 where all fields are right, 0.0 otherwise; each part (`valid`, `keys`, one per field) is right or wrong.
+Unit: 1.0 where all fields are right, 0.0 otherwise; each part (`valid JSON`, `same keys`, one per field) is right or wrong.
 Cost: one parse of a completion of up to 20,000 characters.
 Blind spot: a value that is worded otherwise; a text around the JSON, which makes it invalid; fields below the first level
 are compared as a whole.
@@ -19,8 +19,10 @@ from mixwright.records import Example
 
 MAX_CHARACTERS, MAX_FIELDS = 20_000, 20
 """Characters of a completion that is parsed, and fields that are parts of their own."""
-_WRAPPED = re.compile(r"```(?:json)?\s(.*)```|<(\w{1,40})>(.*)</\2>", re.DOTALL)
+_WRAPPED = re.compile(r"```(?:json)?\s(.*)```|<(tool_call|function_call|json|answer)>(.*)</\2>", re.DOTALL | re.IGNORECASE)
 """A block of JSON, or a call between tags."""
+VALID, KEYS = "valid JSON", "same keys"
+"""Parts that every object has."""
 
 
 class JsonFields(Grader):
@@ -47,7 +49,7 @@ class JsonFields(Grader):
             str(name): name in fields and _canonical(fields[name]) == _canonical(value)
             for name, value in list(gold.items())[:MAX_FIELDS]
         }
-        return {"valid": given is not None, "keys": fields.keys() == gold.keys()} | right
+        return right | {VALID: given is not None, KEYS: fields.keys() == gold.keys()}
 
     def reading(self, answer: str) -> str:
         """A gold answer in one way of writing it: keys in order, no white space."""
@@ -57,13 +59,15 @@ class JsonFields(Grader):
 
 def parse(text: str) -> Any:
     """Return the object or list that a text is as JSON, apart from a fence or tags around it; None for any other text."""
-    text = text.strip()
-    if wrapped := _WRAPPED.fullmatch(text[:MAX_CHARACTERS]):
+    if len(text) > MAX_CHARACTERS:
+        return None
+    text = text.strip().removeprefix("\ufeff")
+    if wrapped := _WRAPPED.fullmatch(text):
         text = (wrapped[1] or wrapped[3] or "").strip()
-    if text[:1] not in ("{", "[") or len(text) > MAX_CHARACTERS:
+    if text[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text, parse_float=_read_float)
+        return json.loads(text, parse_float=_read_float, object_pairs_hook=_read_object)
     except (ValueError, RecursionError):
         return None
 
@@ -71,6 +75,13 @@ def parse(text: str) -> Any:
 def _canonical(value: Any) -> str:
     """Return the one way in which equal values are written."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
 
 
 def _read_float(text: str) -> float:

@@ -50,7 +50,7 @@ class PartChange:
     """A part of a task's greedy answers, such as one field of JSON, and the share of answers in which it is right."""
 
     name: str
-    """`valid` and `keys` for JSON, else the field."""
+    """`valid JSON`, `same keys`, or a field of the JSON."""
     before: Interval
     """Share before."""
     after: Interval

@@ -198,7 +198,8 @@ def _find_damage(basis: PairBasis, gate: GateResult | None) -> Reason:
         return "one format took over"
     if basis.answers_became_unlikely:
         return "old answers became unlikely"
-    if basis.damaged or (gate is not None and any(cell.is_damaged for cell in (*gate.cells, *gate.unprotected_losses))):
+    decide = () if gate is None else (*gate.cells, *(() if gate.named_by_user else gate.unprotected_losses))
+    if basis.damaged or any(cell.is_damaged for cell in decide):
         return "a task was lost"
     if gate is not None and gate.outcome == "damaged":
         is_mean = gate.mean is not None and gate.mean.high < 0
@@ -293,7 +294,7 @@ def _find_word(claim: Claim, never_right: Sequence[str], *, readable: bool) -> T
         return "never right"
     if claim.items < MIN_ITEMS:
         return "too few items"
-    if not readable and claim.kind in ("cannot tell", "unchanged"):
+    if not readable and claim.kind in ("cannot tell", "unchanged") and claim.difference.low <= 0:
         return "too few right"
     if claim.kind == "cannot tell" and (claim.difference.low > 0 or claim.difference.high < 0):
         return "higher" if claim.difference.low > 0 else "lower"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.errors import join_some
+from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.estimates.readings import format_unit
 from mixwright.records import Gate, Interval, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.text import (
@@ -100,7 +101,8 @@ def _say_damage(verdict: Verdict) -> str:
         far = [former.task for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN]
         tasks = join_some([task for task in far if task in verdict.not_judged])
         return f"Its earlier answers to {tasks} became far less likely, and nothing grades the new ones."
-    lost = [change for change in verdict.tasks if change.word in LOSSES]
+    named = verdict.gate is not None and verdict.gate.named
+    lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not named)]
     if verdict.reason == "a task was lost" and lost:
         return f"It lost {_name_changes(lost, verdict.unit)}."
     if verdict.reason == "prompts matter less":
@@ -111,6 +113,16 @@ def _say_damage(verdict: Verdict) -> str:
         return f"The average of what it could do fell by {_size(verdict.gate.mean)}."
     total = verdict.total
     return f"{_capital(verdict.measure)} got worse by {_size(total.change, verdict.unit)}." if total else "It got worse."
+
+
+def _list_weak_tasks(verdict: Verdict) -> list[str]:
+    """List protected tasks of which too little was right before, or all that are protected where none stands out."""
+    gate = verdict.gate
+    if gate is None:
+        return []
+    least = max(gate.margin, READABLE_SHARE)
+    weak = [change.task for change in verdict.tasks if change.protected and change.before < least]
+    return list(dict.fromkeys(weak)) or list(gate.protected)
 
 
 def _say_excluded(gate: Gate) -> str:
@@ -142,6 +154,8 @@ def _say_passed(verdict: Verdict, learned: str) -> str:
     total, what = verdict.total, the_rest if gate and gate.named else "what it could do"
     if total is not None and total.word == "learned":
         return f". It kept {what}: {kept}. The average rose by {_size(total.change)}, no single task measurably."
+    if higher := [change for change in verdict.tasks if change.word == "higher"]:
+        return f". It kept {what}: {kept}. Higher, perhaps by luck: {_name_changes(higher, verdict.unit)}."
     return f". It kept {what}: {kept}. No task improved measurably."
 
 
@@ -156,7 +170,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         return f"{gain}No other question was answered right before, so nothing shows what was lost."
     if verdict.reason == "a task was not judged":
         tasks = verdict.not_judged or dict.fromkeys(
-            gate.protected if gate else (), "too little was right before to notice a loss"
+            _list_weak_tasks(verdict), "too little was right before to notice a loss"
         )
         reasons = dict.fromkeys(tasks.values())
         if set(reasons) == {NEVER_RIGHT}:
@@ -225,7 +239,7 @@ def say_average(verdict: Verdict) -> str:
         group = format_count(gate.averaged, "protected task" if gate.cells == len(gate.protected) else "task or level")
         group = group.replace("task or levels", "tasks and levels")
         if gate.averaged < gate.cells:
-            group += f" of {gate.cells}, the others could not be judged" if gate.named else " that did not rise"
+            group += f" of {gate.cells}, the others could not be judged" if gate.named else ", without risen and weak ones"
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
         return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
     if verdict.total is None:

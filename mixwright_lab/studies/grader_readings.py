@@ -1,6 +1,6 @@
-"""Study of the graders against readers: 1,050 answers of SmolLM2 to questions by somebody who had seen no code.
+"""Study of the graders against readers: 1,050 answers of SmolLM2 to questions by an author who had seen no code.
 
-Twelve tasks of 25 questions each, in wordings of their author's own; 40 tokens, greedy. They were asked of the model and of
+Twelve tasks of 25 questions each, in wordings of their own; 40 tokens, greedy. Author and readers are large language models. They were asked of the model and of
 three LoRA adapters of it: trained on its own answers (`harmless`), on answers of one word (`terse`), and on tool calls alone
 (`ruined`, only of the first half of the questions). Two readers judged every answer without its model and without a program.
 Answers on which they disagree (21) count in no share, and as a half in the changes.
@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.corpus.proposed_graders import MAX_LABELS
+from mixwright.corpus import Corpus
+from mixwright.corpus.proposed_graders import find_labels
 from mixwright.estimates.intervals import mean_interval, share_interval
 from mixwright.graders import load_grader
 from mixwright.records import Example
@@ -34,13 +35,12 @@ LEAST_ACCEPTED, MOST_MISTAKEN, MOST_POINTS_OFF = 0.9, 0.03, 3.0
 
 def judge(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Grade every row; tasks of few answers with these, as `measure` does."""
-    golds: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        golds[row["task"]].add(row["answer"])
+    asked = {row["prompt"]: Example(row["prompt"], row["task"], row["prompt"], answer=row["answer"]) for row in rows}
+    corpus = Corpus.from_examples(list(asked.values()))
+    graders = {task: load_grader("includes", {"among": find_labels(corpus, task)}) for task in corpus.tasks}
     judged = []
     for row in rows:
-        labels = sorted(golds[row["task"]])
-        grader = load_grader("includes", {"among": labels} if len(labels) <= MAX_LABELS else {})
+        grader = graders[row["task"]]
         example = Example("i", row["task"], row["prompt"], answer=row["answer"])
         score = (grader.grade_cut if row["cut"] else grader.grade)(example, row["completion"])
         judged.append({name: row[name] for name in ("part", "model", "task", "prompt", "readers")} | {"score": score})
@@ -67,6 +67,7 @@ def measure(quick: bool) -> Result:
     rows = [row for row in map(json.loads, text.splitlines()) if not quick or row["part"] == 1]
     judged = judge(rows)
     counts = Counter((sum(row["readers"]), row["score"]) for row in judged)
+    sentences = Counter((sum(row["readers"]), row["score"]) for row in judged if row["model"] in ("before", "harmless"))
     right, wrong = (counts[read, 0] + counts[read, 1] for read in (2, 0))
     accepted, mistaken = share_interval(counts[2, 1], right), share_interval(counts[0, 1], wrong)
     goals = [
@@ -89,7 +90,12 @@ def measure(quick: bool) -> Result:
         }
         for task in tasks
     }
-    figures = {"by task": by_task, "change off": {name: rounded(off.tolist()) for name, off in changes.items()}}
+    in_sentences = {
+        "right": share_interval(sentences[2, 1], sentences[2, 0] + sentences[2, 1]),
+        "wrong": share_interval(sentences[0, 1], sentences[0, 0] + sentences[0, 1]),
+    }
+    figures = {"accepted, before and harmless": {name: [x.value, x.low, x.high] for name, x in in_sentences.items()}}
+    figures |= {"by task": by_task, "change off": {name: rounded(off.tolist()) for name, off in changes.items()}}
     unit = "share of right answers that `includes` accepts"
     return Result(accepted, unit, (), judged, figures=figures, settings={"answers": ROWS}, goals=goals)
 

@@ -34,7 +34,13 @@ from mixwright.estimates.loss_limits import (
     largest_undetected_loss,
 )
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
-from mixwright.estimates.protected import READABLE_SHARE, SideScores, cells_with_right_answers, find_unreadable_cells
+from mixwright.estimates.protected import (
+    READABLE_SHARE,
+    SideScores,
+    cells_with_right_answers,
+    find_readable_items,
+    find_unreadable_cells,
+)
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, GateOutcome, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
@@ -169,13 +175,15 @@ def check_protected(
     )
     cell_loss_limit = min(limits.values(), default=None)
     cell_rule_items = min((size for size, limit in limits.items() if limit == cell_loss_limit), default=0)
-    compared = [cell for cell in cells if cell.change is not None and cell.readable]
+    compared = [cell for cell in cells if cell.change is not None and (cell.readable or not named_by_user)]
     if not named_by_user:  # what was learned must not pay for what was lost
         compared = [cell for cell in compared if cell.change is None or cell.change.low <= 0] or compared
     compared_cells = {(cell.task, cell.level) for cell in compared}
 
+    readable_items = None if named_by_user else find_readable_items(before, decoding)
+
     def counts_in_mean(item: Item) -> bool:
-        return item[:2] in compared_cells
+        return item[:2] in compared_cells and (readable_items is None or item in readable_items)
 
     z = Z if look is None else look.z()
     change = estimate_change(before, after, outcome=decoding, weigh="cells", included=counts_in_mean, pseudo_quantile=z)
@@ -230,7 +238,7 @@ def check_protected(
         ),
         reason="" if is_damaged else "; ".join(below_margin),
         look=look,
-        averaged=len(compared),
+        averaged=sum(cell.readable for cell in compared),
     )
 
 

@@ -213,6 +213,8 @@ def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> li
     another_metric = f"{command} --grader TASK=METRIC"
     if advice == "cannot tell" and not basis.right_before:
         return [Code("Log questions that the earlier model can answer, too, and compare again", command)]
+    if advice == "cannot tell" and basis.gate_reason:
+        return [Code("Protect tasks that the earlier model answers, or log easier questions of them", command)]
     if advice == "cannot tell" and basis.tasks_left_out:
         return [Code(f"Log {join_some(basis.tasks_left_out)} of both models, and compare again", command)]
     step_by_advice = {

@@ -321,6 +321,8 @@ def _is_unjudged(basis: PairBasis) -> bool:
         unjudged = basis.tasks_never_right + basis.protected_left_out
     else:
         unjudged = basis.tasks_without_right_answer + basis.tasks_left_out
+    if basis.named and unjudged:
+        return True  # more items would not help
     return bool(unjudged) and (basis.gate == "passed" or bool(basis.gate_reason))
 
 
