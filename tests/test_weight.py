@@ -15,15 +15,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 544_545,
-    "mixwright_lab": 190_221,
-    "tests": 476_536,
+    "mixwright": 545_129,
+    "mixwright_lab": 190_370,
+    "tests": 476_368,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
-    "mixwright +4,936: graders read sentences in any words and JSON by field, a gate leaves out what it cannot read, and an "
+    "mixwright +5,520: graders read sentences in any words and JSON by field, a gate leaves out what it cannot read, and an "
     "export replaces no input",
-    "mixwright_lab +940: the study that compares graders with two readers",
+    "mixwright_lab +1,089: the study that compares graders with two readers",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

@@ -1,9 +1,10 @@
 """Study of the graders against readers: 1,050 answers of SmolLM2 to questions by an author who had seen no code.
 
-Twelve tasks of 25 questions each, in wordings of their own; 40 tokens, greedy. Author and readers are large language models. They were asked of the model and of
-three LoRA adapters of it: trained on its own answers (`harmless`), on answers of one word (`terse`), and on tool calls alone
-(`ruined`, only of the first half of the questions). Two readers judged every answer without its model and without a program.
-Answers on which they disagree (21) count in no share, and as a half in the changes.
+Twelve tasks of 25 questions each, in wordings of their own; 40 tokens, greedy. Author and readers are large language
+models. The questions were asked of SmolLM2 and of three LoRA adapters of it: trained on its own answers (`harmless`), on
+answers of one word (`terse`), and on tool calls alone (`ruined`, only of the first half of the questions). Two readers
+judged every answer without its model and without a program. Answers on which they disagree (21) count in no share, and as a
+half in the changes.
 
 The first half was looked at while `includes` was mended. The second half was asked and read afterwards; what stood then
 accepted 120 of 143 right answers and 15 of 302 wrong ones, and it was mended once more on these. So no half is untouched.
