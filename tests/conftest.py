@@ -111,13 +111,20 @@ def workers_spawn(
         monkeypatch.setattr(workers, "_start", workers_fork)
 
 
+@pytest.fixture(autouse=True)
+def no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command in this process writes no line because the machine is busy."""
+    if "mixwright.__main__" in sys.modules:
+        monkeypatch.setattr("mixwright.__main__.heartbeat", contextlib.nullcontext)
+
+
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     """Run a command in an empty folder; returns exit code, stdout, stderr."""
     from mixwright.__main__ import main
 
+    monkeypatch.setattr("mixwright.__main__.heartbeat", contextlib.nullcontext)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mixwright.__main__.heartbeat", contextlib.nullcontext)  # its lines depend on the machine's load
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code: Any = 0

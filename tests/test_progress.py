@@ -21,6 +21,11 @@ from mixwright.run.progress import (
 )
 
 
+@pytest.fixture(autouse=True)
+def no_heartbeat() -> None:
+    """Here the heartbeat itself is tested."""
+
+
 class Clock:
     """Seconds that the test sets."""
 

@@ -233,7 +233,7 @@ def test_columns_are_added_to_a_table_and_rows_are_never_lost(run: Any) -> None:
     assert len(after) == 60
     said: list[str] = []
     scan_stage.scan_bases(checked, pool, columns=["nll"], say=said.append)
-    assert "done anew" in said[0]
+    assert "done again" in said[0]
     assert len(Scan(folder)) == 144
     with pytest.raises(InputError, match="144"):
         scan_stage.scan_bases(checked, pool, columns=["nll"], sample=60)

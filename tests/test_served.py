@@ -72,7 +72,7 @@ def test_what_was_answered_is_not_asked_again(call: Call) -> None:
         down[0] = True
         code, _, err = ask(call, stub, "--parallel", "1")
         assert code == 1
-        assert "The same command goes on from what was answered" in err
+        assert "The same command goes on from the answers so far" in err
         (answers,) = Path("runs/served").glob("*/answers.jsonl")
         kept = len(answers.read_text().splitlines())
         with answers.open("a") as file:
