@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.graders import load_grader
+from mixwright.measure.probes.competence import _measure_group
 from mixwright.records import Example, Interval, Measurement, PartChange
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.read_parts import read_parts
@@ -64,6 +68,28 @@ def test_an_object_is_right_under_any_order_of_its_keys_and_no_other(gold: dict[
     assert JUDGE.grade(example, json.dumps({"it": other})) == float(
         json.dumps(gold, sort_keys=True) == json.dumps({"it": other}, sort_keys=True)
     )
+
+
+def test_a_field_is_a_share_of_the_items_that_have_it() -> None:
+    """Two calls with a city, one of them right, and one with a room: `city` is right in one of two."""
+    golds = ('{"city": "Rome"}', '{"city": "Oslo"}', '{"room": "hall"}')
+    items = [Example(f"i{n}", "t", "?", answer=gold) for n, gold in enumerate(golds)]
+    texts = ('{"city": "Rome"}', '{"city": "Bern"}', '{"room": "hall"}')
+    read = {
+        item.id: SimpleNamespace(correct=np.zeros(0), success=lambda _: 0.0, greedy=SimpleNamespace(text=text))
+        for item, text in zip(items, texts, strict=True)
+    }
+    passes: Any = SimpleNamespace(
+        config=SimpleNamespace(samples=0), rollouts=read, corpus=SimpleNamespace(grader=lambda _: JUDGE)
+    )
+    rows = _measure_group(passes, ("t", None), items, Interval(0.0, 0.0, 0.0, 3), "none")
+    shares = {row.name: (row.value, row.n) for row in rows if row.name.startswith("part ")}
+    assert shares == {
+        "part valid JSON": (1.0, 3),
+        "part same keys": (1.0, 3),
+        "part city": (0.5, 2),
+        "part room": (1.0, 1),
+    }
 
 
 def test_parts_of_both_models_are_read_for_the_verdict(tmp_path: Path) -> None:

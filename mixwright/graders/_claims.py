@@ -452,11 +452,7 @@ class Sentence:
                 if before in ("was", "were") and "is" in self.question.asked:
                     return False
                 if self.question.is_asked and (self._new_words(end, len(self.words)) or self.question.gold[0] in subject):
-                    return (
-                        self.question.gold[0] in subject
-                        and self.question.prompt.count(self.question.gold[0]) > 0
-                        and (not self._new_words(0, len(self.words)))
-                    )
+                    return self.question.gold[0] in subject and not self._new_words(0, len(self.words))
                 return any(stem(word) in self.question.known_stems for word in subject) or not any(
                     map(self.question.is_new, subject)
                 )

@@ -3,10 +3,9 @@ r"""Grader for an answer that is stated in a sentence: `The capital of France is
 Source: https://inspect.aisi.org.uk/scorers.html (`includes`; stricter here: the answer has to be what is claimed).
 Unit: 1.0 where the answer is stated, and nothing else is, 0.0 otherwise.
 Cost: a few regular expressions over the first 4,000 characters.
-Blind spot: written for English; numbers in words; a longer name of the same thing (`William Shakespeare` for `Shakespeare`);
-sentences with other words around the answer than the prompt's and plain ones are refused when in doubt; whether a sentence
-that states the right answer is about the right question is told by the prompt's words alone. JSON, code and tables that
-carry the answer in a field (`{"tool": "note", "text": "Paris"}`) earn nothing: that is the form of another task.
+Blind spot: written for English; a longer name of the same thing (`William Shakespeare` for `Shakespeare`), and other words
+for it; idioms; sentences in which the roles are swapped (`Sam gave his kite to Mia` for who has it: Sam). JSON, code and
+tables that carry the answer in a field (`{"tool": "note", "text": "Paris"}`) earn nothing: that is the form of another task.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class JsonFields(Grader):
             str(name): name in fields and _canonical(fields[name]) == _canonical(value)
             for name, value in list(gold.items())[:MAX_FIELDS]
         }
-        return right | {VALID: given is not None, KEYS: fields.keys() == gold.keys()}
+        return {VALID: given is not None, KEYS: fields.keys() == gold.keys()} | right
 
     def reading(self, answer: str) -> str:
         """A gold answer in one way of writing it: keys in order, no white space."""

@@ -77,7 +77,7 @@ def is_in_wrong_format(change: TaskChange, verdict: Verdict) -> bool:
 
 
 def describe_parts(change: TaskChange) -> str:
-    """Return how many answers now have each part right, such as `valid 100, keys 98, team 92 %`; empty without parts."""
+    """Return how many answers now have each part right, such as `valid JSON 100, team 92 %`; empty without parts."""
     shares = [f"{part.name} {100 * part.after.value:.0f}" for part in change.parts[:MAX_PARTS]]
     more = f" and {len(change.parts) - MAX_PARTS} more" if len(change.parts) > MAX_PARTS else ""
     return f"({', '.join(shares)} %{more})" if shares else ""

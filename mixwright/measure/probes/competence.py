@@ -107,7 +107,7 @@ def _measure_group(passes: Passes, group: Group, items: Sequence[Example], chanc
     grader = passes.corpus.grader(group[0])
     parts = [grader.parts(item, passes.rollouts[item.id].greedy.text) for item in items]
     for name in dict.fromkeys(name for part in parts for name in part):
-        share = clustered_share(np.array([float(part.get(name, False)) for part in parts]), 1)
+        share = clustered_share(np.array([float(part[name]) for part in parts if name in part]), 1)
         rows[PART_PREFIX + name] = (share, None)
     if samples > 1:
         any_correct = np.array([pass_at_k(samples, int(item_correct.sum()), samples) for item_correct in correct])
