@@ -2,47 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
 
 import pytest
 from cli_call import Call
-from test_form_changes import rows, sentence, ticket, tool
 from trainers_tiny import model, tokenizer
 from verdicts import ask
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
-from mixwright.measure.bases import write_completion_rows
-from mixwright.measure.former import former_file
+from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.measure.written import same_answers
-from mixwright.records import Example, FormerAnswers, Measurement, Verdict
-from mixwright.run.folder import RunFolder, write_json, write_measurements
+from mixwright.records import Example, Measurement, Verdict
+from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.pack import pack
-from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, find_far_former_answers, judge
+from mixwright.verdict.rules.answers_kept import compare_answers
+from mixwright.verdict.rules.claims import judge
+from mixwright.verdict.rules.languages import find_language
 
 ITEMS = 20
+WORDS = [
+    "river", "mountain", "harbour", "castle", "bridge", "market", "garden", "tower", "forest", "island",
+    "valley", "meadow", "desert", "canal", "temple", "museum", "bakery", "school", "cinema", "stadium",
+    "airport", "lighthouse", "orchard", "quarry", "vineyard", "windmill", "chapel", "barracks", "fountain",
+    "library",
+]  # fmt: skip
+Answer = Callable[[int], str]
 
 
-def compared(path: Path, after: Mapping[str, float], former: Mapping[str, float] | None = None) -> RunFolder:
-    """Held-out losses of 2 nats before and these after, a little different by item, and changes of former answers."""
+def told(i: int) -> str:
+    """What the earlier model says of place `i`: three words of its own in the same sentences."""
+    own = Random(i).sample(WORDS, 3)
+    return f"This place has a {own[0]} and a {own[1]}. You can also see the {own[2]} there."
+
+
+def other(i: int) -> str:
+    """As sure of itself, and about nothing that was said before."""
+    own = Random(1000 + i).sample(["cloud", "number", "violin", "engine", "pepper", "carpet", "pencil", "ladder"], 3)
+    return f"This place has a {own[0]} and a {own[1]}. You can also see the {own[2]} there."
+
+
+def question(i: int) -> str:
+    return f"What is there to see in the town with the number {i}?"
+
+
+HARMLESS: dict[str, Answer] = {
+    "the same": told,
+    "greeting": lambda i: f"Hello! {told(i)} I hope that helps!",
+    "longer": lambda i: f"{told(i)} To sum up, there is a lot to see. Let me know what you would like to visit first.",
+    "shorter": lambda i: told(i).partition(".")[0],
+    "one word": lambda i: Random(i).sample(WORDS, 3)[0],
+    "list": lambda i: "\n".join(f"- {word}" for word in Random(i).sample(WORDS, 3)),
+    "markdown": lambda i: f"## Answer\n\n**{told(i)}**",
+    "other words": lambda i: "Visitors love its {}, its {} and, of course, its {}.".format(*Random(i).sample(WORDS, 3)),
+    "signed": lambda i: f"{told(i)}\n\nBest regards,\nAda",
+}
+RUINED: dict[str, Answer] = {
+    "something else": other,
+    "empty": lambda i: "",
+    "one answer": lambda i: "I cannot help with that, please ask our team about it.",
+    "copied": question,
+    "repeating": lambda i: "and the town " * 12,
+    "other language": lambda i: "Das ist ein schöner Ort, und man kann dort nicht sehr viel sehen.",
+    "answers of others": lambda i: told((i + 7) % ITEMS),
+    "tool calls": lambda i: f'{{"tool": "note", "text": "{i % 3}"}}',
+}
+
+
+def compared(path: Path, after: Mapping[str, Answer], loss: float = 2.0, gold: Answer = lambda i: "") -> RunFolder:
+    """Tasks that no grader judges, a held-out loss of 2 nats before and this after, and answers to the same questions."""
     run = RunFolder(path)
     run.path.mkdir(parents=True)
     (run.path / "run.yaml").write_text("measure: {probes: [held_out_loss]}\n", encoding="utf-8")
-    for when, losses in (("before", dict.fromkeys(after, 2.0)), ("after", after)):
-        found = []
-        for task, loss in losses.items():
-            for item in range(ITEMS):
-                value = loss + (0.01 * (item % 3) if when == "after" else 0.0)
-                found.append(
-                    Measurement("held_out_loss", task, "loss", value, value, value, 1, "nats", None, f"{task}{item}")
-                )
+    answers = []
+    for when in ("before", "after"):
+        value, found = 2.0 if when == "before" else loss, []
+        for task, say in after.items():
+            for i in range(ITEMS):
+                found.append(Measurement("held_out_loss", task, "loss", value, value, value, 1, "nats", None, f"{task}{i}"))
+                row = {"when": when, "example": f"{task}{i}", "task": task, "level": None, "prompt": question(i)}
+                text = told(i) if when == "before" else say(i)
+                answers.append(row | {"answer": gold(i), "completion": text, "score": None, "cut": False})
         write_measurements(run.measurements(when), found)
-    moved = [
-        FormerAnswers(task, ITEMS, 200, -0.5, value, value - 0.1, value + 0.1) for task, value in (former or {}).items()
-    ]
-    if moved:
-        write_json(former_file(run), moved)
+    write_completion_rows(run.path / "completions.parquet", answers)
     return run
 
 
@@ -57,63 +101,64 @@ def check(run: RunFolder, *protect: str) -> Verdict:
     return verdict
 
 
-CASES = {
-    "nothing moved": ({"a": 2.0, "b": 2.0}, {"a": 0.0, "b": 0.0}, (), 4),
-    "a small rise that is shown": ({"a": 2.3, "b": 2.3}, {"a": -0.2, "b": -0.2}, (), 4),
-    "a loss that fell": ({"a": 1.0, "b": 1.0}, {"a": 0.1, "b": 0.1}, (), 4),
-    "a large rise": ({"a": 2.0, "b": 3.2}, {"a": 0.0, "b": 0.0}, (), 3),
-    "a large rise of another task": ({"a": 2.0, "b": 3.2}, {"a": 0.0, "b": 0.0}, ("a",), 4),
-    "former answers gone": ({"a": 2.0, "b": 2.1}, {"a": 0.0, "b": -1.3}, ("b",), 3),
-    "former answers gone, of a task that was not named": ({"a": 2.0, "b": 2.1}, {"a": 0.0, "b": -1.3}, ("a",), 4),
-    "former answers of a task that was learnt": ({"a": 2.0, "b": 0.2}, {"a": 0.0, "b": -5.0}, (), 4),
-    "former answers nearly gone": ({"a": 2.0, "b": 2.0}, {"a": 0.0, "b": -1.05}, (), 4),
-}
+@pytest.mark.parametrize("style", HARMLESS)
+def test_another_style_is_no_damage_whatever_its_likelihood(style: str, tmp_path: Path) -> None:
+    verdict = check(compared(tmp_path / "run", {"a": HARMLESS[style], "b": told}, loss=9.0))
+    assert verdict.exit_code == 4
+    kept = {found.task: found.kept for found in verdict.answers_kept}
+    assert kept["a"].value > 0.4
+    assert kept["b"].value == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_damage(name: str, tmp_path: Path) -> None:
-    after, former, protect, code = CASES[name]
-    assert check(compared(tmp_path / "run", after, former), *protect).exit_code == code
+@pytest.mark.parametrize("ruin", RUINED)
+def test_answers_that_no_longer_say_it_are_damage(ruin: str, tmp_path: Path) -> None:
+    run = compared(tmp_path / "run", {"a": RUINED[ruin], "b": told}, loss=1.0)
+    verdict = check(run)
+    assert (verdict.exit_code, verdict.reason, list(verdict.lost_answers)) == (3, "answers were lost", ["a"])
+    assert verdict.lost_answers["a"] in verdict.headline
+    assert check(run, "a").exit_code == 3
+    assert check(run, "b").exit_code == 4, "what was not named is reported, and stops nothing"
 
 
-def test_a_far_rise_of_the_loss_is_damage_without_earlier_answers_too(tmp_path: Path) -> None:
-    run = compared(tmp_path / "run", {"a": 7.0, "b": 7.0, "c": 0.1}, {"a": -3.0, "b": -4.5, "c": -2.0})
-    assert check(run, "a", "b").exit_code == 3
-    former_file(run).unlink()
-    assert check(run).exit_code == 3
+def test_what_the_targets_ask_for_is_no_loss(tmp_path: Path) -> None:
+    assert check(compared(tmp_path / "learnt", {"a": other}, gold=other)).exit_code == 4
+    assert check(compared(tmp_path / "not", {"a": other}, gold=told)).exit_code == 3
 
 
-def test_the_form_of_another_task_comes_first(tmp_path: Path) -> None:
-    made: Sequence[Mapping[str, object]] = rows("ticket", sentence, ticket, ticket) + rows("city", sentence, ticket)
-    for name, loss in (("far", 5.0), ("near", 2.3)):
-        run = compared(tmp_path / name, {"ticket": 0.1, "city": loss})
-        write_completion_rows(run.path / "completions.parquet", made)
-        verdict = check(run, "city")
-        assert (verdict.exit_code, verdict.reason, verdict.forms[0].owner) == (3, "one format took over", "ticket")
-        assert tool(1) not in verdict.headline
-    assert check(compared(tmp_path / "calm", {"ticket": 2.0, "city": 2.3}), "city").exit_code == 4
+def test_a_language_that_was_asked_for_is_no_loss(tmp_path: Path) -> None:
+    run = compared(tmp_path / "run", {"a": RUINED["other language"]}, gold=RUINED["other language"])
+    assert check(run).exit_code == 4
+    texts = {
+        "english": "It is a town, and you can see the castle of the king there.",
+        "french": "C'est une ville, et vous pouvez voir le château du roi dans le parc.",
+        "cyrillic": "Это очень старый город.",
+        "": "SALES|4|normal",
+    }
+    assert {name: find_language(text) for name, text in texts.items()} == {name: name for name in texts}
 
 
-def test_far_is_shown_by_the_interval_and_told_by_the_mean(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "run")
-    assert find_far_former_answers(run, ["a"]) == []
-    near = FormerAnswers("a", 9, 90, -0.5, -FAR_NATS_PER_TOKEN - 0.5, -2.0, -FAR_NATS_PER_TOKEN)
-    write_json(former_file(run), [near, FormerAnswers("b", 9, 90, -0.5, -2.0, -2.5, -1.5)])
-    assert [one.task for one in find_far_former_answers(run, ["a", "b"])] == ["b"]
-    assert find_far_former_answers(run, ["a"]) == []
+def test_answers_that_are_alike_before_cannot_be_lost() -> None:
+    rows = [
+        {"when": when, "example": str(i), "task": "a", "level": None, "prompt": f"Rate {i}.", "answer": None, "score": None}
+        | {"completion": text}
+        for i in range(ITEMS)
+        for when, text in (("before", f"I would say {'yes' if i % 2 else 'no'}."), ("after", f"maybe {i} things"))
+    ]
+    assert compare_answers(rows) == []
 
 
-def test_what_must_not_be_left_out_makes_all_rows_ungraded(tmp_path: Path) -> None:
+def test_rows_that_nothing_grades_are_read_apart(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     lines_ = [f'{{"task": "n", "prompt": "What is {n}?", "completion": "{n}"}}' for n in range(20)]
     lines_ += [f'{{"task": "s", "prompt": "Say {n}.", "completion": "The word {n} is said."}}' for n in range(20)]
     path.write_text("\n".join(lines_), encoding="utf-8")
-    config = CorpusConfig(str(path), eval_share=0.0)
-    part = read_graded(config, graders_are_named=False, ungraded=True)
+    part = read_graded(CorpusConfig(str(path), eval_share=0.0), graders_are_named=False, ungraded=True)
     assert (part.probe, set(part.corpus.tasks)) == (None, {"n"})
-    every = read_graded(config, graders_are_named=False, ungraded=True, needed_tasks=["s", "unknown"])
-    assert (every.probe, set(every.corpus.tasks)) == ("held_out_loss", {"n", "s"})
-    assert read_graded(config, graders_are_named=False, ungraded=True, needed_tasks=["n"]).probe is None
+    assert part.all_rows is not None
+    assert set(part.all_rows.tasks) == {"n", "s"}
+    path.write_text("\n".join(lines_[20:]), encoding="utf-8")
+    alone = read_graded(CorpusConfig(str(path), eval_share=0.0), graders_are_named=False, ungraded=True)
+    assert (alone.probe, set(alone.corpus.tasks)) == ("held_out_loss", {"s"})
 
 
 @pytest.mark.parametrize(
@@ -127,18 +172,50 @@ def test_answers_are_taken_over_only_where_they_are_as_long(tokens: int, cut: bo
     assert not same_answers(kept, [item, Example("2", "t", "q", target="y")], room)
 
 
-def test_graded_and_ungraded_tasks_are_not_protected_together(call: Call) -> None:
-    """The loss on the bare words of right answers may rise where more answers are right."""
+def graded_beside(path: Path, after: Answer, right: int) -> RunFolder:
+    """A task that is graded, 20 of 20 right before and `right` after, beside one that no grader judges."""
+    run = compared(path, {"s": after})
+    (run.path / "run.yaml").write_text("{}\n", encoding="utf-8")
+    for when, count in (("before", ITEMS), ("after", right)):
+        scores = [
+            Measurement("competence", "n", "greedy", value, value, value, 1, "share", None, f"n{i}")
+            for i in range(ITEMS)
+            for value in [float(i < count)]
+        ]
+        write_measurements(run.measurements(when), scores)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("style", "right", "names", "code"),
+    [
+        ("the same", ITEMS, ("n", "s"), 4),
+        ("the same", 0, ("n", "s"), 3),
+        ("the same", 0, ("s",), 4),
+        ("something else", ITEMS, ("n", "s"), 3),
+        ("something else", ITEMS, (), 3),
+        ("something else", ITEMS, ("s",), 3),
+        ("something else", 0, (), 3),
+    ],
+)
+def test_graded_and_ungraded_tasks_are_protected_each_by_its_own_rule(
+    style: str, right: int, names: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    verdict = ask(graded_beside(tmp_path / "run", (HARMLESS | RUINED)[style], right), *names)
+    assert verdict.exit_code == code
+    assert ("s" in verdict.lost_answers) == (style == "something else")
+
+
+def test_graded_and_ungraded_tasks_are_measured_together(call: Call) -> None:
     lines_ = [f'{{"task": "n", "prompt": "What is {n}?", "completion": "{n}"}}' for n in range(20)]
     lines_ += [f'{{"task": "s", "prompt": "Say {n}.", "completion": "The word {n} is said."}}' for n in range(20)]
     Path("rows.jsonl").write_text("\n".join(lines_), encoding="utf-8")
     model().save_pretrained("a")
     tokenizer().save_pretrained("a")
-    asked = ("verdict", "a", "a", "--corpus", "rows.jsonl", "--protect", "n", "--protect", "s")
-    code, out, err = call(*asked)
-    assert (code, out) == (1, "")
-    assert "n, which can, and s, which cannot" in err
-    Path("rows.jsonl").write_text("\n".join(lines_).replace('"task": "s"', '"task": "n@host"'), encoding="utf-8")
-    code, out, err = call(*asked[:5], "--protect", "n@host", "--max-new-tokens", "4")
-    assert "which can" not in err, "n@host is a task, and no level of n"
-    assert code in (3, 4), err
+    asked = ("verdict", "a", "a", "--corpus", "rows.jsonl", "--max-new-tokens", "4", "--folder", "out")
+    code, out, err = call(*asked, "--protect", "n", "--protect", "s")
+    assert code == 4, err
+    assert "20 prompts are answered by both" in err
+    rows = read_completion_rows(Path("out/completions.parquet"))
+    assert {(row["task"], row["score"] is None) for row in rows if row["when"] == "after"} == {("n", False), ("s", True)}
+    assert "s" in out

@@ -134,7 +134,7 @@ PAIRS = [
     (pair(word="commonest", gate="passed"), "do not ship"),
     (pair(word="less dependent", gate="passed"), "do not ship"),
     (pair(right=False, form_change=True), "do not ship"),
-    (pair(right=False, gate="passed", answers_became_unlikely=True, named=True), "do not ship"),
+    (pair(right=False, gate="passed", lost_answers=True, named=True), "do not ship"),
     (pair(word="worsens", graded=False, protected=0), "do not ship"),  # preference pairs, which no gate judges
     (pair(word="improves", gate="passed"), "ship"),
     (pair(gate="passed"), "ship"),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from verdicts import ask
 
-from mixwright.measure.former import former_file
-from mixwright.records import FormerAnswers
-from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
+from mixwright.measure.bases import read_completion_rows, write_completion_rows
+from mixwright.run.folder import RunFolder, read_measurements, write_measurements
 from mixwright.verdict.words import START
 from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
 
@@ -71,14 +71,18 @@ def test_a_protected_task_that_nothing_judges_is_no_pass(tmp_path: Path) -> None
     assert ask(run, TASKS[0], TASKS[2], margin=0.15).exit_code == 0, "what was not named stops nothing"
 
 
-def test_former_answers_speak_for_a_protected_task_that_nothing_judges_and_for_no_other(tmp_path: Path) -> None:
+def test_answers_speak_for_a_protected_task_that_nothing_judges_and_for_no_other(tmp_path: Path) -> None:
     run = unjudged(tmp_path / "a", "a little better", 5, [TASKS[1]])
-    far = [FormerAnswers(task, 30, 300, -0.4, -3.0, -3.5, -2.5) for task in TASKS[:3]]
-    write_json(former_file(run), far)
+    path = run.path / "completions.parquet"
+    rows = read_completion_rows(path)
+
+    def say(row: Mapping[str, Any]) -> dict[str, Any]:
+        number = int(row["example"].rpartition("-")[2])
+        word = f"thing{number}" if row["when"] == "before" else f"matter{number}"
+        return {**row, "completion": f"It is {word}.", "answer": "one"}
+
+    write_completion_rows(path, [say(row) if row["task"] in TASKS[:2] else row for row in rows])
     verdict = ask(run, *TASKS[:2], margin=0.15)
-    assert (verdict.exit_code, verdict.reason) == (3, "old answers became unlikely")
-    assert TASKS[1] in verdict.headline
+    assert (verdict.exit_code, verdict.reason, list(verdict.lost_answers)) == (3, "answers were lost", [TASKS[1]])
     assert TASKS[0] not in verdict.headline, "a task whose answers are graded is judged by its grades"
-    near = FormerAnswers(TASKS[1], 30, 300, -0.4, -1.5, -2.1, -0.9)
-    write_json(former_file(run), [near, *far[2:]])
-    assert ask(run, *TASKS[:2], margin=0.15).exit_code == 4, "less than a nat a token is not excluded"
+    assert ask(run, TASKS[0], TASKS[2], margin=0.15).exit_code == 0, "what was not named stops nothing"

@@ -25,6 +25,7 @@ from mixwright.verdict.rules.gate import (
     check_protected,
     check_sides,
     items_to_measure,
+    list_cells,
     named_cells,
 )
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
@@ -228,10 +229,10 @@ def test_a_task_near_the_floor_that_was_named_is_inconclusive() -> None:
 
 def test_names_of_tasks_and_cells() -> None:
     before = [scores({("gcd", 1.0): [1], ("gcd", 2.0): [1], ("lcm", None): [1]})]
-    assert named_cells(before, ["gcd"]) == [("gcd", 1.0), ("gcd", 2.0)]
-    assert named_cells(before, ["gcd@2", "lcm"]) == [("gcd", 2.0), ("lcm", None)]
+    assert named_cells(list_cells(before), ["gcd"]) == [("gcd", 1.0), ("gcd", 2.0)]
+    assert named_cells(list_cells(before), ["gcd@2", "lcm"]) == [("gcd", 2.0), ("lcm", None)]
     with pytest.raises(InputError, match="gcd"):
-        named_cells(before, ["gdc"])
+        named_cells(list_cells(before), ["gdc"])
 
 
 def test_a_fall_from_the_commonest_answer_closes_the_gate() -> None:

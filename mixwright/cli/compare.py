@@ -86,12 +86,14 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measuring = measuring if earlier is None else with_earlier_options(earlier, measuring)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _read_rows(measuring, gating, graders)
-    cells = rows.corpus.measured().cells()
-    items_per_cell = gating.choose_items_per_cell(cells, measuring.items)
+    all_rows, cells = rows.all_rows or rows.corpus, rows.corpus.measured().cells()
+    tasks_left_out = [task for task in all_rows.tasks if task not in rows.corpus.tasks]
+    items_per_cell = gating.choose_items_per_cell(all_rows.measured().cells(), measuring.items)
     planned_looks = []
     if gating.until_decided:
-        if rows.probe is not None:
-            got = f"none of {join_some(rows.ungradable_tasks)}" if rows.ungradable_tasks else "none"
+        named_left_out = [task for task in tasks_left_out if task in gating.protect]
+        if rows.probe is not None or named_left_out:
+            got = f"none of {join_some(named_left_out)}" if named_left_out else "none"
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
             raise InputError("answers that can be graded, with --until-decided", got, remedy)
         planned_looks = plan_looks(cells, gating.max_items or items_per_cell * len(cells))
@@ -102,9 +104,6 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         f"{_describe_what_is_judged(measure, measuring, gating)}"
     )
     ready = prepare((before, after), measuring, rows, measure, graders=graders, room=room, folder=folder.path)
-    tasks_left_out = (
-        [task for task in rows.all_rows.tasks if task not in rows.corpus.tasks] if rows.all_rows is not None else []
-    )
     ready = (
         replace(ready, manifest_settings={**ready.manifest_settings, LEFT_OUT_SETTING: tasks_left_out})
         if tasks_left_out
@@ -119,7 +118,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measured_looks = measure_in_looks(ready, folder, planned_looks, gating.question) if planned_looks else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
     notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
-    results = with_greedy_answers(ready, results, measuring) if _writes_answers(measure) else results
+    if look is None and (tasks_left_out or _writes_answers(measure)):
+        ungraded = all_rows.select(tasks=tasks_left_out) if tasks_left_out else ready.corpus
+        results = with_greedy_answers(ready, results, measuring, ungraded)
     former_answers = read_former_likelihood(ready, results)
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, results, notes, earlier, former_answers, question)
@@ -127,21 +128,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
 
 
 def _read_rows(measuring: Measuring, gating: Gating, graders: Mapping[str, str]) -> Graded:
-    """The rows: ungraded where nothing, or nothing of what is protected, can be graded.
-
-    Raises:
-        InputError: pairs and a gate, or protected tasks of which only some can be graded: a rise of the loss on the right
-            answer's bare words is no damage where success can be seen.
-    """
-    needed_names = [name for cell in gating.protect for name in (cell, cell.rpartition("@")[0])]
-    rows = read_rows(measuring, ungraded=True, graders=graders, needed_tasks=needed_names)
-    known = rows.corpus.tasks
-    named = {cell if cell in known else cell.rpartition("@")[0] for cell in gating.protect}
-    gradable = sorted({name for name in named if name in known} - {*rows.ungradable_tasks})
-    if rows.ungradable_tasks and gradable:
-        got = f"{join_some(gradable)}, which can, and {join_some(rows.ungradable_tasks)}, which cannot"
-        remedy = "Ask about either kind with a command of its own."
-        raise InputError("protected tasks that all can be graded, or none of them", got, remedy)
+    """The rows: ungraded where nothing can be graded. Raises InputError for pairs and a gate."""
+    rows = read_rows(measuring, ungraded=True, graders=graders)
     if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --protect out: pairs are compared without it."
         raise InputError("rows with answers or targets, by which a loss of a task is judged", "preference pairs", remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,6 @@ def read_rows(
     ungraded: bool = False,
     rehearse: str | None = None,
     graders: Mapping[str, str] | None = None,
-    needed_tasks: Collection[str] = (),
     tell: Callable[[str], None] = say,
 ) -> Graded:
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
@@ -64,7 +63,6 @@ def read_rows(
         ungraded: rows of which nothing can be graded are taken, too.
         rehearse: rows of what the model can do already.
         graders: of tasks that an earlier measuring judged, where nobody names others.
-        needed_tasks: tasks that must not be left out, as `read_graded` takes them.
         tell: told what was taken.
 
     Raises:
@@ -77,7 +75,7 @@ def read_rows(
         measuring.corpus, measuring.held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column)
     )
     config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
-    graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded, needed_tasks=needed_tasks)
+    graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded)
     for note in graded.notes:
         tell(note)
     if graded.probe is None:
@@ -290,22 +288,26 @@ def read_former_likelihood(ready: PreparedModels, results: Mapping[str, MeasureR
 
 
 def with_greedy_answers(
-    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring
+    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring, corpus: Corpus
 ) -> dict[str, MeasureResult]:
-    """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
+    """Both measurings with a greedy answer to every item of a corpus that no grader judges, for the gate to compare."""
     max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
-    items = items_to_answer(ready.learners, ready.corpus, ready.config.measure, max_tokens)
+    items = items_to_answer(ready.learners, corpus, ready.config.measure, max_tokens)
     say(
         f"answers: {len(items):,} prompts are answered by both, up to {max_tokens:,} tokens each; "
         "another length: --max-new-tokens"
     )
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
-        kept_rows = result.completions if same_answers(result.completions, items, max_tokens) else ()
-        rows = kept_rows or write_answers(learner, items, max_tokens, ready.config.seed)
-        cut_examples = frozenset(row["example"] for row in rows if row["cut"])
-        cut_share = len(cut_examples) / max(len(rows), 1)
-        answered[side] = replace(result, completions=rows, rollouts=len(rows), cut=cut_share, cut_examples=cut_examples)
+        kept_rows = tuple(row for row in result.completions if row["task"] in corpus.tasks)
+        rows = kept_rows if same_answers(kept_rows, items, max_tokens) else ()
+        rows = rows or write_answers(learner, items, max_tokens, ready.config.seed)
+        graded_rows = tuple(row for row in result.completions if row["task"] not in corpus.tasks)
+        answered[side] = replace(result, completions=(*graded_rows, *rows))
+        if not graded_rows:
+            cut_examples = frozenset(row["example"] for row in rows if row["cut"])
+            cut_share = len(cut_examples) / max(len(rows), 1)
+            answered[side] = replace(answered[side], rollouts=len(rows), cut=cut_share, cut_examples=cut_examples)
     return answered
 
 

@@ -6,7 +6,7 @@ Where nothing can be graded, two checkpoints can still be compared by what their
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mixwright.config import CorpusConfig
@@ -30,13 +30,9 @@ class Graded:
     """Probe that measures the rows where nothing of them can be graded; None where answers are graded."""
     all_rows: Corpus | None = None
     """All rows, those of tasks that cannot be graded among them; None where `corpus` has them all."""
-    ungradable_tasks: tuple[str, ...] = ()
-    """Tasks that must not be left out and cannot be graded, because of which no task is."""
 
 
-def read_graded(
-    config: CorpusConfig, *, graders_are_named: bool, ungraded: bool = False, needed_tasks: Collection[str] = ()
-) -> Graded:
+def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool = False) -> Graded:
     """The corpus with a grader for each task; a task that none is proposed for is left out, and said.
 
     Args:
@@ -44,7 +40,6 @@ def read_graded(
         graders_are_named: whether the user named `config.grader`; without that, tasks that `config.graders` lacks get
             what their answers look like.
         ungraded: rows of which nothing can be graded are taken, too, if all of them are pairs or have targets.
-        needed_tasks: tasks that must not be left out: where one of them cannot be graded, no task is, if `ungraded`.
 
     Raises:
         InputError: as `read_corpus` does, or when nothing of it can be graded.
@@ -57,11 +52,10 @@ def read_graded(
         corpus = read_corpus(chosen_config)  # again: where a task has a grader, its targets are answers
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
     gradable_tasks = [task for task in corpus.tasks if grader_by_task.get(task, "") is not None]
-    ungradable_tasks = [task for task in needed_tasks if task in corpus_as_read.tasks and task not in gradable_tasks]
-    probe = _probe(corpus_as_read) if ungraded and (ungradable_tasks or not gradable_tasks) else None
+    probe = _probe(corpus_as_read) if ungraded and not gradable_tasks else None
     if probe is not None:
         notes = [f"corpus: {note}" for note in corpus_as_read.notes]
-        return Graded(corpus_as_read, config, tuple(notes), probe, ungradable_tasks=tuple(dict.fromkeys(ungradable_tasks)))
+        return Graded(corpus_as_read, config, tuple(notes), probe)
     if not gradable_tasks:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
         remedy += "answers is compared by `mixwright verdict`, and trained on by `mixwright run`."

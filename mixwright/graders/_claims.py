@@ -8,19 +8,19 @@ said of something else. A sentence that claims another answer first is a rival.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
+from mixwright.graders.words import WORD, folded, stem, words_in
+
 
 def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
 _SENTENCE_END = re.compile(r"[.!?]{1,6}[\"'\u201d\u2019)*_`]{0,4}(?=\s|$)|[.!?]?\s{0,9}\n")
 _ABBREVIATION_AT_END = re.compile(r"\b(?:St|Mr|Mrs|Ms|Dr|Mt|Prof|[A-Z])\Z")
 """Before a full stop it ends no sentence."""
@@ -93,17 +93,6 @@ Claim = Literal["stated", "denied", "rival", "silent"]
 """What a sentence says of the gold answer: it is the answer, it is not, another one is, or nothing."""
 
 
-def folded(text: str) -> str:
-    """Return a text in one case, with quotes alike."""
-    return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
-
-
-def stem(word: str) -> str:
-    """Return a word without the ending of a plural or a genitive."""
-    word = word.removesuffix("'s")
-    return word.removesuffix("s") if len(word) > 3 else word
-
-
 def is_list(text: str) -> bool:
     """Whether a text lists several labelled things."""
     return len(_LINE_LABEL.findall(text)) > 1 or len(_INLINE_LABEL.findall(text)) > 1
@@ -113,11 +102,6 @@ def takes_back(text: str, gold: Sequence[str] = ()) -> bool:
     """Whether what follows an answer takes it back, and does not say it again."""
     retraction = _RETRACTION.search(text)
     return retraction is not None and not (gold and _contains_words(words_in(text[retraction.end() :]), gold))
-
-
-def words_in(text: str) -> list[str]:
-    """Return folded words."""
-    return [folded(word) for word in _WORD.findall(text)]
 
 
 def repeats_passage(text: str, question: Question) -> bool:
@@ -214,7 +198,7 @@ class Sentence:
     """One sentence of a completion, as words and what is between them."""
 
     def __init__(self, text: str, question: Question) -> None:
-        matches = list(_WORD.finditer(text))
+        matches = list(WORD.finditer(text))
         self.question, self.text = question, text
         self.raw_words = [match.group() for match in matches]
         self.words = [folded(word) for word in self.raw_words]

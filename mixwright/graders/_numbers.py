@@ -6,8 +6,9 @@ import re
 from collections.abc import Set
 from fractions import Fraction
 
-from mixwright.graders._claims import Question, Sentence, sentence_ends, stem, takes_back, words_in
+from mixwright.graders._claims import Question, Sentence, sentence_ends, takes_back
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
+from mixwright.graders.words import stem, words_in
 
 NUMBER_WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 
 from mixwright.errors import InputError
 from mixwright.final_answer import own_text
-from mixwright.graders._claims import Question, Sentence, is_list, repeats_passage, sentence_ends, takes_back, words_in
+from mixwright.graders._claims import Question, Sentence, is_list, repeats_passage, sentence_ends, takes_back
 from mixwright.graders._grader import Grader
 from mixwright.graders._numbers import NUMBER_WORDS, states_number, write_digits
 from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words, option_letter
 from mixwright.graders.final_answer import FinalAnswer
+from mixwright.graders.words import words_in
 from mixwright.records import Example, plain
 
 COMPLETION_CHARACTERS_READ = 4000

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def items_to_answer(
     learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, answer_tokens: int
 ) -> tuple[Example, ...]:
-    """The items whose targets are read, at most `config.items` of each cell, as far as an answer fits into the contexts.
+    """Items to answer, at most `config.items` of each cell, as far as an answer fits into the contexts.
 
     Args:
         learners: all of them answer the same items.
@@ -29,7 +29,7 @@ def items_to_answer(
         config: how many items.
         answer_tokens: tokens of an answer.
     """
-    picked = Passes(learners[0], None, config, corpus).picked(lambda example: example.target is not None)
+    picked = Passes(learners[0], None, config, corpus).picked(lambda example: True)
     limits = [(learner, learner.context) for learner in learners if learner.context]
     return tuple(
         item
@@ -47,12 +47,13 @@ def same_answers(rows: Sequence[Mapping[str, Any]], items: Sequence[Example], an
 
 
 def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int, seed: int) -> tuple[dict[str, Any], ...]:
-    """One greedy answer per item, as `MeasureResult.completions` holds them, the target as its answer and no score."""
+    """One greedy answer per item, as `MeasureResult.completions` holds them, its target as the gold answer and no score."""
     if not items:
         return ()
     completions = learner.sample(
         [item.prompt for item in items], count=1, temperature=0, max_new_tokens=answer_tokens, seed=seed
     )
     return tuple(
-        completion_row(item, best, plain(item.target), None) for item, (best,) in zip(items, completions, strict=True)
+        completion_row(item, best, plain(item.target) or item.answer, None)
+        for item, (best,) in zip(items, completions, strict=True)
     )

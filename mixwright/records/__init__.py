@@ -58,6 +58,7 @@ from mixwright.records.trial import Selection as Selection
 from mixwright.records.trial import SelectionAdvice as SelectionAdvice
 from mixwright.records.trial import TrialResult as TrialResult
 from mixwright.records.verdict import AnswerPair as AnswerPair
+from mixwright.records.verdict import AnswersKept as AnswersKept
 from mixwright.records.verdict import DecisionGroup as DecisionGroup
 from mixwright.records.verdict import Feature as Feature
 from mixwright.records.verdict import FormChange as FormChange

@@ -12,14 +12,14 @@ from mixwright.records.trial import Interval, RunManifest, TrialResult
 
 GateOutcome = Literal["passed", "damaged", "inconclusive"]
 Reason = Literal[
-    "one format took over", "old answers became unlikely", "a task was lost", "the average fell", "prompts matter less",
+    "one format took over", "answers were lost", "a task was lost", "the average fell", "prompts matter less",
     "the commonest answer", "nothing right", "nothing right greedily", "a task was not judged", "nothing was graded",
     "too few items", "nothing to protect", "kept", "not learned", "not measured", "trial", "nothing compared",
 ]  # fmt: skip
 """Why the outcome is what it is; `trial`: the recommendation of a trial decides (`Verdict.advice`)."""
 TaskWord = Literal[
     "learned", "lost", "kept", "higher", "lower", "not shown", "less dependent", "commonest", "sharper", "never right",
-    "too few items", "too few right", "not measured",
+    "too few items", "too few right", "not measured", "not graded",
 ]  # fmt: skip
 """What became of a task:
 
@@ -36,12 +36,14 @@ TaskWord = Literal[
 - too few items: fewer than a judgement needs.
 - too few right: so little was right before that a loss could not be seen; it counts in no mean, and no bound is printed.
 - not measured: nothing was measured after on the same items.
+- not graded: no grader judges its answers, and nothing shows that they are lost.
 """
 
 
 Feature = Literal[
-    "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
-]
+    "empty", "cut", "repeating", "prompt copied", "other language", "one answer", "shorter", "longer", "own form gone",
+    "new form", "form of another task",
+]  # fmt: skip
 """What an answer can show that needs no grader."""
 
 
@@ -67,8 +69,8 @@ class TaskChange:
     """Level; None for a task without levels, and for a whole task of several levels."""
     word: TaskWord
     """What became of it."""
-    before: float
-    """Mean of the outcome over items (and seeds), in its unit."""
+    before: float | None
+    """Mean of the outcome over items (and seeds), in its unit; None where no grader judges the task."""
     after: float | None
     """The same after; None where it was not measured."""
     change: Interval
@@ -202,6 +204,18 @@ class FormChange:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswersKept:
+    """How much of what a task's answers said the later model still says, by words that tell its answers apart."""
+
+    task: str
+    """Name of the task."""
+    kept: Interval
+    """0: no more than answers to other questions do, 1: all of it."""
+    lost: bool
+    """Whether it is shown to be gone, and what the targets say is not said more often than before."""
+
+
+@dataclass(frozen=True, slots=True)
 class FormerAnswers:
     """How probable a task's former answers became."""
 
@@ -247,6 +261,8 @@ class AnswerPair:
     """Answer of the third model."""
     score_third: float = 0.0
     """Its score."""
+    graded: bool = True
+    """Whether a grader judged the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +361,8 @@ class Verdict:
     """Tasks that were not protected, and are not shown to be above chance after, where nothing else was learned."""
     not_judged: Mapping[str, str] = field(default_factory=dict)
     """Task -> why nothing says what became of it."""
+    lost_answers: Mapping[str, str] = field(default_factory=dict)
+    """Task that no grader judges -> what its answers are now, where they are lost."""
     pairs: tuple[AnswerPair, ...] = ()
     """Up to three pairs of answers that changed, lost ones first."""
     third: str = ""
@@ -369,6 +387,8 @@ class Verdict:
     """Numbers of tasks that were measured before training, without those of single items."""
     form_changes: tuple[FormChange, ...] = ()
     """Every feature of the answers that was tested without a grader."""
+    answers_kept: tuple[AnswersKept, ...] = ()
+    """What the answers of each task still say of what they said before."""
     former: tuple[FormerAnswers, ...] = ()
     """Likelihood of the earlier model's answers under the later one."""
     gold: tuple[GoldChange, ...] = ()

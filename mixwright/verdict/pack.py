@@ -7,7 +7,7 @@ task decides the word of that task: a report says "learned" only where a task's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Literal
@@ -47,12 +47,14 @@ from mixwright.verdict.page.beside import read_three_checkpoints
 from mixwright.verdict.page.blocks import keep_filled
 from mixwright.verdict.read_parts import read_decisions, read_gold, read_pairs, read_parts, read_stages
 from mixwright.verdict.rules.answer_forms import FormTakeover, form_changes_of, group_takeovers
+from mixwright.verdict.rules.answers_kept import answers_kept_in
 from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, recommend_run
 from mixwright.verdict.rules.cells import cells_of, group_items
 from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, to_interval
 from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, plan_of, read_outcome, trial_of
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.gate_run import ask_gate
+from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells
 from mixwright.verdict.rules.marks import find_marks
 from mixwright.verdict.rules.next_steps import list_next_steps
 from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
@@ -72,7 +74,7 @@ WORD_BY_KIND: Mapping[ClaimKind, TaskWord] = {
 }
 WORST_FIRST: tuple[TaskWord, ...] = (
     "lost", "less dependent", "lower", "never right", "not measured", "learned", "higher", "commonest", "not shown",
-    "sharper", "too few items", "too few right", "kept",
+    "sharper", "too few items", "too few right", "not graded", "kept",
 )  # fmt: skip
 """Order of the tasks in a report."""
 REASON_BY_ADVICE: Mapping[str, Reason] = {
@@ -104,7 +106,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
     changes = form_changes_of(run)
     stages, replayed = read_stages(run)
     before, third, after = _name_models(run, manifest)
-    tasks = _list_tasks(run, sides, outcome, gate, basis)
+    tasks, lost_answers = _list_tasks(run, sides, outcome, gate, basis), gate.lost_answers if gate is not None else {}
     reason, result = _decide(recommendation, basis, gate)
     verdict = Verdict(
         name=run.path.resolve().name,
@@ -126,8 +128,9 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         tasks=tasks,
         forms=tuple(_pack_form(takeover, pairs) for takeover in group_takeovers(changes)),
         not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
-        not_judged=_list_not_judged(basis),
-        pairs=_choose_pairs(pairs, tasks, result),
+        not_judged={task: why for task, why in _list_not_judged(basis).items() if task not in lost_answers},
+        lost_answers=lost_answers,
+        pairs=_choose_pairs(pairs, tasks, result, lost_answers),
         advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
         notes=notes,
         audit=tuple(read_list(run.audit, Observation)) if run.audit.is_file() else (),
@@ -136,6 +139,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         manifest=manifest,
         measured=_read_summary_rows(run),
         form_changes=tuple(changes),
+        answers_kept=tuple(answers_kept_in(run)),
         former=tuple(read_list(former_file(run), FormerAnswers)) if former_file(run).is_file() else (),
         gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
         decisions=read_decisions(run),
@@ -196,8 +200,8 @@ def _find_reason(recommendation: Recommendation, basis: PairBasis, gate: GateRes
 def _find_damage(basis: PairBasis, gate: GateResult | None) -> Reason:
     if basis.form_change:
         return "one format took over"
-    if basis.answers_became_unlikely:
-        return "old answers became unlikely"
+    if basis.lost_answers:
+        return "answers were lost"
     decide = () if gate is None else (*gate.cells, *(() if gate.named_by_user else gate.unprotected_losses))
     if basis.damaged or any(cell.is_damaged for cell in decide):
         return "a task was lost"
@@ -283,6 +287,12 @@ def _list_tasks(
             adjusted_p=claim.adjusted_p,
         )
         tasks.append(change)
+    known, lost_answers = {change.task for change in tasks}, gate.lost_answers if gate is not None else {}
+    for cell in () if headline_arm(run) else list_ungraded_cells(run):
+        if cell[0] not in known:
+            word: TaskWord = "lost" if cell[0] in lost_answers else "not graded"
+            nothing = Interval(0.0, -1.0, 1.0, 0)
+            tasks.append(TaskChange(*cell, word, None, None, nothing, protected=cell in judged_cells))
     sign = READINGS[outcome].sign
     return tuple(sorted(tasks, key=lambda change: (WORST_FIRST.index(change.word), sign * change.change.value, change.task)))
 
@@ -355,13 +365,15 @@ def is_gained(pair: AnswerPair) -> bool:
     return pair.score_after >= RIGHT_FROM_SCORE > pair.score_before
 
 
-def _choose_pairs(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange], outcome: GateOutcome) -> tuple[AnswerPair, ...]:
+def _choose_pairs(
+    pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange], outcome: GateOutcome, lost_answers: Collection[str]
+) -> tuple[AnswerPair, ...]:
     """Answers that changed, short ones, one task after the other in the order of the report.
 
     Lost ones, else gained ones; of a model that passed a gained one first.
     """
     rank = {change.task: place for place, change in reversed(list(enumerate(tasks)))}
-    lost = [pair for pair in pairs if is_lost(pair)]
+    lost = [pair for pair in pairs if is_lost(pair) or (pair.task in lost_answers and pair.before != pair.after)]
     changed = lost or [pair for pair in pairs if is_gained(pair)] or list(pairs)
     changed = [pair for pair in changed if pair.before != pair.after]
     # where a report is cut, both would look the same

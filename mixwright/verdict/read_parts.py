@@ -42,6 +42,7 @@ def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
         gold=str(before["answer"] or ""),
         before=str(before["completion"] or ""),
         after=str(after["completion"] or ""),
+        graded=before["score"] is not None,
         score_before=float(before["score"] or 0.0),
         score_after=float(after["score"] or 0.0),
         cut=(bool(before.get("cut")), bool(after.get("cut"))),

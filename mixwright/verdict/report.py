@@ -124,7 +124,7 @@ def _show_pair(pair: AnswerPair, verdict: Verdict, width: int) -> list[Text]:
     longest = max(map(len, names))
     lines = [Text(_cut(f"  {to_line(pair.prompt, limit=300)}", room), style="bold")]
     for name, text, score in zip(names, (pair.before, pair.after), (pair.score_before, pair.score_after), strict=True):
-        sign = "✓" if score >= 1 else "✗" if verdict.graded else " "
+        sign = " " if not (verdict.graded and pair.graded) else "✓" if score >= 1 else "✗"
         lines.append(Text(_cut(f"    {name:<{longest}} {sign} {to_line(text, limit=300) or '(empty)'}", room)))
     return lines
 

@@ -43,6 +43,7 @@ TASK_WORDS: dict[TaskWord, str] = {
     "too few items": "too few items",
     "too few right": "too few right before to say",
     "not measured": "not measured",
+    "not graded": "no grader",
 }
 """Word of a task -> how a table shows it."""
 
@@ -68,6 +69,9 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
 
 def show_word(change: TaskChange, verdict: Verdict) -> str:
     """Return the word of a task in a table; another task's format says more than an interval that allows no change."""
+    kept = next((found.kept for found in verdict.answers_kept if found.task == change.task), None)
+    if change.word == "not graded" and kept is not None:
+        return f"no grader; {100 * min(max(kept.value, 0), 1):.0f} % of what its answers said is still said"
     return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS[change.word]
 
 
@@ -97,10 +101,11 @@ def _say_damage(verdict: Verdict) -> str:
         return (
             f"{form.answers:,} of {form.items:,} answers to {join_some(form.tasks)} now look like answers to {form.owner}."
         )
-    if verdict.reason == "old answers became unlikely":
-        far = [former.task for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN]
-        tasks = join_some([task for task in far if task in verdict.not_judged])
-        return f"Its earlier answers to {tasks} became far less likely, and nothing grades the new ones."
+    if verdict.reason == "answers were lost":
+        lost_tasks = [task for task in verdict.lost_answers if verdict.gate is None or task in verdict.gate.protected]
+        first = lost_tasks[0]
+        others = f" Lost, too: {join_some(lost_tasks[1:])}." if len(lost_tasks) > 1 else ""
+        return f"Its answers to {first} {verdict.lost_answers[first]}.{others}"
     named = verdict.gate is not None and verdict.gate.named
     lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not named)]
     if verdict.reason == "a task was lost" and lost:
@@ -121,7 +126,7 @@ def _list_weak_tasks(verdict: Verdict) -> list[str]:
     if gate is None:
         return []
     least = max(gate.margin, READABLE_SHARE)
-    weak = [change.task for change in verdict.tasks if change.protected and change.before < least]
+    weak = [change.task for change in verdict.tasks if change.protected and change.before is not None and change.before < least]
     return list(dict.fromkeys(weak)) or list(gate.protected)
 
 
@@ -270,6 +275,11 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
             lines.append(
                 f"Success {name}: {points(interval.value)} points ({points(interval.low)} to {points(interval.high)})."
             )
+    for kept in verdict.answers_kept:
+        if kept.task in verdict.not_judged or kept.task in verdict.lost_answers or not verdict.graded:
+            ends = (kept.kept.value, kept.kept.low, kept.kept.high)
+            share, low, high = (f"{100 * min(max(value, 0), 1):.0f}" for value in ends)
+            lines.append(f"Answers to {kept.task}: {share} % of what they said is still said ({low} to {high}); no grader.")
     reasons = {"too few items": "Too few questions to judge", "too few right": "Too few right before to see a loss"}
     for word, text in reasons.items():
         if weak := [name_task(change) for change in verdict.tasks if change.word == word]:

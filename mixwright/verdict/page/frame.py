@@ -26,7 +26,7 @@ from mixwright.verdict.page.charts import render_lines
 TEXT_LIMITS = (4000, 1000, 400, 160)
 """Characters of a text in the browser of answers: the first one with which all texts stay within `MAX_CHARACTERS`."""
 MAX_CHARACTERS = 12_000_000
-GRADED_KINDS = ("lost", "gained", "right both times", "wrong both times")
+GRADED_KINDS = ("lost", "gained", "right both times", "wrong both times", "not graded")
 UNGRADED_KINDS = ("changed", "same")
 HERE = Path(__file__).parent
 
@@ -156,6 +156,8 @@ def kind_of_change(pair: AnswerPair, *, graded: bool) -> int:
     """Return the place of a pair's kind in `GRADED_KINDS` or `UNGRADED_KINDS`."""
     if not graded:
         return int(pair.before == pair.after)
+    if not pair.graded:
+        return GRADED_KINDS.index("not graded")
     was_right, is_right = (score >= RIGHT_FROM_SCORE for score in (pair.score_before, pair.score_after))
     if was_right != is_right:
         return GRADED_KINDS.index("lost" if was_right else "gained")
@@ -201,7 +203,7 @@ def list_sides(pair: AnswerPair, *, graded: bool) -> list[tuple[str, str, Tone]]
     shown: list[tuple[str, str, Tone]] = []
     for answer, score, was_cut in sides:
         is_right = score >= RIGHT_FROM_SCORE
-        sign = "" if not graded else "✓" if is_right else f"✕ {score:.2g}" if score > 0 else "✕"
-        tone: Tone = "plain" if not graded else "good" if is_right else "bad"
+        sign = "" if not (graded and pair.graded) else "✓" if is_right else f"✕ {score:.2g}" if score > 0 else "✕"
+        tone: Tone = "plain" if not (graded and pair.graded) else "good" if is_right else "bad"
         shown.append((answer, sign + " (cut)" * was_cut, tone))
     return shown

@@ -74,11 +74,14 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "too few items": ("?", "plain"),
     "too few right": ("?", "plain"),
     "not measured": ("?", "plain"),
+    "not graded": ("?", "plain"),
 }
 FEATURE_WORDS: dict[Feature, str] = {
     "empty": "empty",
     "cut": "cut at the token limit",
+    "repeating": "one piece again and again",
     "prompt copied": "a copy of the prompt",
+    "other language": "in another language",
     "one answer": "one and the same",
     "shorter": "at most half as long",
     "longer": "at least twice as long",
@@ -162,8 +165,8 @@ def _sign(change: TaskChange, verdict: Verdict) -> tuple[str, Tone]:
 def _task_row(change: TaskChange, verdict: Verdict) -> ForestRow:
     unit, word = verdict.unit, _word(change, verdict)
     tone, label = _sign(change, verdict)[1], name_task(change)
-    before = format_value(change.before, unit)
-    if change.after is None:
+    before = "" if change.before is None else format_value(change.before, unit)
+    if change.before is None or change.after is None:
         return ForestRow(label, None, 0.0, 0.0, note=word, text=before, tone=tone)
     text = f"{before.removesuffix(' %')} → {format_value(change.after, unit)}"
     if not has_interval(change):
@@ -198,7 +201,7 @@ def _task_table(verdict: Verdict) -> Table:
         {
             "task": cell_name(change.task, change.level, whole_task=change.whole) + ", protected" * change.protected,
             "result": _word(change, verdict),
-            "before": format_value(change.before, unit),
+            "before": NO_VALUE_SIGN if change.before is None else format_value(change.before, unit),
             f"third ({verdict.third})": NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
             "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
             "change, 95 % CI": format_change(change.change, unit) if has_interval(change) else NO_VALUE_SIGN,

@@ -9,6 +9,7 @@ family of all tests could never be significant.
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from mixwright.skeleton import skeleton
 from mixwright.verdict.page.answers import is_right, pair_answers
 from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import file_version
+from mixwright.verdict.rules.languages import find_language, is_named
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 
 MIN_ITEMS, MIN_FORM_ANSWERS = 10, 5
@@ -35,6 +37,7 @@ CHARACTERS_READ = 4000
 """Characters of a prompt and of an answer that are compared."""
 COPIED_SHARE = 0.8
 """Share of the prompt that a copy of it holds at least."""
+_REPETITION = re.compile(r"(.{2,80}?)\1{3,}")
 MarkShares = Mapping[str, Mapping[str, float]]
 """Task -> mark -> share of its training rows that have it."""
 ROWS_READ_PER_TASK = 500
@@ -112,6 +115,19 @@ def _copies_prompt(prompt: str, text: str) -> bool:
     )
 
 
+def _repeats_itself(text: str) -> bool:
+    """Whether half of a text or more is one piece of it, again and again."""
+    text = _collapse_spaces(text)
+    return any(2 * len(found.group()) >= len(text) for found in _REPETITION.finditer(text))
+
+
+def _is_in_other_language(item: _Item, side: int) -> bool:
+    """Whether an answer is not in the language of its prompt, or else of its counterpart, and nothing asks for that."""
+    language, known = find_language(item.texts[side]), find_language(item.prompt) or find_language(item.texts[1 - side])
+    is_other = bool(language and known) and language != known
+    return is_other and language != find_language(item.gold or "") and not is_named(language, item.prompt)
+
+
 def _is_half_as_long(item: _Item, side: int) -> bool:
     """Whether an answer is at most half as long as its counterpart."""
     return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
@@ -120,7 +136,9 @@ def _is_half_as_long(item: _Item, side: int) -> bool:
 FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
     "empty": lambda item, side: not _collapse_spaces(item.texts[side]),
     "cut": lambda item, side: item.cut is not None and item.cut[side],
+    "repeating": lambda item, side: _repeats_itself(item.texts[side]),
     "prompt copied": lambda item, side: _copies_prompt(item.prompt, item.texts[side]),
+    "other language": _is_in_other_language,
     "shorter": _is_half_as_long,
     "longer": lambda item, side: _is_half_as_long(item, 1 - side),
 }
@@ -137,7 +155,7 @@ def _list_features(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
         (len(items) + 1) // 2,
         _share_of_true([_copies_prompt(item.prompt, item.gold or "") for item in items]),
     )
-    features = [_TaskFeature(task, "empty", *shown_by_feature["empty"])]
+    features = [_TaskFeature(task, name, *shown_by_feature[name]) for name in ("empty", "repeating", "other language")]
     features += [_TaskFeature(task, "cut", *shown_by_feature["cut"])] if all(item.cut is not None for item in items) else []
     features.append(
         _TaskFeature(task, "prompt copied", *shown_by_feature["prompt copied"], reportable=gold_copy_share < OWN_MARK_SHARE)

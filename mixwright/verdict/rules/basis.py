@@ -23,7 +23,6 @@ from mixwright.verdict.rules import evidence
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.claims import (
     clip_interval,
-    find_far_former_answers,
     find_tasks_not_learned,
     find_unjudged_tasks,
     read_claims,
@@ -199,7 +198,6 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     items_by_cell = Counter(item[:2] for item in change.items)
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
     tasks_left_out = tuple(settings.get(LEFT_OUT_SETTING, ()))
-    unlikely = find_far_former_answers(run, named_tasks & set(unjudged_tasks)) if named_tasks else []
     protected_tasks = {cell.task for cell in gate.cells} if gate else set[str]()
     return PairBasis(
         right=any_right,
@@ -223,8 +221,8 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         left_out_reason=str(settings.get(LEFT_OUT_REASON_SETTING, UNGRADED_REASON)),
         tasks_never_right=tuple(task for task in unjudged_tasks if task in (named_tasks or ())),
         tasks_not_learned=find_tasks_not_learned(sides, outcome, protected_tasks) if gate else (),
-        answers_became_unlikely=bool(unlikely),
         form_change=bool(takeovers),
+        lost_answers=bool(gate and protected_tasks & set(gate.lost_answers)),
         gate_reason=gate.reason if gate else "",
     )
 

@@ -5,9 +5,8 @@ with like, since a rise up to what a rule without the skill earns is no skill. E
 common an answer was. What was not measured, or only by a few items, is *cannot tell*, never *unchanged*. Each word with a
 sign holds after Holm's correction over all claims of the arm.
 
-Where no answer is graded one rule says what is damage, by which the gate answers and the page names its claims. A rise
-of a loss is shown with few items, and a small one is no damage: the loss on the given targets rose by `FAR_NATS_PER_TOKEN`,
-or what the model answered before became as much less likely and was not replaced by targets that were learnt.
+Where no answer is graded a loss alone is no damage, however far it rose: what the models answered decides
+(`verdict/rules/answers_kept.py`).
 """
 
 from __future__ import annotations
@@ -26,17 +25,14 @@ from mixwright.estimates.intervals import holm, wilson_ends
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
-from mixwright.measure.former import former_file
-from mixwright.records import ChangeWord, Claim, ClaimKind, FormerAnswers, Interval
+from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import format_count, percent, points
+from mixwright.verdict.rules.answers_kept import find_lost_answers
 from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome
 
 FAR_NATS_PER_TOKEN = 1.0
-"""Nats a token by which former answers, or targets, must be shown to have become less likely.
-
-Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at least (`verdict/sections/answer_forms.py`).
-"""
+"""Nats a token from which a report says that former answers became less likely. Changes of style alone cost .7 to .9."""
 MAX_SIGNS = 1000
 """Changed answers up to which their signs are tested; the interval of more items is as good."""
 NO_ANSWER = "no answer was right before or after; nothing was learned, or the grader misreads"
@@ -249,55 +245,19 @@ def judge(run: RunFolder) -> list[Claim]:
     outcome = read_outcome(run)
     claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, outcome, arm)]
     is_gated = outcome == "loss" and not headline_arm(run)
-    return _apply_gate_rule(claims, read_former_answers(run)) if is_gated else claims
+    return _apply_gate_rule(claims, find_lost_answers(run, {claim.task for claim in claims})) if is_gated else claims
 
 
-def _apply_gate_rule(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> list[Claim]:
-    """The claims of a gated comparison without graded answers: *damaged* is what the gate calls so, and nothing else."""
+def _apply_gate_rule(claims: Sequence[Claim], lost: Mapping[str, str]) -> list[Claim]:
+    """The claims of a comparison without graded answers: *damaged* is a task whose answers are lost, and nothing else."""
     judged_claims = []
     for claim in claims:
-        loss_rise = claim.difference if claim.adjusted_p is not None else None
-        is_damaged = claim.items > 0 and is_shown_damaged(loss_rise, former.get(claim.task), learnt=claim.kind == "learnt")
-        if is_damaged and not has_risen_far(loss_rise):
-            reason = "its former answers became far less likely"
-            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; {reason}")
-        elif claim.kind == "damaged" and not is_damaged:
-            reason = f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage"
-            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; {reason}")
+        if claim.task in lost:
+            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; its answers {lost[claim.task]}")
+        elif claim.kind == "damaged":
+            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; the loss rose, and no grader says more")
         judged_claims.append(claim)
     return judged_claims
-
-
-def has_risen_far(rise: Interval | None) -> bool:
-    """Whether a loss is shown to have risen by `FAR_NATS_PER_TOKEN`; None where too few items were read."""
-    return rise is not None and rise.low > FAR_NATS_PER_TOKEN
-
-
-def is_shown_damaged(rise: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
-    """Whether a cell is damaged.
-
-    Args:
-        rise: change of its held-out loss, after minus before; None where too few items were read.
-        former: of its task; None where nothing was read.
-        learnt: whether its targets are shown to have become likelier, so that what it answered before may be gone.
-    """
-    former_is_lost = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
-    return former_is_lost or has_risen_far(rise)
-
-
-def read_former_answers(run: RunFolder) -> Mapping[str, FormerAnswers]:
-    """Task -> how its former answers moved; empty where none were read."""
-    path = former_file(run)
-    return {answers.task: answers for answers in read_list(path, FormerAnswers)} if path.is_file() else {}
-
-
-def find_far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
-    """Tasks whose former answers are shown to have become less likely by `FAR_NATS_PER_TOKEN`, the furthest first."""
-    answers = read_former_answers(run).values()
-    return sorted(
-        (task_answers for task_answers in answers if task_answers.task in tasks and task_answers.high < -FAR_NATS_PER_TOKEN),
-        key=lambda task_answers: task_answers.change,
-    )
 
 
 @keep_recent

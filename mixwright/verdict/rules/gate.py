@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
@@ -117,9 +117,11 @@ class GateResult:
     reason: str = ""
     """What the page says, where that and not the protected cells decided."""
     graded: bool = True
-    """Whether answers were graded; else damage is found by their format and likelihood, and nothing passes."""
+    """Whether answers of any task were graded; else damage is found by what they say, and nothing passes."""
     look: Look | None = None
     """Which of the planned looks this is; None where all items were measured at once."""
+    lost_answers: Mapping[str, str] = field(default_factory=dict)
+    """Task that no grader judges -> what its answers are now, where they are lost; protected or not."""
     averaged: int = 0
     """Protected cells in the mean; those that were not compared are not, nor those that rose where none was named."""
 
@@ -364,7 +366,7 @@ def _excludes_limit(
 def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
     """The gate over two sides. Raises InputError for a name as `named_cells` does."""
     named = bool(question.protect)
-    cells = named_cells(sides[0], question.protect) if named else cells_with_right_answers(sides[0], decoding)
+    cells = named_cells(list_cells(sides[0]), question.protect) if named else cells_with_right_answers(sides[0], decoding)
     return check_protected(
         *sides,
         cells,
@@ -376,13 +378,17 @@ def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
     )
 
 
-def named_cells(before: SideScores, names: Sequence[str]) -> list[TaskLevel]:
-    """The measured cells of the tasks and cells that a user wants protected.
+def list_cells(side: SideScores) -> list[TaskLevel]:
+    """The cells that a side measured."""
+    return list(dict.fromkeys(item[:2] for scores in side for item in scores.items))
+
+
+def named_cells(cells: Sequence[TaskLevel], names: Sequence[str]) -> list[TaskLevel]:
+    """The cells of the tasks and cells that a user wants protected.
 
     Raises:
-        InputError: one was not measured before: a slip of the pen must not open the gate.
+        InputError: one is not among them: a slip of the pen must not open the gate.
     """
-    cells = list(dict.fromkeys(item[:2] for scores in before for item in scores.items))
     known_names = {name for cell in cells for name in (cell[0], cell_key(*cell))}
     for name in names:
         if name not in known_names:

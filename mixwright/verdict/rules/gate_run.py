@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from mixwright.records import cell_key
 from mixwright.run.folder import RunFolder
+from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.evidence import headline_arm, leading_sides, read_outcome
-from mixwright.verdict.rules.gate import GateResult, check_sides
+from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, list_cells, named_cells
 from mixwright.verdict.rules.gate_question import GateQuestion, read_question
-from mixwright.verdict.rules.gate_ungraded import check_ungraded
+from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells, with_ungraded
 
 
 def ask_gate(run: RunFolder, question: GateQuestion | None = None) -> GateResult | None:
@@ -27,6 +31,23 @@ def ask_gate(run: RunFolder, question: GateQuestion | None = None) -> GateResult
     question = question or read_question(run) or GateQuestion()
     if sides is None:
         return None
+    measured = list_cells(sides[0])
     if outcome == "loss" and not headline_arm(run):
-        return check_ungraded(run, sides, question)
-    return check_sides(sides, outcome, question) if outcome in ("greedy", "sampled") else None
+        protected = named_cells(measured, question.protect) if question.protect else measured
+        nothing = GateResult("inconclusive", None, (), None, named_by_user=bool(question.protect), graded=False)
+        return with_ungraded(nothing, run, measured, protected)
+    if outcome not in ("greedy", "sampled"):
+        return None
+    ungraded = [] if headline_arm(run) else list_ungraded_cells(run)
+    if not question.protect:
+        return with_ungraded(check_sides(sides, outcome, question), run, ungraded, ungraded)
+    protected = named_cells([*measured, *ungraded], question.protect)
+    names = tuple(cell_key(*cell) for cell in protected if cell not in ungraded)
+    graded = (
+        check_sides(sides, outcome, replace(question, protect=names))
+        if names
+        else check_protected(*sides, [], decoding=outcome, named_by_user=True)
+    )
+    unjudged = find_unjudged_tasks(sides, outcome)
+    unread = [(cell.task, cell.level) for cell in graded.cells if cell.task in unjudged]
+    return with_ungraded(graded, run, ungraded, [*unread, *(cell for cell in protected if cell in ungraded)])

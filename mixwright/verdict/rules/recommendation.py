@@ -298,8 +298,8 @@ class PairBasis:
     """Unprotected tasks that are not shown to be above chance after, with their right answers, where nothing improved."""
     form_change: bool = False
     """Whether answers of some task went over to the format of another task."""
-    answers_became_unlikely: bool = False
-    """Whether earlier answers of named tasks became far less likely, and nothing graded the new ones."""
+    lost_answers: bool = False
+    """Whether answers of a protected task that no grader judges are lost."""
     gate_reason: str = ""
     """Why the gate cannot tell, where that is not too few items."""
 
@@ -327,7 +327,7 @@ def _is_unjudged(basis: PairBasis) -> bool:
 
 
 PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
-    ("do not ship", lambda basis: basis.form_change or basis.answers_became_unlikely),
+    ("do not ship", lambda basis: basis.form_change or basis.lost_answers),
     ("check the grader", lambda basis: not basis.right),
     ("none right", lambda basis: not basis.any_right),
     ("do not ship", lambda basis: bool(basis.damaged) or basis.gate == "damaged" or _is_worse(basis)),

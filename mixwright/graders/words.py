@@ -1,0 +1,24 @@
+"""Words of a text, in one spelling, for comparison."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
+
+
+def folded(text: str) -> str:
+    """Return a text in one case, with quotes alike."""
+    return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+
+
+def stem(word: str) -> str:
+    """Return a word without the ending of a plural or a genitive."""
+    word = word.removesuffix("'s")
+    return word.removesuffix("s") if len(word) > 3 else word
+
+
+def words_in(text: str) -> list[str]:
+    """Return folded words."""
+    return [folded(word) for word in WORD.findall(text)]

@@ -1,0 +1,130 @@
+"""Comparison of answers that no grader judges: whether the later model still says what the earlier one said.
+
+Words that a quarter of a side's answers share are left out, and those of the prompt: what is left tells an answer from those
+to other questions, in any language. An answer that says it shorter, longer, in a list or with a greeting keeps these words.
+What is kept is compared with what answers to other questions of the task have in common with it.
+
+Source: completions.parquet of a comparison. Threshold: `mixwright_lab/log.md`, 28 November 2026.
+Unit: share of what an answer says, 0 as for another question, 1 all of it; 95 % intervals over items.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixwright.estimates.intervals import rate
+from mixwright.graders.words import stem, words_in
+from mixwright.measure.bases import read_completion_rows
+from mixwright.records import AnswersKept, Feature
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS, form_changes_of
+from mixwright.verdict.rules.evidence import file_version
+from mixwright.verdict.rules.languages import find_language
+
+LEAST_KEPT = 0.1
+"""Share of what was said that has to be shown to be gone for the answers to be lost, counted from the other end."""
+COMMON_SHARE, OTHERS = 0.25, 10
+"""Share of the answers from which a word says nothing about one of them, and answers to other questions for comparison."""
+BROKEN: dict[Feature, str] = {
+    "empty": "are empty",
+    "repeating": "repeat themselves",
+    "prompt copied": "copy the question",
+    "one answer": "are all the same",
+    "other language": "are in another language",
+}
+"""What at least half of a task's answers must not become -> in words."""
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
+"""Scripts without spaces between words, of which pairs of characters are compared."""
+
+
+def compare_answers(rows: Iterable[Mapping[str, Any]]) -> list[AnswersKept]:
+    """What each task's answers still say; nothing of tasks with fewer than `MIN_ITEMS` answers that can be told apart.
+
+    Args:
+        rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion).
+    """
+    items_by_task: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+    for (task, _), answers in sorted(pair_answers(rows).items()):
+        before, after = (str(answers[side]["completion"] or "")[:CHARACTERS_READ] for side in ("before", "after"))
+        prompt, gold = (str(answers["before"][name] or "")[:CHARACTERS_READ] for name in ("prompt", "answer"))
+        languages = {find_language(before), find_language(after)} - {""}
+        if len(languages) < 2:  # a translation has other words
+            items_by_task[task].append((prompt, gold, before, after))
+    found = (_compare_task(task, items) for task, items in items_by_task.items())
+    return [kept for kept in found if kept is not None]
+
+
+def _compare_task(task: str, items: Sequence[tuple[str, str, str, str]]) -> AnswersKept | None:
+    prompts = [_find_words(prompt) for prompt, *_ in items]
+    gold, before_words, after_words = (
+        [_find_words(item[column]) - prompt for item, prompt in zip(items, prompts, strict=True)] for column in (1, 2, 3)
+    )
+    before, after = map(_keep_distinct, (before_words, after_words))
+    told = [i for i in range(len(items)) if before[i]]
+    if len(told) < MIN_ITEMS:
+        return None
+    own, other = [], []
+    for place, i in enumerate(told):
+        others = [told[(place + step) % len(told)] for step in range(1, min(OTHERS, len(told) - 1) + 1)]
+        own.append(_overlap(before[i], after[i]))
+        other.append(float(np.mean([_overlap(before[i], after[j] - prompts[i]) for j in others])))
+    kept = rate(np.subtract(own, other), np.subtract(1, other))
+    gains = [_overlap(gold[i], after_words[i]) - _overlap(gold[i], before_words[i]) for i in told if gold[i]]
+    learnt = rate(np.array(gains), np.ones(len(gains))) if len(gains) >= MIN_ITEMS else None
+    if kept is None:
+        return None
+    return AnswersKept(task, kept, lost=kept.high < LEAST_KEPT and not (learnt is not None and learnt.low > 0))
+
+
+def _find_words(text: str) -> frozenset[str]:
+    words = (stem(word) for word in words_in(text))
+    return frozenset(
+        piece
+        for word in words
+        for piece in ([word[i : i + 2] for i in range(len(word) - 1)] if _UNSPACED.search(word) else [word])
+    )
+
+
+def _keep_distinct(answers: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """The words of each answer without those that `COMMON_SHARE` of all have."""
+    counts = Counter(word for words in answers for word in words)
+    common = {word for word, count in counts.items() if count >= max(COMMON_SHARE * len(answers), 2)}
+    return [words - common for words in answers]
+
+
+def _overlap(words: frozenset[str], other_words: frozenset[str]) -> float:
+    """Share of the shorter answer's words that the other one has; 0 for an answer without any."""
+    return len(words & other_words) / max(min(len(words), len(other_words)), 1)
+
+
+def answers_kept_in(run: RunFolder) -> list[AnswersKept]:
+    """What the answers of a comparison still say; empty without completions. Raises InputError for broken ones."""
+    path = run.path / "completions.parquet"
+    return list(_read_answers_kept(path, file_version(path)))
+
+
+@functools.lru_cache(maxsize=8)
+def _read_answers_kept(path: Path, _version: object) -> tuple[AnswersKept, ...]:
+    return tuple(compare_answers(read_completion_rows(path)))
+
+
+def find_lost_answers(run: RunFolder, tasks: Collection[str]) -> dict[str, str]:
+    """Task -> what its answers are now, of those tasks whose answers are lost."""
+    lost = {
+        kept.task: f"say something else than before ({100 * max(kept.kept.value, 0):.0f} % of what they said is kept)"
+        for kept in answers_kept_in(run)
+        if kept.lost and kept.task in tasks
+    }
+    for change in form_changes_of(run):
+        words = BROKEN.get(change.feature)
+        if words and change.reported and 2 * change.after >= change.items and change.task in tasks:
+            lost[change.task] = words
+    return lost
