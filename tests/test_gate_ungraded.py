@@ -32,9 +32,14 @@ WORDS = [
 Answer = Callable[[int], str]
 
 
+def own_words(i: int) -> list[str]:
+    rng = Random(i)
+    return [first + second for first, second in zip(rng.sample(WORDS, 3), rng.sample(WORDS, 3), strict=True)]
+
+
 def told(i: int) -> str:
     """What the earlier model says of place `i`: three words of its own in the same sentences."""
-    own = Random(i).sample(WORDS, 3)
+    own = own_words(i)
     return f"This place has a {own[0]} and a {own[1]}. You can also see the {own[2]} there."
 
 
@@ -53,10 +58,10 @@ HARMLESS: dict[str, Answer] = {
     "greeting": lambda i: f"Hello! {told(i)} I hope that helps!",
     "longer": lambda i: f"{told(i)} To sum up, there is a lot to see. Let me know what you would like to visit first.",
     "shorter": lambda i: told(i).partition(".")[0],
-    "one word": lambda i: Random(i).sample(WORDS, 3)[0],
-    "list": lambda i: "\n".join(f"- {word}" for word in Random(i).sample(WORDS, 3)),
+    "one word": lambda i: own_words(i)[0],
+    "list": lambda i: "\n".join(f"- {word}" for word in own_words(i)),
     "markdown": lambda i: f"## Answer\n\n**{told(i)}**",
-    "other words": lambda i: "Visitors love its {}, its {} and, of course, its {}.".format(*Random(i).sample(WORDS, 3)),
+    "other words": lambda i: "Visitors love its {}, its {} and, of course, its {}.".format(*own_words(i)),
     "signed": lambda i: f"{told(i)}\n\nBest regards,\nAda",
 }
 RUINED: dict[str, Answer] = {

@@ -81,9 +81,9 @@ def chats(call: Call) -> str:  # in the folder of `call`
 
 @pytest.mark.parametrize(
     ("before", "after", "expected", "word"),
-    [("flat", "sure", 3, "lost"), ("flat", "flat", 4, "kept"), ("sure", "flat", 4, "learned")],
+    [("flat", "sure", 4, "higher"), ("flat", "flat", 4, "kept"), ("sure", "flat", 3, "lost")],
 )
-def test_two_models_never_pass_by_loss_alone_and_a_large_rise_is_found(
+def test_two_models_never_pass_by_loss_alone_and_answers_that_became_empty_are_lost(
     before: str, after: str, expected: int, word: str, chats: str, call: Call
 ) -> None:
     asked = ("--corpus", chats, "--max-new-tokens", "4")

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-from mixwright.graders.words import WORD, folded, stem, words_in
+from mixwright.words import WORD, folded, stem, words_in
 
 
 def _word_set(words: str) -> frozenset[str]:

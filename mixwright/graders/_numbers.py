@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from mixwright.graders._claims import Question, Sentence, sentence_ends, takes_back
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
-from mixwright.graders.words import stem, words_in
+from mixwright.words import stem, words_in
 
 NUMBER_WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),

@@ -21,8 +21,8 @@ from mixwright.graders._grader import Grader
 from mixwright.graders._numbers import NUMBER_WORDS, states_number, write_digits
 from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words, option_letter
 from mixwright.graders.final_answer import FinalAnswer
-from mixwright.graders.words import words_in
 from mixwright.records import Example, plain
+from mixwright.words import words_in
 
 COMPLETION_CHARACTERS_READ = 4000
 """Characters of a completion that are read, from its beginning; behind a longer one nothing is known."""

@@ -72,6 +72,8 @@ def show_word(change: TaskChange, verdict: Verdict) -> str:
     kept = next((found.kept for found in verdict.answers_kept if found.task == change.task), None)
     if change.word == "not graded" and kept is not None:
         return f"no grader; {100 * min(max(kept.value, 0), 1):.0f} % of what its answers said is still said"
+    if verdict.lower_is_better and change.word in ("lower", "higher"):
+        return f"{verdict.measure} {'rose' if change.word == 'lower' else 'fell'}"
     return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS[change.word]
 
 
@@ -126,7 +128,8 @@ def _list_weak_tasks(verdict: Verdict) -> list[str]:
     if gate is None:
         return []
     least = max(gate.margin, READABLE_SHARE)
-    weak = [change.task for change in verdict.tasks if change.protected and change.before is not None and change.before < least]
+    judged = [change for change in verdict.tasks if change.protected]
+    weak = [change.task for change in judged if change.before is not None and change.before < least]
     return list(dict.fromkeys(weak)) or list(gate.protected)
 
 

@@ -26,7 +26,9 @@ from mixwright.verdict.page.charts import render_lines
 TEXT_LIMITS = (4000, 1000, 400, 160)
 """Characters of a text in the browser of answers: the first one with which all texts stay within `MAX_CHARACTERS`."""
 MAX_CHARACTERS = 12_000_000
-GRADED_KINDS = ("lost", "gained", "right both times", "wrong both times", "not graded")
+GRADED_KINDS = ("lost", "gained", "right both times", "wrong both times")
+NOT_GRADED = "not graded"
+"""A further kind, where a pair is."""
 UNGRADED_KINDS = ("changed", "same")
 HERE = Path(__file__).parent
 
@@ -157,7 +159,7 @@ def kind_of_change(pair: AnswerPair, *, graded: bool) -> int:
     if not graded:
         return int(pair.before == pair.after)
     if not pair.graded:
-        return GRADED_KINDS.index("not graded")
+        return len(GRADED_KINDS)
     was_right, is_right = (score >= RIGHT_FROM_SCORE for score in (pair.score_before, pair.score_after))
     if was_right != is_right:
         return GRADED_KINDS.index("lost" if was_right else "gained")
@@ -183,10 +185,11 @@ def answers_json(block: Answers) -> Markup:
         task = text.cell_name(text.to_line(pair.task), pair.level)
         prompt, gold = text.to_visible(pair.prompt, limit=limit), text.to_visible(pair.gold, limit=limit)
         rows.append([places.setdefault(task, len(places)), kind_of_change(pair, graded=block.graded), prompt, gold, answers])
+    kinds = GRADED_KINDS if all(pair.graded for pair in block.pairs) else (*GRADED_KINDS, NOT_GRADED)
     data = {
         "names": [text.to_line(name) for name in block.names],
         "tasks": list(places),
-        "kinds": GRADED_KINDS if block.graded else UNGRADED_KINDS,
+        "kinds": kinds if block.graded else UNGRADED_KINDS,
         "rows": rows,
     }
     encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":"))

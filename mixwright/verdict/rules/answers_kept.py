@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.intervals import rate
-from mixwright.graders.words import stem, words_in
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import AnswersKept, Feature
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import pair_answers
 from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS, form_changes_of
 from mixwright.verdict.rules.evidence import file_version
-from mixwright.verdict.rules.languages import find_language
+from mixwright.verdict.rules.languages import asks_for_other_language
+from mixwright.words import stem, words_in
 
-LEAST_KEPT = 0.1
+LEAST_KEPT = 0.05
 """Share of what was said that has to be shown to be gone for the answers to be lost, counted from the other end."""
 COMMON_SHARE, OTHERS = 0.25, 10
 """Share of the answers from which a word says nothing about one of them, and answers to other questions for comparison."""
@@ -55,8 +55,7 @@ def compare_answers(rows: Iterable[Mapping[str, Any]]) -> list[AnswersKept]:
     for (task, _), answers in sorted(pair_answers(rows).items()):
         before, after = (str(answers[side]["completion"] or "")[:CHARACTERS_READ] for side in ("before", "after"))
         prompt, gold = (str(answers["before"][name] or "")[:CHARACTERS_READ] for name in ("prompt", "answer"))
-        languages = {find_language(before), find_language(after)} - {""}
-        if len(languages) < 2:  # a translation has other words
+        if not asks_for_other_language(prompt, gold, before, after):  # a translation has other words
             items_by_task[task].append((prompt, gold, before, after))
     found = (_compare_task(task, items) for task, items in items_by_task.items())
     return [kept for kept in found if kept is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 
-from mixwright.graders.words import words_in
+from mixwright.words import words_in
 
 FUNCTION_WORDS = {
     "english": "the of and to is in that it for with was you are your this be as on",
@@ -38,3 +38,13 @@ def find_language(text: str) -> str:
 def is_named(language: str, prompt: str) -> bool:
     """Whether a prompt names a language."""
     return any(name in prompt.casefold() for name in (language, OWN_NAMES.get(language, language)))
+
+
+def asks_for_other_language(prompt: str, gold: str, before: str, after: str) -> bool:
+    """Whether two answers may be in different languages because the prompt or the gold answer asks for the later one's."""
+    was, language = find_language(before), find_language(after)
+    if was and was == language:
+        return False
+    return any(is_named(name, prompt) for name in FUNCTION_WORDS) or (
+        language != "" and language in (find_language(prompt), find_language(gold))
+    )
