@@ -40,6 +40,17 @@ def answers(*texts: str, cut: bool = False, **changes: Any) -> list[FirstAnswer]
     ]
 
 
+def test_what_the_grader_cannot_read_is_told_with_three_examples() -> None:
+    texts = ["{1}"] * 2 + ["Some say {1}, some do not."] * 4
+    found = choose_grader("capitals", "exact", answers(*texts))
+    line = found.describe()[-1]
+    assert (found.grader, len(found.refused)) == ("exact", 4)
+    assert "refuses 4 of 6 completions in which the answer stands: 'Some say Lima, some do not.' for 'Lima'" in line
+    assert line.count("' for '") == 3
+    assert line.endswith("accepted: exact 2, numeric 2, final_answer 2, includes 2, json_fields 2")
+    assert len(choose_grader("capitals", "exact", answers(*["{1}"] * 6)).describe()) == 1
+
+
 @pytest.mark.parametrize(
     ("texts", "grader", "accepted"),
     [

@@ -187,3 +187,14 @@ def test_measure_takes_the_likeliest_option_where_it_is_asked_to_and_says_so(cal
     code, _, err = call(*how, "--grader", "exact")
     assert code == 1
     assert "a task with options and the grader choice" in err
+
+
+def test_a_task_of_few_answers_is_read_by_the_likelihood_of_each(tmp_path: Path) -> None:
+    rows = [{"task": "signs", "prompt": f"{n}+1=", "answer": "yes" if n % 2 else "no"} for n in range(8)]
+    rows += [{"task": "sums", "prompt": f"{n}+2=", "answer": str(n + 2)} for n in range(8)]
+    path = tmp_path / "closed.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    closed = read_corpus(CorpusConfig(str(path), eval_share=0.0))
+    found = options_of(list(closed), closed, LIKELIHOOD)
+    assert {closed[place].task: texts for place, texts in found.items()} == {"signs": ("no", "yes")}
+    assert len(found) == 8

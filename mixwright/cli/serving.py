@@ -344,7 +344,8 @@ def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
         first = [(item, side.replies_to(item)[0]) for item in picked]
         answers = [FirstAnswer(item, reply.text, reply.cut) for item, reply in first if isinstance(reply, Reply)]
         choice = choose_grader(name, task.grader, answers, labels=find_labels(side.corpus, name))
-        say(one_line(f"grader of {name}: {choice.reason}; another: {choice.remedy}"))
+        for line in choice.describe():
+            say(one_line(line))
         if choice.changed:
             found[name] = choice.grader
     return found

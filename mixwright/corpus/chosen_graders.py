@@ -10,6 +10,7 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.graders import Grader, load_grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example, plain
+from mixwright.words import words_in
 
 CANDIDATE_GRADERS = ("exact", "numeric", "final_answer", "includes", "json_fields")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
@@ -54,6 +55,8 @@ class ChosenGrader:
     """One sentence."""
     remedy: str
     """How to name another grader, on the command line and in run.yaml."""
+    refused: tuple[FirstAnswer, ...]
+    """Those that `grader` gives nothing, although the words of the answer stand in them."""
     answers_in_sentences: bool
     """Whether the answers are in sentences for many of which `proposed_grader` gives nothing."""
 
@@ -61,6 +64,19 @@ class ChosenGrader:
     def changed(self) -> bool:
         """Whether another grader is taken than `proposed_grader`."""
         return self.grader != self.proposed_grader
+
+    def describe(self) -> list[str]:
+        """Say what is taken and why, and what it cannot read: up to three completions, and what other graders accept."""
+        lines = [f"grader of {self.task}: {self.reason}; another: {self.remedy}"]
+        if not self.refused:
+            return lines
+        shown = [
+            f"{quoted_start(answer.completion, cut=answer.cut)} for {quoted_start(answer.example.answer or '')}"
+            for answer in self.refused[:MAX_COMPLETIONS_SHOWN]
+        ]
+        counts = ", ".join(f"{name} {count}" for name, count in self.accepted.items())
+        line = f"grader of {self.task}: refuses {len(self.refused)} of {self.total} completions in which the answer stands: "
+        return [*lines, f"{line}{'; '.join(shown)}. If they are right, choose another now; accepted: {counts}"]
 
     @property
     def reason(self) -> str:
@@ -110,11 +126,21 @@ def choose_grader(
         examples_shown = [
             answer for answer in accepted_answers[SENTENCE_GRADER] if answer not in accepted_answers.get(proposed_grader, [])
         ]
+    judge = judges.get(chosen) or load_grader(chosen)
+    refused = tuple(answer for answer in answers if not right(judge, answer) and _holds_answer(answer))
     why = _why(proposed_grader, accepted, answer_count, examples_shown, answers_in_sentences=answers_in_sentences)
     name = SENTENCE_GRADER if named_by_user else "NAME"
     remedy = f"--grader {task}={name}, or in run.yaml corpus.graders: {{{task}: {name}}}"
     examples = tuple(examples_shown[:MAX_COMPLETIONS_SHOWN])
-    return ChosenGrader(task, chosen, proposed_grader, accepted, answer_count, examples, why, remedy, answers_in_sentences)
+    return ChosenGrader(
+        task, chosen, proposed_grader, accepted, answer_count, examples, why, remedy, refused, answers_in_sentences
+    )
+
+
+def _holds_answer(answer: FirstAnswer) -> bool:
+    """Whether the words of the gold answer stand somewhere in a completion, one after the other."""
+    gold, words = (f" {' '.join(words_in(text))} " for text in (answer.example.answer or "", answer.completion))
+    return gold.strip() != "" and gold in words
 
 
 def quoted_start(text: str, *, cut: bool = False) -> str:

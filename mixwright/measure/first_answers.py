@@ -67,7 +67,8 @@ def read_first_answers(
             [answer for answer in answers if answer.example.task == task],
             labels=find_labels(corpus, task),
         )
-        say(one_line(f"grader of {task}: {task_record.reason}; another: {task_record.remedy}"))
+        for line in task_record.describe():
+            say(one_line(line))
         choices.append(task_record)
     return choices
 

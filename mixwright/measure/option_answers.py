@@ -1,4 +1,4 @@
-"""Answers of a model to items: what it writes, or for rows with options the one that it finds likeliest."""
+"""Answers of a model to items: what it writes, or of rows with options, and tasks of few answers, the likeliest one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.proposed_graders import find_labels
 from mixwright.graders.choice import Choice
 from mixwright.records import Example
 
@@ -26,8 +27,10 @@ def options_of(items: Sequence[Example], corpus: Corpus, config: MeasureConfig) 
         return {}
     graders = {task: corpus.grader(task) for task in {item.task for item in items}}
     choosers = {task: grader for task, grader in graders.items() if isinstance(grader, Choice)}
+    labels = {task: find_labels(corpus, task) for task in graders if task not in choosers}
     options_by_index = {
-        item_index: choosers[item.task].candidates(item) for item_index, item in enumerate(items) if item.task in choosers
+        item_index: choosers[item.task].candidates(item) if item.task in choosers else labels[item.task]
+        for item_index, item in enumerate(items)
     }
     return {item_index: texts for item_index, texts in options_by_index.items() if len(texts) > 1}
 
