@@ -417,7 +417,7 @@ class Sentence:
                 i > 1 and self.raw_words[i - 1][0].isupper() and self.question.is_new(self.words[i - 1]) for i in found
             )
         for i, word in enumerate(self.words):
-            if start <= i < end or not self.question.is_new(word):
+            if start <= i < end or not self.question.is_new(word) or word in _NAMING_NOUNS:
                 continue
             is_name = self.raw_words[i][0].isupper() and (i > 0 or word.endswith("'s"))
             before = next((earlier for earlier in reversed(self.words[:i]) if earlier not in _ARTICLES), "")

@@ -27,6 +27,8 @@ _CLAIM_BEFORE = re.compile(
 """What a number follows that is claimed."""
 _STRONG_CLAIM_BEFORE = re.compile(r"(?:=|\b(?:is|equals?|answer|equal to|makes?|gives?)):?[\s$*_`\"'(]*\Z", re.IGNORECASE)
 """The same where the number stands in the prompt, too."""
+_SUBJECT = re.compile(r"\s*(?:is|are|equals)\b", re.IGNORECASE)
+"""Behind a number that begins a sentence: `15 is the sum of 5 and 10`."""
 _IN_BEFORE_YEAR = re.compile(r"\bin\s*\Z", re.IGNORECASE)
 _REASON_START = re.compile(r",?\s*\b(?:because|since)\b", re.IGNORECASE)
 """Behind an answer it begins the workings."""
@@ -54,6 +56,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
     gold_number, question = amount_of(gold), Question.of(gold, prompt)
+    in_digits = {Fraction(digits) for digits in re.findall(r"\d{1,30}", text)}
     text, prompt = write_digits(text), write_digits(prompt)
     prompt_pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     prompt_numbers = {
@@ -72,8 +75,8 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         text_behind = sentence.text[len(sentence.text.rstrip()) :] + text[sentence_end:]
         for number_index, number in enumerate(numbers):
             is_claimed = _is_claimed(number, sentence, prompt_numbers)
-            if not is_claimed and _is_in_prompt(number, prompt_numbers):
-                continue
+            if not is_claimed and (_is_in_prompt(number, prompt_numbers) or number.value not in in_digits):
+                continue  # as `two` of `by adding two numbers`
             if is_claimed and number.value != gold_number and 1 < len(prompt_numbers) == len(used_numbers - {number.value}):
                 return False  # the very sum, with another result
             if states_gold and number.value == gold_number:
@@ -122,6 +125,8 @@ def _is_claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction
             and not sentence.is_quoted
             and len(sentence.question.asked) < len(sentence.question.prompt)
         )
+    if not number.before.strip(" $*_`\"'(") and _SUBJECT.match(number.after):
+        return True
     # `6 sides`, where the prompt asks for sides and has no number
     unit = words_in(number.after)[:1] if not prompt_numbers else []
     if unit and stem(unit[0]) in sentence.question.known_stems:
