@@ -1,13 +1,13 @@
-"""Study of the graders against readers: 1,050 answers of SmolLM2 to questions by an author who had seen no code.
+"""Study of the graders against readers: answers of SmolLM2 to questions by authors who had seen no code.
 
-Twelve tasks of 25 questions each, in wordings of their own; 40 tokens, greedy. Author and readers are large language
-models. The questions were asked of SmolLM2 and of three LoRA adapters of it: trained on its own answers (`harmless`), on
-answers of one word (`terse`), and on tool calls alone (`ruined`, only of the first half of the questions). Two readers
-judged every answer without its model and without a program. Answers on which they disagree (21) count in no share, and as a
-half in the changes.
+Parts 1 and 2 are twelve tasks of 25 questions by one author, part 3 ten tasks of 15 by another; wordings of their own, 40
+tokens, greedy. Authors and readers are large language models. The questions were asked of SmolLM2 and of three LoRA
+adapters of it: trained on its own answers (`harmless`), on answers of one word (`terse`), and on tool calls alone (`ruined`,
+not asked part 2). Two readers judged every answer without its model and without a program. Answers on which they disagree
+count in no share, and as a half in the changes.
 
-The first half was looked at while `includes` was mended. The second half was asked and read afterwards; what stood then
-accepted 120 of 143 right answers and 15 of 302 wrong ones, and it was mended once more on these. So no half is untouched.
+`includes` was mended on parts 1 and 2. Part 3 was asked and read afterwards, by readers who judged nothing else, and decides
+the goals, which were written before its answers were.
 
     python -m mixwright_lab.studies.grader_readings [--quick]
 """
@@ -25,11 +25,13 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.proposed_graders import find_labels
 from mixwright.estimates.intervals import mean_interval, share_interval
 from mixwright.graders import load_grader
-from mixwright.records import Example
+from mixwright.records import Example, Interval
 from mixwright_lab.studies.report import RESULTS, Goal, Result, rounded, run
 
 ROWS = "grader_readings.rows.jsonl"
 BEFORE, AFTER = "before", ("harmless", "terse", "ruined")
+HELD_OUT = 3
+"""Part that decides."""
 LEAST_ACCEPTED, MOST_MISTAKEN, MOST_POINTS_OFF = 0.9, 0.03, 3.0
 """Goals: share of right answers that are accepted, share of wrong ones, and points by which a change may be off."""
 
@@ -62,21 +64,28 @@ def compare_changes(judged: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray
     return {name: np.array(values) for name, values in changes.items()}
 
 
-def measure(quick: bool) -> Result:
-    """All answers; quick takes the first half."""
-    text = (RESULTS / ROWS).read_text(encoding="utf-8")
-    rows = [row for row in map(json.loads, text.splitlines()) if not quick or row["part"] == 1]
-    judged = judge(rows)
+def share_accepted(judged: Sequence[Mapping[str, Any]]) -> tuple[Interval, Interval]:
+    """Share of the answers read as right that were accepted, and of those read as wrong."""
     counts = Counter((sum(row["readers"]), row["score"]) for row in judged)
-    sentences = Counter((sum(row["readers"]), row["score"]) for row in judged if row["model"] in ("before", "harmless"))
-    right, wrong = (counts[read, 0] + counts[read, 1] for read in (2, 0))
-    accepted, mistaken = share_interval(counts[2, 1], right), share_interval(counts[0, 1], wrong)
+    right, wrong = (share_interval(counts[read, 1], counts[read, 0] + counts[read, 1]) for read in (2, 0))
+    return right, wrong
+
+
+def measure(quick: bool) -> Result:
+    """All answers; quick takes the held-out part."""
+    text = (RESULTS / ROWS).read_text(encoding="utf-8")
+    rows = [row for row in map(json.loads, text.splitlines()) if not quick or row["part"] == HELD_OUT]
+    judged = judge(rows)
+    held_out = [row for row in judged if row["part"] == HELD_OUT]
+    accepted, mistaken = share_accepted(held_out)
     goals = [
         Goal("right answers accepted", accepted, f">= {LEAST_ACCEPTED}", accepted.value >= LEAST_ACCEPTED),
         Goal("wrong answers accepted", mistaken, f"<= {MOST_MISTAKEN}", mistaken.value <= MOST_MISTAKEN),
     ]
     changes = compare_changes(judged)
     for name, off in changes.items():
+        if not name.startswith(f"part {HELD_OUT}"):
+            continue
         found = mean_interval(off)
         reached = abs(found.value) <= MOST_POINTS_OFF
         goals.append(Goal(f"change off, {name}", found, f"within {MOST_POINTS_OFF:g} points", reached))
@@ -91,11 +100,12 @@ def measure(quick: bool) -> Result:
         }
         for task in tasks
     }
-    in_sentences = {
-        "right": share_interval(sentences[2, 1], sentences[2, 0] + sentences[2, 1]),
-        "wrong": share_interval(sentences[0, 1], sentences[0, 0] + sentences[0, 1]),
-    }
-    figures = {"accepted, before and harmless": {name: [x.value, x.low, x.high] for name, x in in_sentences.items()}}
+    groups = {f"part {part}": [row for row in judged if row["part"] == part] for part in sorted({r["part"] for r in judged})}
+    groups["held out, sentences"] = [row for row in held_out if row["model"] in (BEFORE, "harmless")]
+    figures: dict[str, Any] = {}
+    for name, group in groups.items():
+        shares = zip(("right", "wrong"), share_accepted(group), strict=True)
+        figures[f"accepted, {name}"] = {read: [share.value, share.low, share.high, share.n] for read, share in shares}
     figures |= {"by task": by_task, "change off": {name: rounded(off.tolist()) for name, off in changes.items()}}
     unit = "share of right answers that `includes` accepts"
     return Result(accepted, unit, (), judged, figures=figures, settings={"answers": ROWS}, goals=goals)

@@ -21,7 +21,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import rate
 from mixwright.measure.bases import read_completion_rows
-from mixwright.records import AnswersKept, Feature
+from mixwright.records import AnswersKept, Feature, FormChange
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import pair_answers
 from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS, form_changes_of
@@ -117,13 +117,19 @@ def _read_answers_kept(path: Path, _version: object) -> tuple[AnswersKept, ...]:
 
 def find_lost_answers(run: RunFolder, tasks: Collection[str]) -> dict[str, str]:
     """Task -> what its answers are now, of those tasks whose answers are lost."""
+    lost = name_lost_answers(answers_kept_in(run), form_changes_of(run))
+    return {task: words for task, words in lost.items() if task in tasks}
+
+
+def name_lost_answers(kept: Iterable[AnswersKept], changes: Iterable[FormChange]) -> dict[str, str]:
+    """Task -> what its answers are now, of every task whose answers are lost."""
     lost = {
-        kept.task: f"say something else than before ({100 * max(kept.kept.value, 0):.0f} % of what they said is kept)"
-        for kept in answers_kept_in(run)
-        if kept.lost and kept.task in tasks
+        found.task: f"say something else than before ({100 * max(found.kept.value, 0):.0f} % of what they said is kept)"
+        for found in kept
+        if found.lost
     }
-    for change in form_changes_of(run):
+    for change in changes:
         words = BROKEN.get(change.feature)
-        if words and change.reported and 2 * change.after >= change.items and change.task in tasks:
+        if words and change.reported and 2 * change.after >= change.items:
             lost[change.task] = words
     return lost
