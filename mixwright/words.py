@@ -14,8 +14,9 @@ def folded(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Return a word without the ending of a plural or a genitive."""
+    """Return a word without the ending of a plural or a genitive, in American spelling."""
     word = word.removesuffix("'s")
+    word = word.replace("our", "or") if len(word) > 5 else word
     return word.removesuffix("s") if len(word) > 3 else word
 
 

@@ -57,6 +57,8 @@ _NAMING_NOUNS = _word_set(
     "city town state country continent island month year planet day name word number kind type color colour shade"
 )
 """Nouns behind which `of` names the thing itself: `the city of Paris`."""
+_MAKING_WORDS = _word_set("made built composed consists consist formed out full")
+"""Words behind which `of` names what something is: `made of steel`."""
 _DOUBT_WORDS = _word_set(
     "not never neither nor cannot except without than unlike if whether unless might may could maybe perhaps possibly "
     "doubt false wrong incorrect untrue myth unsure hardly instead rather"
@@ -87,6 +89,8 @@ REPEATED_SHARE = 0.8
 """Share of a passage from which a copy of it is no answer."""
 MAX_BARE_WORDS = 3
 """Words of an answer that is no sentence."""
+MAX_SUBJECT_WORDS = 8
+"""Words before an answer that stands between commas."""
 MIN_NAME_CHARACTERS = 4
 """Characters above which another form of a name is known by its beginning: `Swiss` by `Switzerland`."""
 Claim = Literal["stated", "denied", "rival", "silent"]
@@ -267,6 +271,11 @@ class Sentence:
             if tuple(self.words[i : i + count - 1]) == gold[:-1] and self.words[i + count - 1] in forms
         ]
 
+    @property
+    def _month(self) -> str:
+        """The word `may` where the prompt has it, too, as the name of a month."""
+        return "may" if "may" in self.question.prompt else ""
+
     def _new_words(self, start: int, end: int) -> list[int]:
         return [i for i in range(start, end) if self.question.is_new(self.words[i])]
 
@@ -277,7 +286,7 @@ class Sentence:
         words_before = [word for word in self.words[clause:start] if word not in self.question.gold]
         if "but" in words_before[-4:]:  # `not Lyon but Paris`
             words_before = words_before[len(words_before) - words_before[::-1].index("but") :]
-        if any(word in _DOUBT_WORDS or word.endswith("n't") for word in words_before):
+        if any((word in _DOUBT_WORDS and word != self._month) or word.endswith("n't") for word in words_before):
             return True
         if any(word in _OTHER_ANSWER_WORDS and word not in self.question.prompt for word in words_before):
             return True
@@ -312,10 +321,12 @@ class Sentence:
         if not 0 <= place < len(self.words):
             return True
         if self.words[place] in _ARTICLES:
+            if self.question.gold_is_name and self.words[place] in ("a", "an"):
+                return False  # `Rowling, a British author`
             place += 1
         word = self.words[min(place, len(self.words) - 1)]
         is_name = self.raw_words[min(place, len(self.words) - 1)][0].isupper() and self.question.gold_is_name
-        is_name = is_name and word not in self.question.names
+        is_name = is_name and word not in self.question.names and word not in self.question.prompt
         is_thing = (self.question.is_new(word) and not word[0].isdigit()) or (
             (self.question.is_asked or is_name) and word not in _FUNCTION_WORDS
         )
@@ -360,7 +371,8 @@ class Sentence:
             new_words = self._new_words(verb + 1, claim_end)
             if not new_words or "not" in self.words[verb:claim_end] or (claim_end == stop < len(self.words)):
                 continue
-            if self.words[verb + 1] not in ("a", "an"):
+            claim = [word for word in self.words[verb + 1 : claim_end] if word not in _DISCOURSE_WORDS]
+            if claim[0] not in ("a", "an"):
                 return True
         return False
 
@@ -374,8 +386,10 @@ class Sentence:
         if not any(self.question.is_new(self.words[i]) or stem(self.words[i]) in question.known_stems for i in others):
             preposition = start > 0 and self.words[start - 1] in _PREPOSITIONS
             return not preposition or question.asks_where_when_or_who  # `It is Paris.`, and not `We are in Paris.`
-        if end == len(self.words) <= MAX_BARE_WORDS and len(self._new_words(0, start)) == start:
-            return True  # `space astronaut`
+        if end == len(self.words) <= MAX_BARE_WORDS and (
+            len(self._new_words(0, start)) == start or self.words[start - 1].endswith("'s")
+        ):
+            return True  # `space astronaut`, `Grandpa's attic`
         if self._is_off_topic(start, end):
             return False
         if question.is_asked:
@@ -401,11 +415,13 @@ class Sentence:
         while place > max(0, start - 3) and (
             self.words[place - 1] in _ARTICLES or stem(self.words[place - 1]) in self.question.known_stems
         ):
+            if _CLAUSE_SIGN.search(self.gaps[place]):
+                return False
             place -= 1
         if place < 2 or self.words[place - 1] != "of":
             return False
         noun = self.words[place - 2]
-        return noun not in _NAMING_NOUNS | self.question.asked_nouns and (
+        return not (noun in _NAMING_NOUNS | self.question.asked_nouns | _MAKING_WORDS or noun[0].isdigit()) and (
             self.question.is_new(noun) or stem(noun) in self.question.known_stems
         )
 
@@ -429,6 +445,9 @@ class Sentence:
 
     def _is_predicate(self, start: int, end: int) -> bool:
         """Whether it is what is said of the prompt's subject: `The capital of France is Paris`, `Capital: Paris`."""
+        is_apposition = "," in self.gaps[start] and (end == len(self.words) or "," in self.gaps[end])
+        if is_apposition and 0 < start <= MAX_SUBJECT_WORDS:  # `The French capital, Paris, is a city`
+            return any(stem(word) in self.question.asked_stems for word in self.words[:start])
         for place in range(start, max(0, start - 8), -1):
             before = self.words[place - 1]
             if before in _LINKING_WORDS or _ANSWER_SIGN.search(self.gaps[place]):

@@ -20,7 +20,8 @@ _CLAIM_BEFORE = re.compile(
     r"(?:=|:|\u2248|[是为為有共得剩于於はで은는]"
     r"|\b(?:is|are|was|were|be|equals?|makes?|gives?|gets?|have|has|had|left|answer|becomes|totals?|costs?"
     r"|total of|(?:is|are|was|were) (?:indeed|actually|just|only|simply)"
-    r"|(?:is|are|be) (?:equal to|exactly|about|approximately)|(?:equal|up|comes?|amounts?) to))"
+    r"|(?:is|are|be) (?:(?:equal|equivalent) to|exactly|about|approximately)|at (?:exactly|about|approximately|around)"
+    r"|(?:equal|up|comes?|amounts?) to))"
     r"[\s$*_`\"'(\u20ac\u00a3]*\Z",
     re.IGNORECASE,
 )
@@ -34,7 +35,7 @@ _REASON_START = re.compile(r",?\s*\b(?:because|since)\b", re.IGNORECASE)
 """Behind an answer it begins the workings."""
 _OPEN_WORDS = re.compile(r"\b(?:or|neither|maybe|perhaps|possibly|might|could|unless|if|whether)\b|\?", re.IGNORECASE)
 """Leaves open whether a number is meant."""
-_NUMBER_END = re.compile(r"[\"'\u2019)*_` ]{0,4}(?:[.!?;]\s|\n|\s*[^\W\d]+\W)")
+_NUMBER_END = re.compile(r"[\"'\u2019)*_` ]{0,4}(?:[.!?;,]\s|\n|\s*[^\W\d]+\W)")
 """What has to follow a number in a text that was cut."""
 
 

@@ -33,7 +33,7 @@ _NUMBER_BORDER = re.compile(
 _LATEX_REWRITES = (
     (re.compile(r"\\[dtc]frac(?![a-zA-Z])"), r"\\frac"),
     (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits)(?![a-zA-Z])"), ""),
-    (re.compile(r"\^ ?(?:\\circ|\{ ?\\circ ?\})|\\degrees?(?![a-zA-Z])|\u00b0"), " degrees"),
+    (re.compile(r"\^ ?(?:\\circ|\{ ?\\circ ?\})|\\degrees?(?![a-zA-Z])|\u00b0"), " degrees "),
     (re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|emph) ?\{([^{}]{0,200})\}"), r" \1 "),
     (re.compile(r"\\!|(?<=\d)\\[,;:](?=\d{3})"), ""),
     (re.compile(r"\\[,;: ]|\\q?quad(?![a-zA-Z])|~"), " "),
@@ -99,6 +99,7 @@ _UNITS = frozenset(
 )
 _UNITS |= {"min", "mins", "ft", "in", "mi", "mph", "kmh", "am", "pm", "th", "st", "nd", "rd"}
 _SHORT_UNIT_NAMES = {"kilometer": "km", "meter": "m", "centimeter": "cm", "mile": "mi", "feet": "ft", "foot": "ft"}
+_SHORT_UNIT_NAMES |= {"liter": "l", "milliliter": "ml", "millimeter": "mm", "celsiu": "c", "fahrenheit": "f"}
 _SHORT_UNIT_NAMES |= {"hour": "h", "hr": "h", "minute": "min", "second": "s", "sec": "s", "kilogram": "kg", "gram": "g"}
 _COMPOUND_PARTS = _UNITS.union(
     ["d", "n", "j", "w", "v", "k", "c", "t", "mol", "pa", "dm", "nm", "yd", "\u043c", "\u0447", "\u0441"]
@@ -160,7 +161,7 @@ def _join_unit(match: re.Match[str]) -> str:
 
 def _unit_name(word: str) -> str:
     """Return a unit's usual short name: `km` of `kilometers`; another word without the s of its plural."""
-    name = word.casefold().removesuffix("s") or "s"
+    name = re.sub("tre$", "ter", word.casefold().removesuffix("s")) or "s"
     return _SHORT_UNIT_NAMES.get(name, name)
 
 

@@ -95,7 +95,7 @@ def _is_named_first(example: Example, completion: str, among: Sequence[str], *, 
         if not named or next(iter(sentences.values())).is_copied or next(iter(sentences.values())).is_question:
             continue
         place, length, first = min(named)
-        if any(place_of_other >= place - length for place_of_other, _, _ in named):
+        if any(place_of_other >= place - length for place_of_other, _, other in named if other != first):
             return False  # `red and white`
         behind = sentences[first].text_behind(place) + text[end:]
         is_whole = not cut or _ANSWER_END.match(behind) is not None
@@ -145,7 +145,8 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     if gold.casefold() in ("yes", "no"):
         return _states_yes_or_no(text, gold.casefold(), cut=cut)
     if question.is_function_word:
-        return not cut and normalise_words(text) == normalise_words(gold)
+        quoted = re.search(rf"\b(?:is|are|was|be)\s+[\"'\u201c*_]+{re.escape(gold)}\b", text[:CHARACTERS_READ], re.IGNORECASE)
+        return bool(quoted) or (not cut and normalise_words(text) == normalise_words(gold))
     if repeats_passage(text, question):
         return False
     stated_end, sentence_start, parallel_sentences = 0, 0, 0

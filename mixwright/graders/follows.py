@@ -1,0 +1,57 @@
+"""Grader for requests about form and behaviour: the gold answer is a set of rules, and the completion keeps all of them.
+
+Source: verifiable instructions, as in https://arxiv.org/abs/2311.07911; the rules are our own.
+Unit: 1.0 where every rule holds, 0.0 otherwise.
+Cost: a few regular expressions over the first 4,000 characters.
+Blind spot: whether what is said is true, or answers anything; sentences are counted by their full stops.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mixwright.graders._grader import Grader
+from mixwright.graders.includes import is_data
+from mixwright.records import Example
+from mixwright.words import folded, words_in
+
+CHARACTERS_READ = 4000
+_OUTER_MARKS = " \t\n*_`\"'.,;:!?()#-"
+
+
+def _is_between(count: int, ends: list[int]) -> bool:
+    return ends[0] <= count <= ends[1]
+
+
+def _has_words(text: str, phrase: str) -> bool:
+    return f" {' '.join(words_in(phrase))} " in f" {' '.join(words_in(text))} "
+
+
+RULES: Mapping[str, Callable[[str, Any], bool]] = {
+    "words": lambda text, ends: _is_between(len(words_in(text)), ends),
+    "sentences": lambda text, ends: _is_between(len(re.findall(r"[^.!?\s][.!?]+(?=\s|$)", text)) or 1, ends),
+    "lines": lambda text, ends: _is_between(sum(bool(line.strip()) for line in text.splitlines()), ends),
+    "contains": lambda text, phrases: all(_has_words(text, phrase) for phrase in phrases),
+    "any_of": lambda text, phrases: any(_has_words(text, phrase) for phrase in phrases),
+    "excludes": lambda text, phrases: not any(_has_words(text, phrase) for phrase in phrases),
+    "begins": lambda text, start: folded(text).strip(_OUTER_MARKS).startswith(folded(start).strip(_OUTER_MARKS)),
+    "ends": lambda text, end: folded(text).strip(_OUTER_MARKS).endswith(folded(end).strip(_OUTER_MARKS)),
+    "case": lambda text, case: {"lower": str.islower, "upper": str.isupper, "title": str.istitle}[case](text),
+    "question": lambda text, wanted: ("?" in text) == wanted,
+    "data": lambda text, wanted: is_data(text) == wanted,
+    "letters": lambda text, letters: not set(letters.casefold()) & set(text.casefold()),
+}
+"""Rule -> whether a text keeps it."""
+
+
+class Follows(Grader):
+    """Right is a completion that is not empty and keeps every rule of the gold answer, a JSON object of `RULES`."""
+
+    def grade(self, example: Example, completion: str) -> float:
+        """1.0 where every rule holds, else 0.0."""
+        text = completion.strip()[:CHARACTERS_READ]
+        rules = json.loads(example.answer or "{}")
+        return float(bool(text) and all(RULES[name](text, value) for name, value in rules.items()))
