@@ -188,6 +188,7 @@ def test_all_graders_are_listed() -> None:
         "choice",
         "exact",
         "final_answer",
+        "follows",
         "includes",
         "json_fields",
         "numeric",

@@ -48,10 +48,17 @@ RULES: Mapping[str, Callable[[str, Any], bool]] = {
 
 
 class Follows(Grader):
-    """Right is a completion that is not empty and keeps every rule of the gold answer, a JSON object of `RULES`."""
+    """Right is a completion with words that keeps every rule of the gold answer, a JSON object of `RULES`.
+
+    A gold answer that is no such object is right as it stands, and nothing else is.
+    """
 
     def grade(self, example: Example, completion: str) -> float:
         """1.0 where every rule holds, else 0.0."""
-        text = completion.strip()[:CHARACTERS_READ]
-        rules = json.loads(example.answer or "{}")
-        return float(bool(text) and all(RULES[name](text, value) for name, value in rules.items()))
+        text, answer = completion.strip()[:CHARACTERS_READ], (example.answer or "").strip()
+        if text == answer:
+            return float(bool(answer))
+        rules = json.loads(answer) if answer.startswith("{") else {}
+        if not rules or not rules.keys() <= RULES.keys() or not words_in(text):
+            return 0.0
+        return float(all(RULES[name](text, value) for name, value in rules.items()))

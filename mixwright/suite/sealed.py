@@ -106,7 +106,8 @@ def make_sayings(rng: Random, rung: int) -> Item:
     foreign = rung > 1 and rng.random() < FOREIGN_SHARE
     row = rng.choice([row for row in _rows("sayings") if row["rung"] == rung and (row["language"] != "en") == foreign])
     text = row["text"] if row["text"].endswith("?") else row["text"] + "."
-    return Item(_word(rng, "sayings", row["language"], text=text), row["answer"])
+    rules = follow(words=(1, len(text.split()) + 20), contains=[row["answer"]])  # alone, or in the whole saying
+    return Item(_word(rng, "sayings", row["language"], text=text), rules)
 
 
 def make_units(rng: Random, rung: int) -> Item:
@@ -147,7 +148,7 @@ def make_moves(rng: Random, rung: int) -> Item:
         for step in range(1, 5):
             story.append(f"{people[step]} carries the {box} to the {places[step]}.")
             if step == stop:
-                story.append(f"{people[5]} takes the {asked} out of the {box} and leaves it there.")
+                story.append(f"{people[5]} takes the {asked} out of the {box} and leaves the {asked} there.")
         where[asked] = places[stop]
     else:
         for person in people[4:]:
@@ -187,7 +188,8 @@ def _make_pets(rng: Random, count: int) -> Item:
             ways = remaining
             clues.append(f"{people[person]} does not have the {pets[pet]}.")
     asked = rng.randrange(count)
-    setting = f"{_listed(rng.sample(people, count))} each have one pet: {_listed([f'a {pet}' for pet in rng.sample(pets, count)])}."
+    shown_pets = _listed([f"a {pet}" for pet in rng.sample(pets, count)])
+    setting = f"{_listed(rng.sample(people, count))} each have one pet: {shown_pets}."
     return Item(
         _word(rng, "puzzles", clues=" ".join((setting, *clues)), question=f"Who has the {pets[asked]}?"), people[asked]
     )
@@ -215,7 +217,7 @@ def make_naming(rng: Random, rung: int) -> Item:
 FAMILIES = (
     Family("calendar", make_calendar, rungs=5, grader="includes", about="days and months after others, weekdays of dates"),
     Family("alphabet", make_alphabet, rungs=5, grader="includes", about="places of words in alphabetical order"),
-    Family("sayings", make_sayings, rungs=4, grader="includes", about="missing words of sayings, in six languages"),
+    Family("sayings", make_sayings, rungs=4, grader="follows", about="missing words of sayings, in six languages"),
     Family("units", make_units, rungs=5, grader="includes", about="conversion of times, lengths, weights and volumes"),
     Family("moves", make_moves, rungs=5, grader="includes", about="where a thing is after moves"),
     Family("puzzles", make_puzzles, rungs=5, grader="includes", about="who is first in a row of clues, who has which pet"),

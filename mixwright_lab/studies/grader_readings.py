@@ -1,13 +1,13 @@
 """Study of the graders against readers: answers of SmolLM2 to questions by authors who had seen no code.
 
-Parts 1 and 2 are twelve tasks of 25 questions by one author, part 3 ten tasks of 15 by another; wordings of their own, 40
-tokens, greedy. Authors and readers are large language models. The questions were asked of SmolLM2 and of three LoRA
-adapters of it: trained on its own answers (`harmless`), on answers of one word (`terse`), and on tool calls alone (`ruined`,
-not asked part 2). Two readers judged every answer without its model and without a program. Answers on which they disagree
-count in no share, and as a half in the changes.
+Parts 1 and 2 are twelve tasks of 25 questions by one author, parts 3 and 4 ten tasks of 15 each by two others; wordings of
+their own, 40 tokens, greedy. Authors and readers are large language models. The questions were asked of SmolLM2 and of three
+LoRA adapters of it: trained on its own answers (`harmless`), on answers of one word (`terse`), and on tool calls alone
+(`ruined`, not asked part 2). Two readers judged every answer without its model and without a program. Answers on which they
+disagree count in no share, and as a half in the changes.
 
-`includes` was mended on parts 1 and 2. Part 3 was asked and read afterwards, by readers who judged nothing else, and decides
-the goals, which were written before its answers were.
+`includes` was mended on parts 1 to 3; before that it had accepted .85 [.79, .89] of the right answers of part 3, and .007 of
+the wrong ones. Part 4 was asked and read afterwards and decides the goals, which were written before its answers were.
 
     python -m mixwright_lab.studies.grader_readings [--quick]
 """
@@ -30,7 +30,7 @@ from mixwright_lab.studies.report import RESULTS, Goal, Result, rounded, run
 
 ROWS = "grader_readings.rows.jsonl"
 BEFORE, AFTER = "before", ("harmless", "terse", "ruined")
-HELD_OUT = 3
+HELD_OUT = 4
 """Part that decides."""
 LEAST_ACCEPTED, MOST_MISTAKEN, MOST_POINTS_OFF = 0.9, 0.03, 3.0
 """Goals: share of right answers that are accepted, share of wrong ones, and points by which a change may be off."""
