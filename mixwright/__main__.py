@@ -224,6 +224,8 @@ def measure(
 
     if measuring.corpus is None and not is_server(source):
         refuse_unknown_file(source)
+        if not options.is_settings(source) and find_reader(source) is None:
+            measuring = measuring.with_suite()
     if fresh is not None and (is_server(source) or measuring.corpus is None):
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
         raise InputError("a checkpoint and --corpus with --fresh", source, remedy)

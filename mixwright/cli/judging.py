@@ -57,8 +57,7 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
     elif after:
         from mixwright.cli.compare import compare
 
-        if measuring.corpus is None:
-            raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
+        measuring = measuring.with_suite() if measuring.corpus is None else measuring
         measuring.check_budget()
         look = compare(before, after, measuring, run, gating)
     else:

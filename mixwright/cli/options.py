@@ -101,6 +101,8 @@ AUDIT_WORKERS_HELP = (
 )
 GPUS_HELP = "GPUs of the cluster per worker; with .5 two workers share one. Default: none."
 CORPUS_OPTION = "--corpus FILE"
+STORE = Path(".mixwright")
+"""Folder of what is kept for later commands, in the current one."""
 REPEATABLE_SOURCES = {"corpus", "held_out"}
 """Options that name files, and may be repeated."""
 
@@ -135,6 +137,23 @@ class Measuring:
     served_model: Annotated[list[str] | None, typer.Option(metavar="NAME", help=SERVED_HELP)] = None
     parallel: Annotated[int | None, typer.Option(min=1, max=1024, help=PARALLEL_HELP)] = None
 
+    def with_suite(self) -> Measuring:
+        """Return the options with the general suite as rows, each family with its grader.
+
+        Raises:
+            InputError: an option that is about rows of one's own.
+        """
+        from mixwright.cli.output import say
+        from mixwright.suite.draw import FAMILIES, write_suite
+
+        own = {"--eval": self.held_out, "--column": self.column, "--task": self.task, "--grader": self.grader}
+        if given := [name for name, value in own.items() if value is not None]:
+            raise InputError(f"{CORPUS_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
+        path = write_suite(STORE)
+        say(f"suite: {len(FAMILIES)} families of general requests, {path}; rows of your own: {CORPUS_OPTION}")
+        graders = [f"{family.name}={family.grader}" for family in FAMILIES]
+        return dataclasses.replace(self, corpus=str(path), grader=graders)
+
     def given_options(self) -> list[str]:
         """Return the given options other than --corpus, as they are typed."""
         names = {"held_out": "eval", "greedy": "greedy/--sampled"}
@@ -147,10 +166,7 @@ class Measuring:
         Raises:
             InputError: a YAML and --corpus together, a checkpoint without it, or an option that a YAML has itself.
         """
-        path = Path(source)
-        is_settings_file = path.suffix.lower() in (".yaml", ".yml") or (
-            path.is_file() and path.suffix.lower() != GGUF_SUFFIX
-        )
+        is_settings_file = is_settings(source)
         if self.corpus is not None:
             self.check_budget()
             if is_settings_file:
@@ -190,6 +206,12 @@ class Measuring:
             raise InputError(
                 f"{', '.join(given_names)} with {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML."
             )
+
+
+def is_settings(source: str) -> bool:
+    """Whether a RUN.YAML is named, or a file that is no model."""
+    path = Path(source)
+    return path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != GGUF_SUFFIX)
 
 
 def is_server(source: str) -> bool:

@@ -57,6 +57,8 @@ _NAMING_NOUNS = _word_set(
     "city town state country continent island month year planet day name word number kind type color colour shade"
 )
 """Nouns behind which `of` names the thing itself: `the city of Paris`."""
+_COMPARING_WORDS = _word_set("near than like between")
+"""Before a word they make it something beside the answer."""
 _MAKING_WORDS = _word_set("made built composed consists consist formed out full")
 """Words behind which `of` names what something is: `made of steel`."""
 _DOUBT_WORDS = _word_set(
@@ -163,6 +165,11 @@ class Question:
         return {noun for word, noun in pairwise(self.asked) if word in ("which", "what")}
 
     @cached_property
+    def is_new_to_prompt(self) -> bool:
+        """Whether no word of the gold answer is in the prompt, so that whoever says it did not copy it."""
+        return not {stem(word) for word in self.gold} & {stem(word) for word in self.prompt}
+
+    @cached_property
     def is_asked(self) -> bool:
         """Whether the gold answer is in the question itself, as one of its options is."""
         return _contains_words(self.asked, self.gold)
@@ -251,6 +258,23 @@ class Sentence:
                 return "stated", start
         return ("rival" if self._claims_other(len(self.words)) else "silent"), -1
 
+    def find_uncopied(self) -> int:
+        """Return the word at which an answer begins that is not in the prompt, of a sentence about it; else -1.
+
+        Nobody can have copied it, so that it is meant, whatever the grammar.
+        """
+        is_about = not {stem(word) for word in self.words}.isdisjoint(self.question.asked_stems)
+        is_former = "is" in self.question.asked and not {"was", "were"}.isdisjoint(self.words)
+        if not self.question.is_new_to_prompt or self.is_question or is_former or not is_about:
+            return -1
+        for start in self.mentions():
+            end = start + len(self.question.gold)
+            is_other_thing = self._modifies_noun(start) or self._is_off_topic(start, end)
+            is_other_thing |= not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start])
+            if not (self.is_part_of_more(start) or is_other_thing):
+                return start
+        return -1
+
     def is_parallel(self) -> bool:
         """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, next to France."""
         verb = next((i for i, word in enumerate(self.words) if word in _LINKING_WORDS), 0)
@@ -311,10 +335,15 @@ class Sentence:
             "," in gap_before
             and before
             and self._is_row_member(start - 1, backwards=True)
-            and ("," in gap_after or not after)
+            and ("," in gap_after or (not after and not self._is_pair_of_names(start - 1)))
         ):
             return True
-        return "," in gap_after and bool(after) and self._is_row_member(end)
+        return "," in gap_after and bool(after) and self._is_row_member(end) and not self._is_pair_of_names(end - 1)
+
+    def _is_pair_of_names(self, place: int) -> bool:
+        """Whether a word and the next one, the last, are a place and no list: `in Rome, Italy`."""
+        is_place = self.words[place - 1 : place] == ["in"] and not self.question.is_asked
+        return is_place and place + 2 == len(self.words) and all(word[0].isupper() for word in self.raw_words[place:])
 
     def _is_row_member(self, place: int, *, backwards: bool = False) -> bool:
         """Whether a word is a further thing of a row, and not the beginning of something else that is said."""
@@ -396,7 +425,7 @@ class Sentence:
             return self._is_predicate(start, end) or self._is_subject(start, end)
         if self._modifies_noun(start):
             return False
-        if self.words[start - 1 : start] and self.words[start - 1] in ("near", "than", "like", "between"):
+        if not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start]):
             return False
         shared = {stem(word) for word in self.words} & question.asked_stems
         if self._begins(start) and end < len(self.words) and _LINKING_WORDS.isdisjoint(self.words[:start]):

@@ -63,7 +63,7 @@ class Includes(Grader):
         return self._grade(example, completion, cut=True)
 
     def _grade(self, example: Example, completion: str, *, cut: bool) -> float:
-        if _is_stated(example, completion, cut=cut):
+        if _is_stated(example, completion, cut=cut, has_labels=bool(self.among)):
             return 1.0
         return float(bool(self.among) and _is_named_first(example, completion, self.among, cut=cut))
 
@@ -113,7 +113,7 @@ def is_data(text: str) -> bool:
     return _DATA_FORM.search(text) is not None
 
 
-def _is_stated(example: Example, completion: str, *, cut: bool) -> bool:
+def _is_stated(example: Example, completion: str, *, cut: bool, has_labels: bool) -> bool:
     gold, prompt = (example.answer or "").strip(), plain(example.prompt)
     if not gold or not completion.strip():
         return False
@@ -132,10 +132,10 @@ def _is_stated(example: Example, completion: str, *, cut: bool) -> bool:
     gold = write_digits(gold) if gold.casefold() in NUMBER_WORDS else gold
     if amount_of(gold) is not None and (is_number(gold) or gold[0].isdigit()):
         return states_number(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
-    return _sentences_state(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
+    return _sentences_state(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut, has_labels=has_labels)
 
 
-def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
+def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool, has_labels: bool) -> bool:
     """Whether one of its sentences states the gold answer, and none denies it or states another."""
     if gold[0].isupper() and gold.isascii():  # names are often written with or without their accents
         text, prompt = _unaccented(text), _unaccented(prompt)
@@ -145,7 +145,9 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     if gold.casefold() in ("yes", "no"):
         return _states_yes_or_no(text, gold.casefold(), cut=cut)
     if question.is_function_word:
-        quoted = re.search(rf"\b(?:is|are|was|be)\s+[\"'\u201c*_]+{re.escape(gold)}\b", text[:CHARACTERS_READ], re.IGNORECASE)
+        quoted = re.search(
+            rf"\b(?:is|are|was|be)\s+[\"'\u201c*_]+{re.escape(gold)}\b", text[:CHARACTERS_READ], re.IGNORECASE
+        )
         return bool(quoted) or (not cut and normalise_words(text) == normalise_words(gold))
     if repeats_passage(text, question):
         return False
@@ -155,6 +157,8 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         if not sentence.is_copied:
             parallel_sentences += sentence.is_parallel()
             claim, mention_start = sentence.read()
+            if claim == "silent" and sentence_start == 0 and not has_labels and (found := sentence.find_uncopied()) >= 0:
+                claim, mention_start = "stated", found
             if claim in ("denied", "rival") or parallel_sentences > 1:
                 return False
             if claim == "stated":

@@ -41,8 +41,8 @@ TaskWord = Literal[
 
 
 Feature = Literal[
-    "empty", "cut", "repeating", "prompt copied", "other language", "one answer", "shorter", "longer", "own form gone",
-    "new form", "form of another task",
+    "empty", "cut", "repeating", "prompt copied", "other language", "data", "one answer", "shorter", "longer",
+    "own form gone", "new form", "form of another task",
 ]  # fmt: skip
 """What an answer can show that needs no grader."""
 

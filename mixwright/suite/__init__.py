@@ -1,1 +1,1 @@
-"""General suite: families of gradable requests that ship with the package, for whoever brings no test set of everything else."""
+"""General suite: families of gradable requests that ship with the package, for whoever has no test set of all else."""

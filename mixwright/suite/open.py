@@ -14,8 +14,13 @@ from mixwright.suite.family import Family, Item, Message, follow, read_data
 Record = dict[str, Any]
 LANGUAGES = ("English", "Spanish", "French", "German", "Portuguese", "Italian")
 LANGUAGE_CODES = ("es", "fr", "de", "pt", "it")
+SENTIMENTS = ("positive", "negative", "neutral")
+TOPICS = ("sport", "cooking", "weather", "music", "travel", "health", "gardening", "astronomy")
 OTHER_LANGUAGES_SHARE = 1 / 6
 """Share of the items of a family that are asked in another language than English, where it has such items."""
+
+LABELS_GRADER = "includes?among=" + "|".join((*SENTIMENTS, *TOPICS))
+"""Name of the grader of labels. A completion is right too when it names the right label first."""
 
 
 @cache
@@ -65,6 +70,7 @@ def _language(rng: Random, rung: int, first_rung: int = 1) -> str:
 
 
 def _message(role: str, content: str) -> Message:
+    """Write one message of a chat."""
     return {"role": role, "content": content}
 
 
@@ -128,7 +134,7 @@ def make_reading(rng: Random, rung: int) -> Item:
     """Draw a passage about people and a question about one sentence; the rung is its length and how far back that stands."""
     size = (2, 4, 8, 14, 24)[rung - 1]
     people = rng.sample(_texts("names"), max(2, size // 3))
-    topics = _records("attributes")[:]
+    topics = _records("attributes")
     values = [_shuffled(rng, topic["values"]) for topic in topics]
     told = rng.sample([(person, number) for person in range(len(people)) for number in range(len(topics))], size)
     sentences = [topics[number]["text"].format(name=people[person], value=values[number][person]) for person, number in told]
@@ -157,7 +163,8 @@ def make_comparison(rng: Random, rung: int) -> Item:
         kind = rng.choice(("weight", "area", "height", "age", "length"))
     answer = next(thing["thing"] for thing in things if thing["value"] == first)
     options = _either(thing["thing"] for thing in things)
-    return Item(_ask(rng, "comparison", question=things[0]["question"], options=options), answer)
+    prompt = _ask(rng, "comparison", question=things[0]["question"], options=options)
+    return Item(prompt, answer.removeprefix("the ").removeprefix("an ").removeprefix("a "))
 
 
 def _form(value: Any) -> Any:
@@ -235,7 +242,7 @@ def make_recall(rng: Random, rung: int) -> Item:
     value, rival = rng.sample(asked["values"], 2)
     told = [record["tell"].format(value=rng.choice(record["values"])) for record in rest]
     told += [asked["rival"].format(value=rival)] if rung >= 3 else []
-    noted = [(_ask(rng, "recall.tell", tell=text), rng.choice(_texts("recall.noted"))) for text in told]
+    noted = [(text, rng.choice(_texts("recall.noted"))) for text in told]
     small_talk = [(turn["user"], turn["assistant"]) for turn in rng.sample(_records("turns"), between)]
     first = (_ask(rng, "recall.tell", tell=asked["tell"].format(value=value)), rng.choice(_texts("recall.noted")))
     messages = [
@@ -260,9 +267,9 @@ def make_label(rng: Random, rung: int) -> Item:
     """Draw a text to put under one of a few labels; the rung says how plainly the text shows it."""
     kind = rng.choice(("sentiment", "topic"))
     record = rng.choice(_where("labels", kind=kind, rung=rung))
-    labels = ["positive", "negative"] + ["neutral"] * (rung > 1)
+    labels: list[str] = list(SENTIMENTS[: 2 + (rung > 1)])
     if kind == "topic":
-        others = [topic for topic in _texts("topics") if topic != record["label"]]
+        others = [topic for topic in TOPICS if topic != record["label"]]
         labels = [record["label"], *rng.sample(others, rung + 1)]
     return Item(_ask(rng, kind, text=record["text"], labels=_either(_shuffled(rng, labels))), record["label"])
 
@@ -275,7 +282,7 @@ def make_code_output(rng: Random, rung: int) -> Item:
     numbers = {"a": a, "b": b, "c": c, "d": rng.randint(2, 4), "e": rng.randint(20, 60)}
     code = Template(program).substitute(numbers, word=word, other=other)
     printed: list[object] = []
-    exec(code, {"print": printed.append})
+    exec(code, {"print": printed.append})  # a program of our own data file
     return Item(_ask(rng, "code_output", code=code), str(printed[0]))
 
 
@@ -283,7 +290,9 @@ def make_gap(rng: Random, rung: int) -> Item:
     """Draw a request that lacks something, so that a good answer asks for it; the rung says how hidden the gap is."""
     record = rng.choice(_where("gaps", rung=rung))
     prompt = _ask(rng, "asks_back", request=record["text"], lower=_lower_first(record["text"]))
-    return Item(prompt, follow(question=True, data=False, words=(2, 100), any_of=record["asks"]))
+    return Item(
+        prompt, follow(question=True, data=False, words=(2, 100), any_of=[*record["asks"], *_texts("asks_back.words")])
+    )
 
 
 def make_plain_chat(rng: Random, rung: int) -> Item:
@@ -316,7 +325,9 @@ FAMILIES = (
     Family("system_rules", make_system_rule, 4, "follows", "an answer that keeps one to four rules of the system message"),
     Family("recall", make_recall, 5, "includes", "a fact that the user told up to 18 turns before"),
     Family("translation", make_translation, 4, "includes", "single words between English and five other languages"),
-    Family("sentiment_and_topic", make_label, 4, "includes", "one of the labels in the prompt, for plain to subtle texts"),
+    Family(
+        "sentiment_and_topic", make_label, 4, LABELS_GRADER, "one of the labels in the prompt, for plain to subtle texts"
+    ),
     Family("code_output", make_code_output, 5, "includes", "what a short Python program prints"),
     Family("asks_back", make_gap, 4, "follows", "requests that lack something, so that a good answer asks for it"),
     Family("plain_chat", make_plain_chat, 4, "follows", "small talk and opinions, where a call or code would be wrong"),

@@ -82,6 +82,7 @@ FEATURE_WORDS: dict[Feature, str] = {
     "repeating": "one piece again and again",
     "prompt copied": "a copy of the prompt",
     "other language": "in another language",
+    "data": "JSON, tags or code",
     "one answer": "one and the same",
     "shorter": "at most half as long",
     "longer": "at least twice as long",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.estimates.intervals import holm, sign_test
+from mixwright.graders.includes import is_data
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Example, Feature, FormChange, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
@@ -37,6 +38,8 @@ CHARACTERS_READ = 4000
 """Characters of a prompt and of an answer that are compared."""
 COPIED_SHARE = 0.8
 """Share of the prompt that a copy of it holds at least."""
+_DATA_START = re.compile(r"\s*(?:\{|<\w|```|\[[{\"\[])")
+"""Beginning of JSON, tags or code."""
 _REPETITION = re.compile(r"(.{2,80}?)\1{3,}")
 MarkShares = Mapping[str, Mapping[str, float]]
 """Task -> mark -> share of its training rows that have it."""
@@ -128,6 +131,11 @@ def _is_in_other_language(item: _Item, side: int) -> bool:
     return is_other and language != find_language(item.gold or "") and not is_named(language, item.prompt)
 
 
+def _asked(item: _Item) -> str:
+    """The prompt and the gold answer."""
+    return f"{item.prompt}\n{item.gold or ''}"
+
+
 def _is_half_as_long(item: _Item, side: int) -> bool:
     """Whether an answer is at most half as long as its counterpart."""
     return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
@@ -139,6 +147,9 @@ FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
     "repeating": lambda item, side: _repeats_itself(item.texts[side]),
     "prompt copied": lambda item, side: _copies_prompt(item.prompt, item.texts[side]),
     "other language": _is_in_other_language,
+    "data": lambda item, side: (
+        bool(_DATA_START.match(item.texts[side])) and not is_data(f"{item.gold or ''}\n{item.prompt}")
+    ),
     "shorter": _is_half_as_long,
     "longer": lambda item, side: _is_half_as_long(item, 1 - side),
 }
@@ -155,7 +166,8 @@ def _list_features(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
         (len(items) + 1) // 2,
         _share_of_true([_copies_prompt(item.prompt, item.gold or "") for item in items]),
     )
-    features = [_TaskFeature(task, name, *shown_by_feature[name]) for name in ("empty", "repeating", "other language")]
+    names: tuple[Feature, ...] = ("empty", "repeating", "other language", "data")
+    features = [_TaskFeature(task, name, *shown_by_feature[name]) for name in names]
     features += [_TaskFeature(task, "cut", *shown_by_feature["cut"])] if all(item.cut is not None for item in items) else []
     features.append(
         _TaskFeature(task, "prompt copied", *shown_by_feature["prompt copied"], reportable=gold_copy_share < OWN_MARK_SHARE)

@@ -39,6 +39,7 @@ BROKEN: dict[Feature, str] = {
     "prompt copied": "copy the question",
     "one answer": "are all the same",
     "other language": "are in another language",
+    "data": "are JSON, tags or code that nothing asks for",
 }
 """What at least half of a task's answers must not become -> in words."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
