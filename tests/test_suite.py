@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from mixwright.cli.direct import read_rows
+from mixwright.cli.options import Measuring
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
 from mixwright.records import Example
-from mixwright.suite.draw import FAMILIES, OPEN_FAMILIES, SEALED_FAMILIES, draw_items, write_suite
+from mixwright.suite.draw import FAMILIES, OPEN_FAMILIES, PER_RUNG, SEALED_FAMILIES, draw_items, write_suite
 from mixwright.suite.family import Family, Item, follow, read_data
 
 ROWS = draw_items(per_rung=40, seed=11)
@@ -70,3 +72,17 @@ def test_a_rung_without_enough_items_is_an_error_and_a_file_is_written_once(tmp_
     assert len(rows) == sum(family.rungs for family in FAMILIES)
     path.write_text("kept", encoding="utf-8")
     assert write_suite(tmp_path, per_rung=1).read_text(encoding="utf-8") == "kept"
+
+
+def test_without_rows_the_suite_is_measured_with_the_grader_of_each_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    measuring = Measuring(items=2).with_suite()
+    assert measuring.corpus is not None
+    rows = read_rows(measuring, tell=lambda line: None)
+    assert {task: rows.config.graders[task] for task in rows.corpus.tasks} == {one.name: one.grader for one in FAMILIES}
+    assert len(rows.corpus) == PER_RUNG * sum(family.rungs for family in FAMILIES)
+    assert {example.level for example in rows.corpus} == {1.0, 2.0, 3.0, 4.0, 5.0}
+    with pytest.raises(InputError, match="--grader"):
+        Measuring(grader=["exact"]).with_suite()

@@ -101,6 +101,10 @@ AUDIT_WORKERS_HELP = (
 )
 GPUS_HELP = "GPUs of the cluster per worker; with .5 two workers share one. Default: none."
 CORPUS_OPTION = "--corpus FILE"
+CORPUS_HELP = (
+    "Rows to measure on, without a RUN.YAML; formats as for audit. Repeatable. Without it, measure and verdict ask "
+    "a general suite."
+)
 STORE = Path(".mixwright")
 """Folder of what is kept for later commands, in the current one."""
 REPEATABLE_SOURCES = {"corpus", "held_out"}
@@ -112,7 +116,8 @@ class Measuring:
     """Options to measure a checkpoint without a YAML, one per field; None if not given."""
 
     corpus: Annotated[
-        str | None, typer.Option(help="Rows to measure on, without a RUN.YAML; formats as for audit. Repeatable.")
+        str | None,
+        typer.Option(help=CORPUS_HELP),
     ] = None
     held_out: Annotated[
         str | None, typer.Option("--eval", help="Held-out items; if given, only these are measured. Repeatable.")
