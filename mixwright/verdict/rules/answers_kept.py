@@ -105,20 +105,20 @@ def _overlap(words: frozenset[str], other_words: frozenset[str]) -> float:
     return len(words & other_words) / max(min(len(words), len(other_words)), 1)
 
 
-def answers_kept_in(run: RunFolder) -> list[AnswersKept]:
-    """What the answers of a comparison still say; empty without completions. Raises InputError for broken ones."""
+def answers_kept_in(run: RunFolder, tasks: Collection[str]) -> list[AnswersKept]:
+    """What the answers to these tasks still say; empty without completions. Raises InputError for broken ones."""
     path = run.path / "completions.parquet"
-    return list(_read_answers_kept(path, file_version(path)))
+    return list(_read_answers_kept(path, frozenset(tasks), file_version(path))) if tasks else []
 
 
 @functools.lru_cache(maxsize=8)
-def _read_answers_kept(path: Path, _version: object) -> tuple[AnswersKept, ...]:
-    return tuple(compare_answers(read_completion_rows(path)))
+def _read_answers_kept(path: Path, tasks: frozenset[str], _version: object) -> tuple[AnswersKept, ...]:
+    return tuple(compare_answers(row for row in read_completion_rows(path) if row["task"] in tasks))
 
 
 def find_lost_answers(run: RunFolder, tasks: Collection[str]) -> dict[str, str]:
     """Task -> what its answers are now, of those tasks whose answers are lost."""
-    lost = name_lost_answers(answers_kept_in(run), form_changes_of(run))
+    lost = name_lost_answers(answers_kept_in(run, tasks), form_changes_of(run))
     return {task: words for task, words in lost.items() if task in tasks}
 
 

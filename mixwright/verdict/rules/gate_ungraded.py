@@ -6,8 +6,10 @@ nothing: that of former answers fell by a nat a token under a harmless greeting,
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from mixwright.estimates.outcome import TaskLevel
 from mixwright.estimates.protected import cell_order
@@ -15,13 +17,20 @@ from mixwright.measure.bases import read_completion_rows
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.answers_kept import find_lost_answers
+from mixwright.verdict.rules.evidence import file_version
 from mixwright.verdict.rules.gate import GateResult, JudgedCell
 
 
 def list_ungraded_cells(run: RunFolder) -> list[TaskLevel]:
-    """The tasks and levels whose answers were kept without a score."""
-    rows = read_completion_rows(run.path / "completions.parquet")
-    return sorted({(row["task"], row["level"]) for row in rows if row["score"] is None}, key=cell_order)
+    """The tasks and levels whose answers were kept without a score. Raises InputError for a broken table."""
+    path = run.path / "completions.parquet"
+    return list(_read_ungraded_cells(path, file_version(path)))
+
+
+@functools.lru_cache(maxsize=8)
+def _read_ungraded_cells(path: Path, _version: object) -> tuple[TaskLevel, ...]:
+    rows = read_completion_rows(path)
+    return tuple(sorted({(row["task"], row["level"]) for row in rows if row.get("score") is None}, key=cell_order))
 
 
 def with_ungraded(
