@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mixwright.cli.direct import read_rows
+from mixwright.cli.measured import comparing_command
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
@@ -80,6 +81,7 @@ def test_without_rows_the_suite_is_measured_with_the_grader_of_each_family(
     monkeypatch.chdir(tmp_path)
     measuring = Measuring(items=2).with_suite()
     assert measuring.corpus is not None
+    assert comparing_command("m", measuring) == "mixwright verdict m YOUR_MODEL"
     rows = read_rows(measuring, tell=lambda line: None)
     assert {task: rows.config.graders[task] for task in rows.corpus.tasks} == {one.name: one.grader for one in FAMILIES}
     assert len(rows.corpus) == PER_RUNG * sum(family.rungs for family in FAMILIES)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
-from mixwright.cli.options import Measuring
+from mixwright.cli.options import STORE, Measuring
 from mixwright.cli.report import table, wrap
 from mixwright.errors import one_line
 from mixwright.records import Measurement
@@ -75,5 +76,6 @@ def comparing_command(source: str, measuring: Measuring) -> str:
     """Return the command that compares the trained model with `source`."""
     words = ["mixwright", "verdict", source, "YOUR_MODEL" if measuring.corpus else "LOG_AFTER"]
     for option, files in (("--corpus", measuring.corpus), ("--eval", measuring.held_out)):
-        words += [word for name in (files or "").splitlines() for word in (option, name)]
+        own_files = [name for name in (files or "").splitlines() if Path(name).parent != STORE]  # else the suite
+        words += [word for name in own_files for word in (option, name)]
     return one_line(shlex.join(words))
