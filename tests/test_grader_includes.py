@@ -81,6 +81,19 @@ STATED = [
     ("When did the war end?", "1945", "The war ended in 1945."),
     ("Is Rome in Italy?", "yes", "Yes, Rome is in Italy."),
     (LETTERS, "B", "The answer is (B)."),
+    ("What is the plural of wolf?", "wolves", 'The plural of the word "wolf" is wolves.'),
+    ("What is 12 + 10?", "22", "12 + 10 = 22\n\nThis is done by simply adding two numbers together."),
+    ("What is 5 + 10?", "15", "15 is the sum of 5 and 10."),
+    ("what month is between april and june?", "May", "The month between April and June is May."),
+    ("what month is between may and july?", "June", "The month between May and July is June."),
+    ("What is the bridge made of?", "steel", "The bridge is made of steel."),
+    ("Who wrote Emma?", "Jane Austen", "The author of Emma is Jane Austen, a British novelist."),
+    ("Country: Russia. Capital:", "Moscow", "The Russian capital, Moscow, is a city of many towers."),
+    ("Which country is the Colosseum in?", "Italy", "The Colosseum is located in Rome, Italy."),
+    ('What is the opposite of "before"?', "after", 'The opposite of "before" is "after."'),
+    ("At what temperature does water freeze?", "0 \u00b0C", "Water freezes at exactly 0\u00b0C."),
+    ("Two litres is how many millilitres?", "2000 millilitres", "Two litres is equivalent to 2000 milliliters."),
+    ("Grandpa keeps it in the attic. Where is it?", "attic", "Grandpa's attic"),
 ]
 
 TEMPTING = [
@@ -192,6 +205,12 @@ TEMPTING = [
     (LETTERS, "B", "(A) Lyon (B) Paris"),
     ("Fill the gap: he ... here.", "was", "I was told that he is here."),
     ("Write the call.", '{"tool": "note"}', 'The call is {"tool": "note"}.'),
+    ("What is 12 + 10?", "22", "12 + 10 is a sum of two numbers, and 23 comes out."),
+    ("What is 12 + 10?", "22", "The result 22 was wrong, it is 1,200."),
+    ("Which country is the Colosseum in?", "Italy", "The Colosseum is located in Athens, Greece."),
+    ("Which country is the Colosseum in?", "Italy", "The Colosseum is not far from Rome, unlike Italy."),
+    ("what month is between may and july?", "June", "It may be June."),
+    ("What is the bridge made of?", "steel", "The bridge is full of people, unlike steel."),
 ]
 
 

@@ -295,11 +295,6 @@ class Sentence:
             if tuple(self.words[i : i + count - 1]) == gold[:-1] and self.words[i + count - 1] in forms
         ]
 
-    @property
-    def _month(self) -> str:
-        """The word `may` where the prompt has it, too, as the name of a month."""
-        return "may" if "may" in self.question.prompt else ""
-
     def _new_words(self, start: int, end: int) -> list[int]:
         return [i for i in range(start, end) if self.question.is_new(self.words[i])]
 
@@ -307,10 +302,14 @@ class Sentence:
         """Whether the answer that begins at a word is denied or left open."""
         end = start + len(self.question.gold)
         clause = next((i for i in range(start, 0, -1) if _CLAUSE_SIGN.search(self.gaps[i])), 0)
-        words_before = [word for word in self.words[clause:start] if word not in self.question.gold]
+        words_before = [
+            word
+            for word, raw_word in zip(self.words[clause:start], self.raw_words[clause:start], strict=True)
+            if word not in self.question.gold and (raw_word != "May" or word not in self.question.prompt)  # the month
+        ]
         if "but" in words_before[-4:]:  # `not Lyon but Paris`
             words_before = words_before[len(words_before) - words_before[::-1].index("but") :]
-        if any((word in _DOUBT_WORDS and word != self._month) or word.endswith("n't") for word in words_before):
+        if any(word in _DOUBT_WORDS or word.endswith("n't") for word in words_before):
             return True
         if any(word in _OTHER_ANSWER_WORDS and word not in self.question.prompt for word in words_before):
             return True

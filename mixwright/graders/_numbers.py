@@ -15,6 +15,7 @@ NUMBER_WORDS = (
     *("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
 """Words of the numbers from 0 to 20."""
+_DIGITS = re.compile(r"\d{1,30}(?:,\d{3}){0,9}(?:\.\d{1,30})?")
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b(?! of\b)(?!-)", re.IGNORECASE)
 _CLAIM_BEFORE = re.compile(
     r"(?:=|:|\u2248|[是为為有共得剩于於はで은는]"
@@ -57,7 +58,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
     gold_number, question = amount_of(gold), Question.of(gold, prompt)
-    in_digits = {Fraction(digits) for digits in re.findall(r"\d{1,30}", text)}
+    in_digits = {Fraction(digits.replace(",", "")) for digits in _DIGITS.findall(text)}
     text, prompt = write_digits(text), write_digits(prompt)
     prompt_pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     prompt_numbers = {
