@@ -166,7 +166,7 @@ def _sign(change: TaskChange, verdict: Verdict) -> tuple[str, Tone]:
 def _task_row(change: TaskChange, verdict: Verdict) -> ForestRow:
     unit, word = verdict.unit, _word(change, verdict)
     tone, label = _sign(change, verdict)[1], name_task(change)
-    before = "" if change.before is None else format_value(change.before, unit)
+    before = "no grader" if change.before is None else format_value(change.before, unit)
     if change.before is None or change.after is None:
         return ForestRow(label, None, 0.0, 0.0, note=word, text=before, tone=tone)
     text = f"{before.removesuffix(' %')} → {format_value(change.after, unit)}"
