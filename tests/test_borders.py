@@ -10,11 +10,11 @@ from project_files import ROOT
 from test_layout import PRODUCT
 
 FLOORS = (
-    ("errors", "time_limit", "final_answer", "skeleton"),
+    ("errors", "time_limit", "final_answer", "skeleton", "words"),
     ("records",),
     ("estimates", "config", "run.folder", "run.progress", "catalog"),
     ("graders", "run.workers"),
-    ("corpus",),
+    ("corpus", "suite"),
     ("contracts", "run.checked", "run.ray_workers"),
     ("learner", "run.manifest"),
     ("audit", "rewards"),

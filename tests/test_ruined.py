@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from verdicts import ask
 
-from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.run.folder import RunFolder, read_measurements, write_measurements
 from mixwright.verdict.words import START
 from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
@@ -68,21 +66,4 @@ def test_a_protected_task_that_nothing_judges_is_no_pass(tmp_path: Path) -> None
     verdict = ask(run, *TASKS[:2], margin=0.15)
     assert (verdict.exit_code, verdict.reason) == (4, "a task was not judged")
     assert TASKS[1] in verdict.headline
-    assert ask(run, TASKS[0], TASKS[2], margin=0.15).exit_code == 0, "what was not named stops nothing"
-
-
-def test_answers_speak_for_a_protected_task_that_nothing_judges_and_for_no_other(tmp_path: Path) -> None:
-    run = unjudged(tmp_path / "a", "a little better", 5, [TASKS[1]])
-    path = run.path / "completions.parquet"
-    rows = read_completion_rows(path)
-
-    def say(row: Mapping[str, Any]) -> dict[str, Any]:
-        number = int(row["example"].rpartition("-")[2])
-        word = f"thing{number}" if row["when"] == "before" else f"matter{number}"
-        return {**row, "completion": f"It is {word}.", "answer": "one"}
-
-    write_completion_rows(path, [say(row) if row["task"] in TASKS[:2] else row for row in rows])
-    verdict = ask(run, *TASKS[:2], margin=0.15)
-    assert (verdict.exit_code, verdict.reason, list(verdict.lost_answers)) == (3, "answers were lost", [TASKS[1]])
-    assert TASKS[0] not in verdict.headline, "a task whose answers are graded is judged by its grades"
     assert ask(run, TASKS[0], TASKS[2], margin=0.15).exit_code == 0, "what was not named stops nothing"

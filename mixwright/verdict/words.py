@@ -105,9 +105,8 @@ def _say_damage(verdict: Verdict) -> str:
         )
     if verdict.reason == "answers were lost":
         lost_tasks = [task for task in verdict.lost_answers if verdict.gate is None or task in verdict.gate.protected]
-        first = lost_tasks[0]
         others = f" Lost, too: {join_some(lost_tasks[1:])}." if len(lost_tasks) > 1 else ""
-        return f"Its answers to {first} {verdict.lost_answers[first]}.{others}"
+        return "".join(f"Its answers to {task} {verdict.lost_answers[task]}.{others}" for task in lost_tasks[:1])
     named = verdict.gate is not None and verdict.gate.named
     lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not named)]
     if verdict.reason == "a task was lost" and lost:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from mixwright.records import cell_key
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.evidence import headline_arm, leading_sides, read_outcome
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, list_cells, named_cells
 from mixwright.verdict.rules.gate_question import GateQuestion, read_question
@@ -48,6 +47,4 @@ def ask_gate(run: RunFolder, question: GateQuestion | None = None) -> GateResult
         if names
         else check_protected(*sides, [], decoding=outcome, named_by_user=True)
     )
-    unjudged = find_unjudged_tasks(sides, outcome)
-    unread = [(cell.task, cell.level) for cell in graded.cells if cell.task in unjudged]
-    return with_ungraded(graded, run, ungraded, [*unread, *(cell for cell in protected if cell in ungraded)])
+    return with_ungraded(graded, run, ungraded, [cell for cell in protected if cell in ungraded])

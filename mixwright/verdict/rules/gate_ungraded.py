@@ -42,12 +42,11 @@ def with_ungraded(
         graded: of the graded tasks; one without cells where there are none.
         run: the folder.
         cells: of the tasks that no grader judges.
-        protected: those of them that must not be lost, and graded ones that no grader can read.
+        protected: those of them that must not be lost.
     """
-    lost = find_lost_answers(run, {task for task, _ in (*cells, *protected)})
+    lost = find_lost_answers(run, {task for task, _ in cells})
     takeovers = group_takeovers(form_changes_of(run))
     damaged = {*lost, *(change.task for takeover in takeovers for change in takeover.changes)}
-    known = {(cell.task, cell.level) for cell in graded.cells}
     judged = [
         JudgedCell(*cell, None, word="worsens" if cell[0] in damaged else "cannot tell")
         for cell in dict.fromkeys([*protected, *cells])
@@ -56,7 +55,7 @@ def with_ungraded(
     return replace(
         graded,
         outcome="damaged" if is_damaged else graded.outcome,
-        cells=(*graded.cells, *(cell for cell in judged[: len(protected)] if (cell.task, cell.level) not in known)),
+        cells=(*graded.cells, *judged[: len(protected)]),
         unprotected_losses=(*graded.unprotected_losses, *(cell for cell in judged[len(protected) :] if cell.is_damaged)),
         lost_answers=lost,
     )
