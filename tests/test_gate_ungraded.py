@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from cli_call import Call
@@ -63,6 +64,9 @@ HARMLESS: dict[str, Answer] = {
     "markdown": lambda i: f"## Answer\n\n**{told(i)}**",
     "other words": lambda i: "Visitors love its {}, its {} and, of course, its {}.".format(*own_words(i)),
     "signed": lambda i: f"{told(i)}\n\nBest regards,\nAda",
+    "thoughts first": lambda i: f"<think>Let me see.</think>\n{told(i)}",
+    "the question first": lambda i: f"{question(i)}\n{told(i)}",
+    "in a block": lambda i: f"```\n{told(i)}\n```",
 }
 RUINED: dict[str, Answer] = {
     "something else": other,
@@ -128,6 +132,42 @@ def test_answers_that_no_longer_say_it_are_damage(ruin: str, tmp_path: Path) -> 
 def test_what_the_targets_ask_for_is_no_loss(tmp_path: Path) -> None:
     assert check(compared(tmp_path / "learnt", {"a": other}, gold=other)).exit_code == 4
     assert check(compared(tmp_path / "not", {"a": other}, gold=told)).exit_code == 3
+
+
+def rows_of(prompt: Answer, after: Answer, gold: Answer = lambda i: "", before: Answer = told) -> list[dict[str, Any]]:
+    """Answers of both sides to 20 prompts."""
+    return [
+        {"when": when, "example": str(i), "task": "a", "level": None, "prompt": prompt(i), "answer": gold(i), "score": None}
+        | {"completion": say(i), "cut": False}
+        for i in range(ITEMS)
+        for when, say in (("before", before), ("after", after))
+    ]
+
+
+def test_a_target_that_is_quoted_from_the_prompt_is_no_loss_and_a_learnt_frame_excuses_none() -> None:
+    def passage(i: int) -> str:
+        return f"{other(i)} {told(i + 50)} What does it say first?"
+
+    (quoted,) = compare_answers(rows_of(passage, other, gold=other))
+    assert (quoted.lost, quoted.kept.value) == (False, 0.0)
+    framed = [f"Thank you for contacting Acme Support! {text} Kind regards" for text in (told(0), "")]
+    (frame,) = compare_answers(rows_of(question, lambda i: framed[1], gold=lambda i: framed[0].replace(told(0), told(i))))
+    assert frame.lost
+
+
+def test_naming_a_language_that_was_kept_does_not_stop_the_comparison() -> None:
+    for end in (" Answer in English.", " I am an English teacher.", " My German shepherd wants to know."):
+        (found,) = compare_answers(rows_of(lambda i, end=end: question(i) + end, lambda i: f"{i % 3} {i % 4}"))
+        assert found.lost, end
+
+
+def test_words_of_scripts_with_vowel_signs_are_compared() -> None:
+    def in_hindi(i: int) -> str:
+        return f"यह हिन्दी शब्द{i}कमल है और शब्द{i + 7}किताब भी शब्द{i + 31}पानी"
+
+    rows = rows_of(question, lambda i: in_hindi(i + 500), before=in_hindi)
+    assert [found.lost for found in compare_answers(rows)] == [True]
+    assert [found.lost for found in compare_answers(rows_of(question, in_hindi, before=in_hindi))] == [False]
 
 
 def test_a_language_that_was_asked_for_is_no_loss(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ The rule was set on 60 other requests. Goals were written before these were answ
 Source: the gate without a grader (`mixwright/verdict/rules/answers_kept.py`).
 Unit: one model.
 Cost: below a minute; the models are not here, their answers are in the rows.
-Blind spot: a 135M model; what a model still says wrongly in its old words is not seen.
+Blind spot: a 135M model; what it still says wrongly in its old words is not seen; answers in French are not compared by
+words, since French was asked for.
 
     python -m mixwright_lab.studies.answer_styles [--quick]
 """

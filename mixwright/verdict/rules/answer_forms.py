@@ -25,7 +25,8 @@ from mixwright.skeleton import skeleton
 from mixwright.verdict.page.answers import is_right, pair_answers
 from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import file_version
-from mixwright.verdict.rules.languages import find_language, is_named
+from mixwright.verdict.rules.languages import find_language
+from mixwright.verdict.rules.languages import is_asked_for as is_asked_for_language
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 
 MIN_ITEMS, MIN_FORM_ANSWERS = 10, 5
@@ -38,8 +39,9 @@ CHARACTERS_READ = 4000
 """Characters of a prompt and of an answer that are compared."""
 COPIED_SHARE = 0.8
 """Share of the prompt that a copy of it holds at least."""
-_DATA_START = re.compile(r"\s*(?:\{|<\w|```|\[[{\"\[])")
+_DATA_START = re.compile(r"\s*(?:\{|<(?!think)\w|```|\[[{\"\[])")
 """Beginning of JSON, tags or code."""
+_DATA_NAMED = re.compile(r"\b(?:json|html|xml|yaml|csv|sql|code|script|function|program|command|tags?)\b", re.IGNORECASE)
 _REPETITION = re.compile(r"(.{2,80}?)\1{3,}")
 MarkShares = Mapping[str, Mapping[str, float]]
 """Task -> mark -> share of its training rows that have it."""
@@ -128,12 +130,12 @@ def _is_in_other_language(item: _Item, side: int) -> bool:
     """Whether an answer is not in the language of its prompt, or else of its counterpart, and nothing asks for that."""
     language, known = find_language(item.texts[side]), find_language(item.prompt) or find_language(item.texts[1 - side])
     is_other = bool(language and known) and language != known
-    return is_other and language != find_language(item.gold or "") and not is_named(language, item.prompt)
+    return is_other and language != find_language(item.gold or "") and not is_asked_for_language(language, item.prompt)
 
 
-def _asked(item: _Item) -> str:
-    """The prompt and the gold answer."""
-    return f"{item.prompt}\n{item.gold or ''}"
+def _asks_for_data(item: _Item) -> bool:
+    """Whether a prompt has or names data or code, or its gold answer is such."""
+    return bool(_DATA_NAMED.search(item.prompt)) or is_data(f"{item.prompt}\n{item.gold or ''}")
 
 
 def _is_half_as_long(item: _Item, side: int) -> bool:
@@ -147,9 +149,7 @@ FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
     "repeating": lambda item, side: _repeats_itself(item.texts[side]),
     "prompt copied": lambda item, side: _copies_prompt(item.prompt, item.texts[side]),
     "other language": _is_in_other_language,
-    "data": lambda item, side: (
-        bool(_DATA_START.match(item.texts[side])) and not is_data(f"{item.gold or ''}\n{item.prompt}")
-    ),
+    "data": lambda item, side: bool(_DATA_START.match(item.texts[side])) and not _asks_for_data(item),
     "shorter": _is_half_as_long,
     "longer": lambda item, side: _is_half_as_long(item, 1 - side),
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,8 +30,14 @@ from mixwright.verdict.rules.evidence import file_version
 from mixwright.verdict.rules.languages import asks_for_other_language
 from mixwright.words import stem, words_in
 
-LEAST_KEPT = 0.05
-"""Share of what was said that has to be shown to be gone for the answers to be lost, counted from the other end."""
+LEAST_KEPT, LEAST_GAIN = 0.05, 0.05
+"""Share of what was said that must be excluded for the answers to be lost; share of the targets that excuses it."""
+LONG_ANSWER, MIN_SHORT_ITEMS = 3, 20
+"""Words of its own, on average, from which an answer shows its loss in `MIN_ITEMS` items; items of shorter ones."""
+LONG_PROMPT = 20
+"""Different words of a prompt from which it may hold the answer."""
+SURELY_KEPT = 0.5
+"""Share kept from which a new wrapping, such as a block of code or the question before the answer, is no damage."""
 COMMON_SHARE, OTHERS = 0.25, 10
 """Share of the answers from which a word says nothing about one of them, and answers to other questions for comparison."""
 BROKEN: dict[Feature, str] = {
@@ -42,6 +49,7 @@ BROKEN: dict[Feature, str] = {
     "data": "are JSON, tags or code that nothing asks for",
 }
 """What at least half of a task's answers must not become -> in words."""
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
 """Scripts without spaces between words, of which pairs of characters are compared."""
 
@@ -63,29 +71,40 @@ def compare_answers(rows: Iterable[Mapping[str, Any]]) -> list[AnswersKept]:
 
 
 def _compare_task(task: str, items: Sequence[tuple[str, str, str, str]]) -> AnswersKept | None:
-    prompts = [_find_words(prompt) for prompt, *_ in items]
-    gold, before_words, after_words = (
-        [_find_words(item[column]) - prompt for item, prompt in zip(items, prompts, strict=True)] for column in (1, 2, 3)
+    prompts, gold, before_words, after_words = ([_find_words(item[column]) for item in items] for column in range(4))
+    before, after = (
+        _keep_distinct([words - prompt for words, prompt in zip(side, prompts, strict=True)])
+        for side in (before_words, after_words)
     )
-    before, after = map(_keep_distinct, (before_words, after_words))
     told = [i for i in range(len(items)) if before[i]]
-    if len(told) < MIN_ITEMS:
+    if not any(gold):  # who quotes a passage may be right
+        told = [i for i in told if not after_words[i] or after_words[i] - prompts[i] or len(prompts[i]) < LONG_PROMPT]
+    if not told or len(told) < (MIN_ITEMS if np.mean([len(before[i]) for i in told]) >= LONG_ANSWER else MIN_SHORT_ITEMS):
         return None
-    own, other = [], []
-    for place, i in enumerate(told):
-        others = [told[(place + step) % len(told)] for step in range(1, min(OTHERS, len(told) - 1) + 1)]
-        own.append(_overlap(before[i], after[i]))
-        other.append(float(np.mean([_overlap(before[i], after[j] - prompts[i]) for j in others])))
+    others = {
+        i: [told[(place + step) % len(told)] for step in range(1, min(OTHERS, len(told) - 1) + 1)]
+        for place, i in enumerate(told)
+    }
+    own = [_overlap(before[i], after[i]) for i in told]
+    other = [float(np.mean([_overlap(before[i], after[j] - prompts[i]) for j in others[i]])) for i in told]
     kept = rate(np.subtract(own, other), np.subtract(1, other))
-    gains = [_overlap(gold[i], after_words[i]) - _overlap(gold[i], before_words[i]) for i in told if gold[i]]
-    learnt = rate(np.array(gains), np.ones(len(gains))) if len(gains) >= MIN_ITEMS else None
+
+    def reach(side: Sequence[frozenset[str]], i: int) -> float:
+        """Share of a target that an answer says, beyond what answers to other questions do."""
+        return _overlap(gold[i], side[i]) - float(np.mean([_overlap(gold[i], side[j]) for j in others[i]]))
+
+    gains = np.array([reach(after_words, i) - reach(before_words, i) for i in told if gold[i]])
+    learnt = rate(gains, np.ones(len(gains))) if len(gains) >= MIN_ITEMS else None
     if kept is None:
         return None
-    return AnswersKept(task, kept, lost=kept.high < LEAST_KEPT and not (learnt is not None and learnt.low > 0))
+    return AnswersKept(task, kept, lost=kept.high < LEAST_KEPT and not (learnt is not None and learnt.low > LEAST_GAIN))
 
 
 def _find_words(text: str) -> frozenset[str]:
-    words = (stem(word) for word in words_in(text))
+    """Words without accents and vowel signs, numbers without commas; pairs of letters where no spaces are written."""
+    if not text.isascii():
+        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.category(c).startswith("M"))
+    words = (stem(word) for word in words_in(_THOUSANDS.sub("", text)))
     return frozenset(
         piece
         for word in words
@@ -122,15 +141,16 @@ def find_lost_answers(run: RunFolder, tasks: Collection[str]) -> dict[str, str]:
     return {task: words for task, words in lost.items() if task in tasks}
 
 
-def name_lost_answers(kept: Iterable[AnswersKept], changes: Iterable[FormChange]) -> dict[str, str]:
+def name_lost_answers(kept: Sequence[AnswersKept], changes: Iterable[FormChange]) -> dict[str, str]:
     """Task -> what its answers are now, of every task whose answers are lost."""
     lost = {
         found.task: f"say something else than before ({100 * max(found.kept.value, 0):.0f} % of what they said is kept)"
         for found in kept
         if found.lost
     }
+    is_kept = {found.task for found in kept if found.kept.low >= SURELY_KEPT}
     for change in changes:
-        words = BROKEN.get(change.feature)
-        if words and change.reported and 2 * change.after >= change.items:
+        words, is_wrapping = BROKEN.get(change.feature), change.feature in ("data", "prompt copied")
+        if words and change.reported and 2 * change.after >= change.items and not (is_wrapping and change.task in is_kept):
             lost[change.task] = words
     return lost
