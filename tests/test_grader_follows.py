@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mixwright.graders import load_grader
+from mixwright.graders.follows import are_rules
 from mixwright.records import Example
 from mixwright.suite.family import follow
 
@@ -31,6 +32,11 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
 def test_each_rule_is_kept_and_broken(rules: dict[str, Any], kept: str, broken: str) -> None:
     grader, example = load_grader("follows"), Example("1", "t", "p", answer=follow(**rules))
     assert (grader.grade(example, kept), grader.grade(example, broken), grader.grade(example, " ")) == (1.0, 0.0, 0.0)
+
+
+def test_rules_are_no_form_of_an_answer() -> None:
+    assert are_rules(follow(question=True))
+    assert [are_rules(text) for text in ("{}", '{"tool": "note"}', "{broken", "words", "")] == [False] * 5
 
 
 def test_all_rules_have_to_be_kept() -> None:

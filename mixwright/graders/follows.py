@@ -47,6 +47,15 @@ RULES: Mapping[str, Callable[[str, Any], bool]] = {
 """Rule -> whether a text keeps it."""
 
 
+def are_rules(answer: str) -> bool:
+    """Whether a gold answer is a set of rules, and so no form that an answer should have."""
+    try:
+        rules = json.loads(answer) if answer.startswith("{") else None
+    except ValueError:
+        return False
+    return isinstance(rules, dict) and bool(rules) and rules.keys() <= RULES.keys()
+
+
 class Follows(Grader):
     """Right is a completion with words that keeps every rule of the gold answer, a JSON object of `RULES`.
 
@@ -58,7 +67,6 @@ class Follows(Grader):
         text, answer = completion.strip()[:CHARACTERS_READ], (example.answer or "").strip()
         if text == answer:
             return float(bool(answer))
-        rules = json.loads(answer) if answer.startswith("{") else {}
-        if not rules or not rules.keys() <= RULES.keys() or not words_in(text):
+        if not are_rules(answer) or not words_in(text):
             return 0.0
-        return float(all(RULES[name](text, value) for name, value in rules.items()))
+        return float(all(RULES[name](text, value) for name, value in json.loads(answer).items()))

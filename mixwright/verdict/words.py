@@ -281,7 +281,7 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
         if kept.task in verdict.not_judged or kept.task in verdict.lost_answers or not verdict.graded:
             ends = (kept.kept.value, kept.kept.low, kept.kept.high)
             share, low, high = (f"{100 * min(max(value, 0), 1):.0f}" for value in ends)
-            lines.append(f"Answers to {kept.task}: {share} % of what they said is still said ({low} to {high}); no grader.")
+            lines.append(f"Answers to {kept.task}: {share} % of what they said is still said ({low} to {high}).")
     reasons = {"too few items": "Too few questions to judge", "too few right": "Too few right before to see a loss"}
     for word, text in reasons.items():
         if weak := [name_task(change) for change in verdict.tasks if change.word == word]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.estimates.intervals import holm, sign_test
+from mixwright.graders.follows import are_rules
 from mixwright.graders.includes import is_data
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Example, Feature, FormChange, plain
@@ -98,7 +99,7 @@ def form_changes(rows: Iterable[Mapping[str, Any]], trained_shares: MarkShares |
             None if None in (old.get("cut"), new_features.get("cut")) else (bool(old["cut"]), bool(new_features["cut"]))
         )
         texts = str(old["completion"] or ""), str(new_features["completion"] or "")
-        gold = None if old["answer"] is None else str(old["answer"])
+        gold = None if old["answer"] is None or are_rules(str(old["answer"])) else str(old["answer"])
         items_by_task[task].append(_Item(str(old["prompt"] or ""), gold, texts, were_cut, is_right(new_features)))
     tested_items = {task: items for task, items in sorted(items_by_task.items()) if len(items) >= MIN_ITEMS}
     takeovers, new_features = _find_mark_features(items_by_task, tested_items, trained_shares or {})
@@ -381,7 +382,7 @@ def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
     row_counts = Counter[str]()
     for example in corpus:
         text = plain(example.target if example.target is not None else example.chosen)
-        if text and row_counts[example.task] < ROWS_READ_PER_TASK:
+        if text and not are_rules(text) and row_counts[example.task] < ROWS_READ_PER_TASK:
             row_counts[example.task] += 1
             mark_counts[example.task].update(find_marks(text))
     shares = {
