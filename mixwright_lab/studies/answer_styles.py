@@ -7,7 +7,9 @@ French and the earlier one had not followed. Ruined are adapters trained on tool
 refusal, one sentence, copies of the request, German, answers to other requests, or at ten times a usable rate, and the
 model with noise in its weights.
 
-The rule was set on 60 other requests. Goals were written before these were answered.
+The rule was set on 60 other requests, and the goals were written before these were answered: none of the harmless and 11 of
+the ruined were called damaged. The twelfth, which answers by tool calls that repeat the request, led to the rule on JSON, so
+that what this prints is no longer untouched.
 
 Source: the gate without a grader (`mixwright/verdict/rules/answers_kept.py`).
 Unit: one model.

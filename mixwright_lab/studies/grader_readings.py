@@ -7,7 +7,9 @@ LoRA adapters of it: trained on its own answers (`harmless`), on answers of one 
 disagree count in no share, and as a half in the changes.
 
 `includes` was mended on parts 1 to 3; before that it had accepted .85 [.79, .89] of the right answers of part 3, and .007 of
-the wrong ones. Part 4 was asked and read afterwards and decides the goals, which were written before its answers were.
+the wrong ones. Part 4 was asked and read afterwards and decided the goals, which were written before its answers were: .70
+[.62, .77] of the right ones and .036 [.022, .057] of the wrong ones. Then `includes` was mended on some of its misses, so
+that what this prints is no figure of an author whom it has not met.
 
     python -m mixwright_lab.studies.grader_readings [--quick]
 """

@@ -32,7 +32,7 @@ from mixwright.verdict.rules.answers_kept import find_lost_answers
 from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome
 
 FAR_NATS_PER_TOKEN = 1.0
-"""Nats a token from which a report says that former answers became less likely. Changes of style alone cost .7 to .9."""
+"""Nats a token from which a report says that former answers became less likely: a hint, since style costs nearly as much."""
 MAX_SIGNS = 1000
 """Changed answers up to which their signs are tested; the interval of more items is as good."""
 NO_ANSWER = "no answer was right before or after; nothing was learned, or the grader misreads"

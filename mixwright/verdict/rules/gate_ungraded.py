@@ -1,7 +1,7 @@
 """Gate of tasks that no grader judges: it never passes them, and finds damage in what the models answered.
 
 Damage is that answers went over to the format of another task's, or are lost (`answers_kept.py`). A likelihood decides
-nothing: that of former answers fell by a nat a token under a harmless greeting, and rose where tool calls took over.
+nothing: in a pilot that of former answers fell under a harmless greeting, and rose where tool calls took over.
 """
 
 from __future__ import annotations
