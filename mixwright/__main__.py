@@ -76,14 +76,8 @@ app = typer.Typer(
 )
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings; `mixwright run --init` writes them.")]
+SuiteSeed = Annotated[int, typer.Option(min=0, help="Seed of the general requests.")]
 Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; with --corpus, a checkpoint.")]
-MeasuredBefore = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="With --corpus: reuse the measurement of the model before, in a folder of `measure --folder` or a comparison.",
-    ),
-]
 MeasureSource = Annotated[
     str,
     typer.Argument(
@@ -213,6 +207,7 @@ def measure(
     placing: Placing,
     fresh: Annotated[str | None, typer.Option(metavar="FILE", help=options.FRESH_HELP)] = None,
     start: Annotated[str | None, typer.Option(metavar="MODEL", help=options.START_HELP)] = None,
+    suite_seed: SuiteSeed = 0,
     folder: MeasureFolder = None,
     full: Full = False,
     as_json: Json = False,
@@ -225,7 +220,10 @@ def measure(
     if measuring.corpus is None and not is_server(source):
         refuse_unknown_file(source)
         if not options.is_settings(source) and find_reader(source) is None:
-            measuring = measuring.with_suite()
+            from mixwright.cli.general import with_suite
+            from mixwright.suite.draw import draw_items
+
+            measuring = with_suite(measuring, draw_items(seed=suite_seed))
     if fresh is not None and (is_server(source) or measuring.corpus is None):
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
         raise InputError("a checkpoint and --corpus with --fresh", source, remedy)
@@ -340,6 +338,9 @@ def mine(
 def plan(
     source: Source,
     measuring: Measuring,
+    train: Annotated[
+        str | None, typer.Argument(metavar="TRAIN", help="Training rows, or a folder of data sets: the model is SOURCE.")
+    ] = None,
     folder: Folder = None,
     dry_run: DryRun = False,
     planner: Annotated[
@@ -348,10 +349,10 @@ def plan(
     objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
-    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.REHEARSE_HELP)] = None,
+    replay: Annotated[str | None, typer.Option(metavar="FILE", help=options.REPLAY_HELP)] = None,
+    only_replay: Annotated[bool, typer.Option("--only-replay", help="With TRAIN: no other requests.")] = False,
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
     share: Annotated[float | None, typer.Option(help=options.SHARE_HELP)] = None,
-    measured: MeasuredBefore = None,
     output_file: Annotated[Path | None, typer.Option("--output", help=options.PLAN_OUTPUT_HELP)] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
     export_to: Annotated[Path | None, typer.Option(help=options.EXPORT_TO_HELP)] = None,
@@ -361,7 +362,17 @@ def plan(
     from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
-    planning = Planning(planner, objective, steps, batch, tuple(keep or ()), share, rehearse, measured)
+    if train is not None:
+        from mixwright.cli.replaying import BATCH, SHARE, Replaying, plan_training
+
+        given = {"--corpus": measuring.corpus, "--eval": measuring.held_out, "--planner": planner, "--keep": keep}
+        given |= {"--objective": objective, "--output": output_file, "--dry-run": dry_run or None}
+        if names := [name for name, value in given.items() if value is not None]:
+            raise InputError("plan MODEL TRAIN without them", ", ".join(names), "Leave them out, or TRAIN.")
+        replaying = Replaying(share or SHARE, replay, only_replay, steps, batch or BATCH)
+        plan_training(source, train, measuring, replaying, folder or Path("plan"), export, export_to)
+        return
+    planning = Planning(planner, objective, steps, batch, tuple(keep or ()), share, replay)
     if measuring.measures_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE with --corpus", "--folder or --dry-run", "Leave them out.")
@@ -424,7 +435,6 @@ def verdict(
     ] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
-    measured: MeasuredBefore = None,
     beside: Annotated[
         Path | None,
         typer.Option(
@@ -437,8 +447,10 @@ def verdict(
     each: Annotated[bool, typer.Option("--each", help="Rule out a loss of 5 points for every protected task.")] = False,
     margin: Annotated[float | None, typer.Option(metavar="POINTS", help=options.MARGIN_HELP)] = None,
     cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Exit code of too few items: 4, or 0.")] = "fail",
-    until_decided: Annotated[bool, typer.Option("--until-decided", help="Up to four interim analyses.")] = False,
+    until_decided: Annotated[bool, typer.Option("--until-decided", help=options.UNTIL_HELP)] = False,
     max_items: Annotated[int | None, typer.Option(min=4, help="Items at the last of them, over all tasks.")] = None,
+    trained_on: Annotated[str | None, typer.Option(metavar="FILE", help=options.TRAINED_ON_HELP)] = None,
+    suite_seed: SuiteSeed = 0,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write Markdown, for a pull request.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML, for a CI server.")] = None,
     why: Annotated[bool, typer.Option("--why", help="Also print how sure the verdict is.")] = False,
@@ -452,7 +464,7 @@ def verdict(
     files = "\n".join(filter(None, (measuring.corpus, measuring.held_out))).splitlines()
     check_exports(markdown, junit, (before, after, *files))
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
-    gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, measured)
+    gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, trained_on, suite_seed)
 
     def show(run: RunFolder, verdict: Verdict) -> None:
         write_exports(verdict, markdown, junit)
@@ -553,7 +565,7 @@ def _exit_with_error(error: InputError) -> NoReturn:
         sys.stdout.flush()
     except OSError:  # what a full disk did not take would fail once more while Python leaves, with another exit code
         _discard_output()
-    sys.exit(EXIT_BAD_INPUT)
+    sys.exit(error.exit_code)
 
 
 def _discard_output() -> None:

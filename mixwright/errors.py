@@ -47,6 +47,9 @@ INNER_PACKAGES = {"mixwright", "mixwright_lab", "trl", "transformers", "accelera
 class InputError(Exception):
     """Something the user gave cannot be used.
 
+    Attributes:
+        exit_code: with which the command line ends.
+
     Args:
         expected: what would have been accepted.
         got: what came instead.
@@ -54,6 +57,8 @@ class InputError(Exception):
         file: the file it stands in, if any.
         line: its line (1-based), if known.
     """
+
+    exit_code = 1
 
     def __init__(
         self, expected: str, got: str, remedy: str, *, file: str | Path | None = None, line: int | None = None
@@ -79,6 +84,12 @@ class InputError(Exception):
     def with_place(self, file: str | Path, line: int | None = None) -> InputError:
         """The same error with the place added by an outer layer that knows it."""
         return InputError(self.expected, self.got, self.remedy, file=self.file or file, line=self.line or line)
+
+
+class InconclusiveError(InputError):
+    """Nothing can be told with what the user gave, and nothing is wrong with it."""
+
+    exit_code = 4
 
 
 def system_error(error: OSError, file: str | Path | None = None) -> InputError:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
+_REPETITION = re.compile(r"(.{2,80}?)\1{3,}")
 
 
 def folded(text: str) -> str:
@@ -23,3 +24,9 @@ def stem(word: str) -> str:
 def words_in(text: str) -> list[str]:
     """Return folded words."""
     return [folded(word) for word in WORD.findall(text)]
+
+
+def repeats_itself(text: str) -> bool:
+    """Tell whether half of a text or more is one piece of it, again and again."""
+    text = " ".join(text.split())
+    return any(2 * len(found.group()) >= len(text) for found in _REPETITION.finditer(text))

@@ -23,6 +23,7 @@ from forked import as_a_program
 from hypothesis import HealthCheck, settings
 from older_trl import expect
 
+from mixwright.measure.kept_folder import STORE_VARIABLE
 from mixwright.run import workers
 
 settings.register_profile("mixwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -43,6 +44,12 @@ def few_objects_to_collect() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test finds what another one measured."""
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path_factory.mktemp("store")))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from _example_run import item_rows
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.beside import read_matching_before
-from mixwright.cli.options import Measuring
+from mixwright.cli.beside import read_earlier
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
@@ -59,14 +57,12 @@ def example(path: Path) -> RunFolder:
 
 def test_broken_completions_are_refused_and_measurements_of_another_form_are_not_taken_over(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
-    asked = Measuring(corpus="eval.jsonl")
-    assert read_matching_before(run.path, "models/smollm2", asked)
-    for other in (replace(asked, system="Be brief."), replace(asked, adapter="lora")):
-        with pytest.raises(InputError, match="of the measuring: none"):
-            read_matching_before(run.path, "models/smollm2", other)
+    assert read_earlier(run.path, "models/smollm2", RunFolder(tmp_path / "new")).name == "models/planned"
+    with pytest.raises(InputError, match="measurements of models/other"):
+        read_earlier(run.path, "models/other", RunFolder(tmp_path / "new"))
     (run.path / "completions.parquet").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="a Parquet file of completions"):
-        read_matching_before(run.path, "models/smollm2", asked)
+        read_earlier(run.path, "models/smollm2", RunFolder(tmp_path / "new"))
 
 
 def test_names_are_last_parts_and_longer_where_they_end_alike() -> None:
@@ -101,8 +97,8 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     assert not two.measurements("beside").exists()
 
 
-def test_options_that_are_not_given_are_those_of_the_measuring(call: Call) -> None:
-    for seed, name in enumerate(("before", "after")):
+def test_options_that_are_not_given_are_those_of_the_earlier_comparison(call: Call) -> None:
+    for seed, name in enumerate(("before", "after", "other")):
         checkpoint(name, seed)
     asked = ("--corpus", write("a.jsonl", sums(12)))
     measuring = (
@@ -117,34 +113,28 @@ def test_options_that_are_not_given_are_those_of_the_measuring(call: Call) -> No
         "--grader",
         "sum=includes",
     )
-    assert call("measure", "before", *asked, *measuring, "--folder", "measured")[0] == 0
-    code, _, err = call("verdict", "before", "after", *asked, "--measured", "measured", "--folder", "gate")
+    assert call("verdict", "before", "other", *asked, *measuring, "--folder", "measured")[0] == 4
+    code, _, err = call("verdict", "before", "after", *asked, "--beside", "measured", "--folder", "gate")
     assert code == 4, err
     settings = read_json(RunFolder("gate").manifest, RunManifest).settings
     found = {name: settings[name] for name in ("items", "samples", "temperature", "max_new_tokens")}
     assert found == {"items": 5, "samples": 2, "temperature": 0.7, "max_new_tokens": 4}
-    cut = [
-        row["cut"] for row in read_completion_rows(RunFolder("gate").path / "completions.parquet") if row["when"] == "before"
-    ]
-    assert settings["cut at max_new_tokens, before"] == f"{sum(cut) / len(cut):.1%}" != "0.0%"
+    earlier = read_json(RunFolder("measured").manifest, RunManifest).settings
+    assert settings["cut at max_new_tokens, before"] == earlier["cut at max_new_tokens, before"] != "0.0%"
     after = read_measurements(RunFolder("gate").measurements("after"))
     assert len({one.example for one in after if one.example is not None}) == 5
-    code, _, err = call(
-        "verdict", "before", "after", *asked, "--measured", "measured", "--samples", "3", "--folder", "other"
-    )
+    code, _, err = call("verdict", "before", "after", *asked, "--beside", "measured", "--samples", "3", "--folder", "no")
     assert (code, "samples: 2, as the earlier comparison was measured, got 3" in err) == (1, True), err
-    code, _, err = call(
-        "verdict", "before", "after", *asked, "--measured", "measured", "--budget", "5m", "--folder", "other"
-    )
+    code, _, err = call("verdict", "before", "after", *asked, "--beside", "measured", "--budget", "5m", "--folder", "no")
     assert (code, "Leave one out: a budget chooses items" in err) == (1, True), err
 
 
 def test_a_grader_of_all_tasks_is_taken_over(call: Call) -> None:
-    for seed, name in enumerate(("before", "after")):
+    for seed, name in enumerate(("before", "after", "other")):
         checkpoint(name, seed)
     asked = ("--corpus", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
-    assert call("measure", "before", *asked, "--grader", "includes", "--folder", "measured")[0] == 0
-    code, _, err = call("verdict", "before", "after", *asked[:2], "--measured", "measured", "--folder", "gate")
+    assert call("verdict", "before", "other", *asked, "--grader", "includes", "--folder", "measured")[0] == 4
+    code, _, err = call("verdict", "before", "after", *asked[:2], "--beside", "measured", "--folder", "gate")
     assert code == 4, err
     assert read_json(RunFolder("gate").manifest, RunManifest).settings["grader"] == "includes"
 

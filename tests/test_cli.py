@@ -36,23 +36,25 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 FLAGS = {
     "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
     "--mask --out --skills --steps --task --top-up --workers",
-    "measure": flags("RUN.YAML|MODEL|LOG|URL", "--cluster --folder --fresh --full --gpus-per-worker --json --start"),
+    "measure": flags(
+        "RUN.YAML|MODEL|LOG|URL", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
+    ),
     "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --sample",
     "mine": flags(
         "RUN.YAML|MODEL",
         "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --rehearse --try",
     ),
     "plan": flags(
-        "RUN.YAML|MODEL",
-        "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner --share"
-        " --rehearse --steps",
+        "RUN.YAML|MODEL TRAIN",
+        "--batch --dry-run --export --export-to --folder --keep --objective --only-replay --output --planner --replay"
+        " --share --steps",
     ),
     "steer": "RUN.YAML --cluster --dry-run --engine --folder --gpus-per-worker",
     "trial": "RUN.YAML --budget --cluster --data --engine --folder --gpus-per-worker",
     "verdict": flags(
         "RUN|BEFORE AFTER",
         "--beside --cannot-tell --decoding --each --folder --full --gate --json --junit --margin --markdown --max-items"
-        " --measured --protect --until-decided --why",
+        " --protect --suite-seed --trained-on --until-decided --why",
     ),
     "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --output",

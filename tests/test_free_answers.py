@@ -200,9 +200,7 @@ def test_a_comparison_says_room_and_price_first_and_takes_over_an_earlier_room(
     kept = read_yaml(Path("one/run.yaml"), RunConfig).measure
     assert (kept.max_new_tokens, kept.continued_tokens) == (32, 59), "a context of 64, prompts of 5 characters"
     monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: FreeAnswers((50,), (True,), 6.0))
-    call("measure", "before", *asked, "--grader", "exact", "--folder", "alone")
-    kept = read_yaml(Path("alone/run.yaml"), RunConfig).measure
-    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--measured", "alone", "--folder", "two")
+    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--beside", "one", "--folder", "two")
     assert code == 4, err
     again = read_yaml(Path("two/run.yaml"), RunConfig).measure
     assert (again.max_new_tokens, again.continued_tokens) == (kept.max_new_tokens, kept.continued_tokens)

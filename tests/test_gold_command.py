@@ -45,16 +45,14 @@ def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_
     assert found.success is not None
 
 
-def test_a_measuring_without_gold_answers_is_taken_over_and_they_are_read_then(call: Call) -> None:
+def test_a_comparison_without_gold_answers_is_taken_over_and_they_are_read_then(call: Call) -> None:
     before, after = checkpoint("before"), checkpoint("after", 1)
     asked = ("--corpus", rows(), *GRADERS, *FAST)
-    code, out, err = call("measure", before, *asked, "--folder", "kept")
-    assert code == 0, err
-    assert "gold answer" in out
+    assert call("verdict", before, after, *asked, "--folder", "kept")[0] == 4
     known, place = gold("before", "kept"), RunFolder("kept").measurements("before")
     assert len(known) == 16
     write_measurements(place, [row for row in read_measurements(place) if row.probe != "gold"])
-    code, _, err = call("verdict", before, after, *asked, "--measured", "kept")
+    code, _, err = call("verdict", before, after, *asked, "--beside", "kept")
     assert code == 4, err
     assert "read gold answers before" in err
     assert gold("before") == known

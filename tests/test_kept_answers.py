@@ -17,7 +17,6 @@ from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.shared_generation import generate
 from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.kept_answers import KeepingLearner
-from mixwright.measure.kept_folder import was_stopped
 from mixwright.run.folder import RunFolder, read_measurements
 
 PROMPTS = [f"{n}+1=" for n in range(9)]
@@ -316,18 +315,16 @@ def test_a_measuring_that_was_stopped_while_it_was_written_goes_on(
     assert not Path("cut/answers").exists()
 
 
-def test_a_folder_with_answers_and_other_things_is_not_written_over(tmp_path: Path) -> None:
-    (tmp_path / "answers").mkdir()
-    (tmp_path / "manifest.json").touch()
-    made = ("manifest.json",)
-    assert not was_stopped(tmp_path, made), "all answers were dropped: it is finished"
-    (tmp_path / "answers" / "before.jsonl").touch()
-    assert was_stopped(tmp_path, made)
-    (tmp_path / ".lock").touch()
-    assert was_stopped(tmp_path, made)
-    assert not was_stopped(tmp_path, ())
-    (tmp_path / "corpus").mkdir()
-    assert not was_stopped(tmp_path, made), "a run"
-    (tmp_path / "corpus").rmdir()
-    (tmp_path / "answers" / "after.jsonl").touch()
-    assert not was_stopped(tmp_path, made), "a comparison"
+def test_what_was_measured_is_found_by_later_commands_and_a_finished_folder_is_not_written_over(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = checkpoints()
+    options = ("--corpus", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
+    assert call("measure", before, *options, "--folder", "one")[0] == 0
+    code, _, err = call("measure", before, *options, "--folder", "one")
+    assert (code, "Choose another --folder" in err) == (1, True)
+    written = count_written(monkeypatch)
+    assert call("measure", before, *options, "--folder", "two")[0] == 0
+    assert written == []
+    assert call("verdict", before, after, *options, "--no-gate")[0] == 0
+    assert sum(written) == 9, "of the later model alone"

@@ -179,7 +179,7 @@ def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
 
 
 def test_an_option_is_taken_out_with_its_value() -> None:
-    command = "mixwright verdict a b --measured 'old place' --gate"
-    assert without_option(command, "--measured") == "mixwright verdict a b --gate"
-    assert without_option("mixwright verdict a b --measured=m", "--measured") == "mixwright verdict a b"
-    assert without_option("mixwright verdict a b --gate", "--measured") == "mixwright verdict a b --gate"
+    command = "mixwright verdict a b --beside 'old place' --gate"
+    assert without_option(command, "--beside") == "mixwright verdict a b --gate"
+    assert without_option("mixwright verdict a b --beside=m", "--beside") == "mixwright verdict a b"
+    assert without_option("mixwright verdict a b --gate", "--beside") == "mixwright verdict a b --gate"

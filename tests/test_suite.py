@@ -9,12 +9,24 @@ from typing import Any
 import pytest
 
 from mixwright.cli.direct import read_rows
+from mixwright.cli.general import leave_out_trained, with_suite
 from mixwright.cli.measured import comparing_command
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
 from mixwright.records import Example
-from mixwright.suite.draw import FAMILIES, OPEN_FAMILIES, PER_RUNG, SEALED_FAMILIES, draw_items, write_suite
+from mixwright.suite.draw import (
+    FAMILIES,
+    OPEN_FAMILIES,
+    PER_RUNG,
+    RING_ITEMS,
+    SEALED_FAMILIES,
+    choose_rungs,
+    describe_lack,
+    draw_items,
+    draw_to_compare,
+    write_suite,
+)
 from mixwright.suite.family import Family, Item, follow, read_data
 
 ROWS = draw_items(per_rung=40, seed=11)
@@ -64,27 +76,64 @@ def test_there_are_enough_families_and_a_third_is_sealed() -> None:
     assert {name: count for name, count in counts.items() if not 40 <= count <= 60} == {}
 
 
-def test_a_rung_without_enough_items_is_an_error_and_a_file_is_written_once(tmp_path: Path) -> None:
+def test_a_rung_gives_as_many_items_as_it_has_and_a_file_is_written_once(tmp_path: Path) -> None:
     same = Family("same", lambda rng, rung: Item("?", follow(question=True)), 1, "follows", "one request")
-    with pytest.raises(InputError, match="at most 1 items of a rung of same"):
-        draw_items([same], per_rung=2)
-    path = write_suite(tmp_path, per_rung=1)
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == sum(family.rungs for family in FAMILIES)
+    assert len(draw_items([same], per_rung=2)) == 1
+    rows = draw_items(per_rung=1)
+    path = write_suite(tmp_path, rows)
+    assert [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] == rows
     path.write_text("kept", encoding="utf-8")
-    assert write_suite(tmp_path, per_rung=1).read_text(encoding="utf-8") == "kept"
+    assert write_suite(tmp_path, rows).read_text(encoding="utf-8") == "kept"
+
+
+def test_rungs_that_are_too_easy_or_too_hard_are_not_chosen_and_the_items_are_others() -> None:
+    right = {("facts", 1): 1.0, ("facts", 2): 0.95, ("facts", 3): 0.3, ("facts", 4): 0.29, ("reading", 1): 0.96}
+    assert choose_rungs(right) == {"facts": [2, 3]}
+    chosen = {"facts": [2, 3], "reading": [1], "calendar": [2]}
+    rows = draw_to_compare(chosen, seed=3)
+    counts = {name: sum(row["task"] == name for row in rows) for name in chosen}
+    assert counts["reading"] == RING_ITEMS / 2
+    assert 0.6 * RING_ITEMS / 2 < counts["facts"] <= RING_ITEMS / 2, "the families of a ring have as many, where there are"
+    assert all("level" not in row for row in rows)
+    by_which_chosen = {json.dumps(row["prompt"]) for row in draw_items(seed=3)}
+    shared = sum(json.dumps(row["prompt"]) in by_which_chosen for row in rows)
+    assert shared < 0.05 * len(rows)
+
+
+def test_what_suits_too_little_says_how_much_there_is() -> None:
+    names = [*(family.name for family in OPEN_FAMILIES[:4]), *(family.name for family in SEALED_FAMILIES[:3])]
+    rows = [{"task": name} for name in names for _ in range(60)]
+    assert describe_lack(rows) == ""
+    assert describe_lack(rows[:-60]) == "6 kinds (2 of them sealed) and 360 items"
+    assert describe_lack(rows[: -60 * 4]).startswith("3 kinds")
+    assert describe_lack(rows[::2]) == "7 kinds (3 of them sealed) and 210 items"
 
 
 def test_without_rows_the_suite_is_measured_with_the_grader_of_each_family(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    measuring = Measuring(items=2).with_suite()
+    measuring = with_suite(Measuring(items=2), draw_items())
     assert measuring.corpus is not None
     assert comparing_command("m", measuring) == "mixwright verdict m YOUR_MODEL"
     rows = read_rows(measuring, tell=lambda line: None)
     assert {task: rows.config.graders[task] for task in rows.corpus.tasks} == {one.name: one.grader for one in FAMILIES}
     assert len(rows.corpus) == PER_RUNG * sum(family.rungs for family in FAMILIES)
-    assert {example.level for example in rows.corpus} == {1.0, 2.0, 3.0, 4.0, 5.0}
     with pytest.raises(InputError, match="--grader"):
-        Measuring(grader=["exact"]).with_suite()
+        with_suite(Measuring(grader=["exact"]), ROWS)
+
+
+def test_own_rows_are_asked_beside_the_suite_and_items_in_the_training_rows_are_left_out(tmp_path: Path) -> None:
+    own = tmp_path / "own.jsonl"
+    own.write_text(json.dumps({"task": "mine", "question": "7 + 7?", "answer": "14"}) + "\n", encoding="utf-8")
+    drawn = draw_to_compare({"facts": [1], "moves": [1]}, seed=5)
+    measuring = with_suite(Measuring(held_out=str(own), column=["prompt=question"], grader=["mine=numeric"]), drawn)
+    rows = read_rows(measuring, tell=lambda line: None)
+    assert rows.corpus.graders == {"facts": "includes", "moves": "includes", "mine": "numeric"}
+    assert len(rows.corpus) == len(drawn) + 1
+    train = tmp_path / "train.jsonl"
+    trained = [{"prompt": row["prompt"], "completion": row["answer"]} for row in drawn[:3]]
+    train.write_text("".join(json.dumps(row) + "\n" for row in trained), encoding="utf-8")
+    left = leave_out_trained(drawn, str(train))
+    assert not {row["id"] for row in drawn[:3]} & {row["id"] for row in left}
+    assert len(left) > len(drawn) - 12, "nearly the same ones may go, too"

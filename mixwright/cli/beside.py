@@ -12,7 +12,7 @@ from mixwright.cli.options import Measuring
 from mixwright.cli.ready import PreparedModels
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.measure.bases import base_name, completions_path, read_completion_rows
+from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
@@ -39,8 +39,8 @@ class EarlierComparison:
     """How it was measured."""
     before: MeasureResult
     """Its checkpoint BEFORE."""
-    after: MeasureResult | None = None
-    """Its checkpoint AFTER, which stands beside the new one; None of a measuring of BEFORE alone."""
+    after: MeasureResult
+    """Its checkpoint AFTER, which stands beside the new one."""
 
     @property
     def name(self) -> str:
@@ -89,41 +89,12 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierCompari
         got = f"one without {missing_files[0].name}" if missing_files else "a run of one checkpoint"
         remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
-    earlier, completions = read_before(folder, before), read_completion_rows(completions_file)
-    return replace(earlier, after=_read_result(run, "after", manifest.settings, completions))
-
-
-def read_before(folder: Path, model: str) -> EarlierComparison:
-    """What `measure --folder`, or a comparison, found of the model before it was trained.
-
-    Raises:
-        InputError: nothing was measured there, or another model.
-    """
-    run = RunFolder(folder)
-    if not (run.manifest.is_file() and run.measurements("before").is_file()):
-        remedy = "Write one first: mixwright measure MODEL --corpus FILE --folder FOLDER."
-        raise InputError("the folder of a measuring or of a comparison (--measured)", "none", remedy, file=folder)
-    manifest = read_json(run.manifest, RunManifest)
-    if manifest.parent != model and Path(manifest.parent).resolve() != Path(model).resolve():
+    if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
         remedy = "Name the same model, or measure it again."
-        raise InputError(f"measurements of {model}", f"those of {manifest.parent}", remedy, file=folder)
-    possible_files = (run.path / "completions.parquet", completions_path(run, base_name(manifest.parent)))
-    completions_file = next((path for path in possible_files if path.is_file()), possible_files[-1])
-    return EarlierComparison(
-        folder, manifest, _read_result(run, "before", manifest.settings, read_completion_rows(completions_file))
-    )
-
-
-def read_matching_before(folder: Path, model: str, measuring: Measuring) -> EarlierComparison:
-    """What was measured of the model, with the system message and the adapter that are asked for. Raises InputError."""
-    earlier = read_before(folder, model)
-    for name, value in {"system message": measuring.system, "adapter": measuring.adapter}.items():
-        if (measured_value := earlier.manifest.settings.get(name)) != value:
-            remedy = "Name the same, or measure again."
-            raise InputError(
-                f"the {name} of the measuring: {measured_value or 'none'}", value or "none", remedy, file=folder
-            )
-    return earlier
+        raise InputError(f"measurements of {before}", f"those of {manifest.parent}", remedy, file=folder)
+    completions = read_completion_rows(completions_file)
+    sides = [_read_result(run, name, manifest.settings, completions) for name in ("before", "after")]
+    return EarlierComparison(folder, manifest, *sides)
 
 
 def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Measuring:
@@ -152,10 +123,10 @@ def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], complet
 
 def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
-    if not ready.graded and earlier.after is not None:
+    if not ready.graded:
         raise InputError("answers that can be graded, with --beside", "none", "Leave --beside out.")
     settings, inputs = earlier.manifest.settings, earlier.manifest.inputs
-    remedy_end = f"leave {'--measured' if earlier.after is None else '--beside'} out."
+    remedy_end = "leave --beside out."
     if inputs.get("corpus") != ready.corpus.digest():
         got, remedy = "others", f"Name the same file and columns, or {remedy_end}"
         raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
@@ -174,7 +145,5 @@ def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> N
 
 def write_beside(folder: RunFolder, earlier: EarlierComparison) -> None:
     """Keep in the new comparison what its page needs of the other checkpoint, its completions apart."""
-    if earlier.after is None:
-        return
     write_measurements(folder.measurements(BESIDE_NAME), earlier.after.measurements)
     write_json(beside_file(folder), OtherCheckpoint(earlier.name, str(earlier.folder)))

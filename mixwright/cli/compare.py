@@ -10,7 +10,6 @@ from mixwright.cli.beside import (
     CUT_SETTING,
     EarlierComparison,
     check_same_measuring,
-    read_before,
     read_earlier,
     with_earlier_options,
     write_beside,
@@ -58,8 +57,6 @@ COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max
 def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, gating: Gating) -> Look | None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
-    What they wrote stays beside these until the page is written, too: see `drop_kept`.
-
     Where nothing can be graded, pairs are compared by preference accuracy, and other rows by the loss on their targets.
 
     Args:
@@ -76,13 +73,12 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
     check_folder(folder)
-    decoding, taken_over = gating.decoding, bool(gating.beside or gating.measured)
+    decoding, taken_over = gating.decoding, gating.beside is not None
     measuring = check_looks(measuring, decoding, taken_over=taken_over) if gating.until_decided else measuring
-    earlier = None if gating.measured is None else read_before(gating.measured, before)
-    earlier = earlier if gating.beside is None else read_earlier(gating.beside, before, folder)
+    earlier = None if gating.beside is None else read_earlier(gating.beside, before, folder)
     if taken_over and measuring.budget is not None:
         remedy = "Leave one out: a budget chooses items, and BEFORE was measured on others."
-        raise InputError("--budget, or BEFORE as it was measured (--measured, --beside)", "both", remedy)
+        raise InputError("--budget, or BEFORE as it was measured (--beside)", "both", remedy)
     measuring = measuring if earlier is None else with_earlier_options(earlier, measuring)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _read_rows(measuring, gating, graders)
@@ -96,14 +92,18 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
             got = f"none of {join_some(named_left_out)}" if named_left_out else "none"
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
             raise InputError("answers that can be graded, with --until-decided", got, remedy)
-        planned_looks = plan_looks(cells, gating.max_items or items_per_cell * len(cells))
+        planned_looks = (
+            plan_looks(cells, len(cells) * max(cell.count for cell in cells if cell.task in of_suite), gating.looks)
+            if (of_suite := {task for tasks in gating.rings.values() for task in tasks})
+            else plan_looks(cells, gating.max_items or items_per_cell * len(cells))
+        )
     measure = MeasureConfig(items=planned_looks[-1][0] if planned_looks else items_per_cell, decoding=decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
     say(
         f"measure: up to {measure.items} items per cell, as far as there are; "
         f"{_describe_what_is_judged(measure, measuring, gating)}"
     )
-    ready = prepare((before, after), measuring, rows, measure, graders=graders, room=room, folder=folder.path)
+    ready = prepare((before, after), measuring, rows, measure, graders=graders, room=room)
     ready = (
         replace(ready, manifest_settings={**ready.manifest_settings, LEFT_OUT_SETTING: tasks_left_out})
         if tasks_left_out
@@ -118,7 +118,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measured_looks = measure_in_looks(ready, folder, planned_looks, gating.question) if planned_looks else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
     notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
-    if look is None and (tasks_left_out or _writes_answers(measure)):
+    if tasks_left_out or (look is None and _writes_answers(measure)):
         ungraded = all_rows.select(tasks=tasks_left_out) if tasks_left_out else ready.corpus
         results = with_greedy_answers(ready, results, measuring, ungraded)
     former_answers = read_former_likelihood(ready, results)
@@ -172,8 +172,7 @@ def _measure_both(ready: PreparedModels, earlier: EarlierComparison | None) -> d
     if earlier is None:
         result = measure_with_progress("measure before", start, ready)
     else:
-        beside_note = f", and {earlier.name} is shown next to it" if earlier.after is not None else ""
-        say(f"measure before: taken over from {earlier.folder}{beside_note}")
+        say(f"measure before: taken over from {earlier.folder}, and {earlier.name} is shown next to it")
         result = earlier.before
         if GOLD_PROBE in ready.config.measure.probes and not any(row.probe == GOLD_PROBE for row in result.measurements):
             gold_only = replace(
@@ -220,7 +219,7 @@ def write_comparison(
         for name, result in results.items():
             write_measurements(folder.measurements(name), result.measurements)
         if results_with_completions:
-            other_result = {} if earlier is None or earlier.after is None else {BESIDE_NAME: earlier.after}
+            other_result = {} if earlier is None else {BESIDE_NAME: earlier.after}
             write_completions(folder.path / "completions.parquet", {**results_with_completions, **other_result})
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
@@ -241,7 +240,7 @@ def check_looks(measuring: Measuring, decoding: str, *, taken_over: bool) -> Mea
         "--budget": measuring.budget is not None,
         "--samples": bool(measuring.samples),
         "--sampled": decoding == "sampled",
-        "--measured or --beside": taken_over,
+        "--beside": taken_over,
     }
     if given_options := [name for name, given_here in is_given.items() if given_here]:
         remedy = "Looks choose the items themselves, measure both checkpoints, and judge greedy answers alone."
@@ -249,12 +248,13 @@ def check_looks(measuring: Measuring, decoding: str, *, taken_over: bool) -> Mea
     return replace(measuring, samples=0)
 
 
-def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
+def plan_looks(cells: Sequence[Cell], max_items: int, looks: int = PLANNED_LOOKS) -> list[tuple[int, Look]]:
     """Items per cell and the look, of each look; cells count alike as far as they have rows.
 
     Args:
         cells: that are measured.
         max_items: items over all cells that the last look must not exceed.
+        looks: how many are planned.
 
     Raises:
         InputError: so few that no cell would be judged, although the file has more.
@@ -270,9 +270,9 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
         raise InputError(
             expected, f"{max_items:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out."
         )
-    sizes = [math.ceil(last_size * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
+    sizes = [math.ceil(last_size * number / looks) for number in range(1, looks + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
-    return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
+    return [(size, Look(number, counts[number - 1], counts[-1], looks)) for number, size in enumerate(sizes, start=1)]
 
 
 def measure_in_looks(

@@ -6,7 +6,6 @@ import os
 
 from mixwright.errors import InputError
 from mixwright.measure.former import former_file
-from mixwright.measure.kept_folder import holds_answers_alone
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
 from mixwright.verdict.rules.answer_forms import known_forms_file
@@ -25,7 +24,7 @@ def check_folder(folder: RunFolder) -> None:
         return
     if not path.is_dir():
         raise InputError("a folder", "a file", "Choose another --folder.", file=path)
-    is_comparison = (path / ".lock").exists() or folder.manifest.exists() or holds_answers_alone(path)
+    is_comparison = (path / ".lock").exists() or folder.manifest.exists()
     if not is_comparison and any(path.iterdir()):  # a run.yaml there would be replaced
         raise InputError(expected, "one that holds something else", "Choose another --folder.", file=path)
 

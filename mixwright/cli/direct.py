@@ -23,7 +23,6 @@ from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.free_answers import MAX_SECONDS, FreeAnswers, find_room
-from mixwright.measure.kept_folder import drop_kept, was_stopped
 from mixwright.measure.notes import list_notes, write_notes
 from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
@@ -91,9 +90,8 @@ def prepare(
     *,
     graders: Mapping[str, str] | None = None,
     room: tuple[int, int] | None = None,
-    folder: Path | None = None,
 ) -> PreparedModels:
-    """Load the models and settle how completions are written; nothing is written but answers, under `folder`.
+    """Load the models and settle how completions are written; nothing is written but answers, in the store.
 
     Args:
         paths: checkpoint folders, hub names or adapter folders; an adapter may rest on the first.
@@ -102,7 +100,6 @@ def prepare(
         measure: items and decoding; length, samples and temperature are settled here.
         graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
         room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
-        folder: of the measuring: what the models write is kept there until it is finished.
 
     Raises:
         InputError: a model, an option or the data cannot be used.
@@ -125,7 +122,7 @@ def prepare(
         check_model(ModelConfig(path, measuring.adapter))
     from mixwright.measure.kept_answers import make_keeping  # needs torch, which was looked for now
 
-    learners = make_keeping(load_models(paths, measuring), folder)
+    learners = make_keeping(load_models(paths, measuring))
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
@@ -360,8 +357,9 @@ def measure_checkpoint(
     """
     if folder is not None and folder.exists():
         run = RunFolder(folder)
-        own_names = (settings_file(run).name, run.manifest.name, run.notes.parent.name)
-        if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, own_names)):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+        was_stopped = not run.notes.is_file() and names <= {".lock", settings_file(run).name, run.manifest.name, "measure"}
+        if names and not was_stopped:
             raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
     rows = read_rows(measuring) if rows is None else rows
     settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
@@ -374,7 +372,7 @@ def measure_checkpoint(
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
     decoding = "sampled" if measuring.greedy is False else "greedy"
     start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
-    ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding), folder=folder)
+    ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding))
     ready = with_price(
         ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
     )
@@ -407,5 +405,4 @@ def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureRes
         for table in {name, "before"}:
             write_measurements(folder.measurements(table), result.measurements)
         write_completions(completions_path(folder, name), {"before": result})
-        write_notes(folder, notes)
-        drop_kept(folder.path)
+        write_notes(folder, notes)  # last: who was stopped before goes on

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from mixwright.errors import InputError, unknown_name
+from mixwright.estimates.looks import PLANNED_LOOKS
 from mixwright.estimates.readings import Decoding
 from mixwright.records import Cell
 from mixwright.verdict.rules.gate import items_to_measure
@@ -16,7 +17,7 @@ from mixwright.verdict.rules.gate_question import GateQuestion
 
 @dataclass(frozen=True, slots=True)
 class Gating:
-    """How the gate is asked, and earlier measurements to reuse; one option of the command line per field."""
+    """How the gate is asked, and an earlier comparison to reuse; one option of the command line per field."""
 
     gate: bool = True
     """Whether the exit code follows its answer."""
@@ -36,8 +37,14 @@ class Gating:
     """How the model will be used."""
     beside: Path | None = None
     """An earlier comparison of the same BEFORE, whose measurements are taken over and whose AFTER stands beside."""
-    measured: Path | None = None
-    """Folder in which BEFORE was measured, which is taken over."""
+    trained_on: str | None = None
+    """Rows of which no items are asked, of the general suite."""
+    suite_seed: int = 0
+    """Seed of the items of the general suite."""
+    looks: int = PLANNED_LOOKS
+    """Looks that are planned."""
+    rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Group of tasks with a bound of its own -> its tasks; an empty one has those of no other."""
 
     @property
     def margin_share(self) -> float | None:
@@ -47,7 +54,9 @@ class Gating:
     @property
     def question(self) -> GateQuestion:
         """What the gate is asked."""
-        return GateQuestion(tuple(self.protect), self.each, self.margin_share)
+        return GateQuestion(
+            tuple(self.protect), self.each, self.margin_share, rings=() if self.protect else tuple(self.rings.items())
+        )
 
     def choose_items_per_cell(self, cells: Sequence[Cell], items: int | None) -> int:
         """Items per cell: so many as were asked for, else what the gate needs.
@@ -80,8 +89,5 @@ class Gating:
         remedy = "Name both checkpoints, or leave it out."
         if self.beside is not None and not compares:
             raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", remedy)
-        if self.measured is not None and (not compares or self.beside is not None):
-            got = "--beside, which reuses BEFORE, too" if compares else "no AFTER"
-            raise InputError("BEFORE AFTER --corpus FILE with --measured", got, "Leave one of them out.")
         if self.until_decided and not compares:
             raise InputError("BEFORE AFTER --corpus FILE with --until-decided", "no AFTER", remedy)

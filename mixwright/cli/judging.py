@@ -15,7 +15,6 @@ from mixwright.cli.options import Measuring, is_server
 from mixwright.errors import InputError
 from mixwright.estimates.looks import Look
 from mixwright.logs.reading import find_reader
-from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Verdict
 from mixwright.run.folder import RunFolder, write_text
 from mixwright.verdict.exported import to_junit, to_markdown
@@ -51,21 +50,19 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
     elif after and are_logs(before, after):
         with _collector_paused():
             compare_logs(before, after, measuring, run, gating)
-            result = _conclude(run, None, gating, show)
-        drop_kept(run.path)
-        return result
+            return _conclude(run, None, gating, show)
     elif after:
         from mixwright.cli.compare import compare
 
-        measuring = measuring.with_suite() if measuring.corpus is None else measuring
+        if measuring.corpus is None:
+            from mixwright.cli.general import compare_on_suite
+
+            measuring, gating = compare_on_suite(before, measuring, gating)
         measuring.check_budget()
         look = compare(before, after, measuring, run, gating)
     else:
         measuring.check_no_measuring_options()
-    result = _conclude(run, look, gating, show)
-    if after and look is None:  # further looks may be asked for, and go on from what is there
-        drop_kept(run.path)
-    return result
+    return _conclude(run, look, gating, show)
 
 
 @contextlib.contextmanager

@@ -131,7 +131,7 @@ def check_log_options(measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options that mean nothing where nothing is measured."""
     given = [name for name in measuring.given_options() if name not in ("--grader", "--greedy/--sampled")]
     given += ["--corpus"] if measuring.corpus is not None else []
-    taken = {"--until-decided": gating.until_decided, "--beside": gating.beside, "--measured": gating.measured}
+    taken = {"--until-decided": gating.until_decided, "--beside": gating.beside}
     given += [name for name, value in taken.items() if value]
     if given:
         remedy = "A log was measured already: leave them out. --grader TASK=METRIC chooses among its metrics."

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from mixwright.cli.options import STORE, Measuring
+from mixwright.cli.options import Measuring
 from mixwright.cli.report import table, wrap
 from mixwright.errors import one_line
+from mixwright.measure.kept_folder import find_store
 from mixwright.records import Measurement
 from mixwright.verdict.page.text import format_count
 
@@ -76,6 +77,6 @@ def comparing_command(source: str, measuring: Measuring) -> str:
     """Return the command that compares the trained model with `source`."""
     words = ["mixwright", "verdict", source, "YOUR_MODEL" if measuring.corpus else "LOG_AFTER"]
     for option, files in (("--corpus", measuring.corpus), ("--eval", measuring.held_out)):
-        own_files = [name for name in (files or "").splitlines() if Path(name).parent != STORE]  # else the suite
+        own_files = [name for name in (files or "").splitlines() if Path(name).parent != find_store()]  # else the suite
         words += [word for name in own_files for word in (option, name)]
     return one_line(shlex.join(words))

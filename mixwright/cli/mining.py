@@ -177,5 +177,5 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     examples = rehearsal.rows[:: len(rehearsal.rows) // MAX_EXAMPLES + 1]
     report += [f"  {cut(f'{plain(row.prompt)} -> {plain(row.target)}', line_width() - 2)}" for row in examples]
     corpus = " --corpus ".join((measuring.corpus or "").splitlines())
-    command = f"mixwright plan {model} --corpus {corpus} --objective sft --rehearse {path}"
+    command = f"mixwright plan {model} --corpus {corpus} --objective sft --replay {path}"
     output.out("\n".join([*report, "", one_line(f"Next: {command}")]))

@@ -62,19 +62,20 @@ PROTECT_HELP = (
 MARGIN_HELP = (
     "Average loss of the protected tasks that must be ruled out, in points; default: 5. The rule for each task stays."
 )
+UNTIL_HELP = "Up to four interim analyses; with general requests there are twelve, always."
+TRAINED_ON_HELP = "Rows that AFTER was trained on: general requests that stand in them are left out, and counted."
 EXPORT_HELP = (
     "Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported unchanged."
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or in the current one with --corpus."
-REHEARSE_HELP = (
-    "With --corpus, for SFT: rows or requests of tasks that the model knows, to replay with yours. The model answers "
-    "requests without a completion; with a gold answer, wrong answers are dropped."
+REPLAY_HELP = (
+    "Rows, or requests that the model answers, to replay with yours; where a gold answer is known, wrong ones are dropped."
 )
 PROMPTS_HELP = (
     "With --corpus and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the model "
     "are dropped."
 )
-SHARE_HELP = "With --corpus, for SFT and DPO: share of replay in the training samples, at most .5. Default: .1."
+SHARE_HELP = "For SFT and DPO: share of replay in the training samples, at most .5. Default: .1."
 KEEP_HELP = "With --corpus, for SFT and DPO: task to protect, whatever was measured. Repeatable."
 PLAN_OUTPUT_HELP = (
     "With --corpus: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to stdout, and the "
@@ -103,10 +104,8 @@ GPUS_HELP = "GPUs of the cluster per worker; with .5 two workers share one. Defa
 CORPUS_OPTION = "--corpus FILE"
 CORPUS_HELP = (
     "Rows to measure on, without a RUN.YAML; formats as for audit. Repeatable. Without it, measure and verdict ask "
-    "a general suite."
+    "general requests."
 )
-STORE = Path(".mixwright")
-"""Folder of what is kept for later commands, in the current one."""
 REPEATABLE_SOURCES = {"corpus", "held_out"}
 """Options that name files, and may be repeated."""
 
@@ -120,7 +119,8 @@ class Measuring:
         typer.Option(help=CORPUS_HELP),
     ] = None
     held_out: Annotated[
-        str | None, typer.Option("--eval", help="Held-out items; if given, only these are measured. Repeatable.")
+        str | None,
+        typer.Option("--eval", help="Held-out items, measured in place of --corpus, or with general requests. Repeatable."),
     ] = None
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None
     task: Annotated[str | None, typer.Option(help="Task of rows without a task column. Default: all.")] = None
@@ -141,23 +141,6 @@ class Measuring:
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME", help=BUDGET_HELP)] = None
     served_model: Annotated[list[str] | None, typer.Option(metavar="NAME", help=SERVED_HELP)] = None
     parallel: Annotated[int | None, typer.Option(min=1, max=1024, help=PARALLEL_HELP)] = None
-
-    def with_suite(self) -> Measuring:
-        """Return the options with the general suite as rows, each family with its grader.
-
-        Raises:
-            InputError: an option that is about rows of one's own.
-        """
-        from mixwright.cli.output import say
-        from mixwright.suite.draw import FAMILIES, write_suite
-
-        own = {"--eval": self.held_out, "--column": self.column, "--task": self.task, "--grader": self.grader}
-        if given := [name for name, value in own.items() if value is not None]:
-            raise InputError(f"{CORPUS_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
-        path = write_suite(STORE)
-        say(f"suite: {len(FAMILIES)} families of general requests, {path}; rows of your own: {CORPUS_OPTION}")
-        graders = [f"{family.name}={family.grader}" for family in FAMILIES]
-        return dataclasses.replace(self, corpus=str(path), grader=graders)
 
     def given_options(self) -> list[str]:
         """Return the given options other than --corpus, as they are typed."""

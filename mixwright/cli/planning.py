@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.cli import output
-from mixwright.cli.beside import read_matching_before
 from mixwright.cli.direct import load_models, measure_checkpoint, read_rows
 from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
 from mixwright.cli.measured import comparing_command
@@ -59,8 +58,6 @@ class Planning:
     """Share of the training samples that is replay, 0..0.5."""
     rehearse: str | None = None
     """File of rows or requests to replay."""
-    measured: Path | None = None
-    """Folder of an earlier measurement of the model."""
 
 
 def plan_checkpoint(
@@ -138,30 +135,15 @@ def _measure_and_plan(
         got, remedy = "--samples 0", "Leave it out, or ask for at least one."
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
 
-    if planning.measured is not None:
-        output.say(f"measure: reusing {planning.measured}")
-
-    def tell(line: str) -> None:
-        if planning.measured is None or line.startswith("corpus:"):  # an earlier measurement needs no grader
-            output.say(line)
-
-    rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse, tell=tell)
+    rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse)
     corpus = rows.all_rows or rows.corpus
     check_training(objective, corpus, "--objective")
     check_rehearsal(objective, corpus)
-    if planning.measured is None:  # an earlier measurement may have tasks that these rows lack
-        check_keep(config.plan.options, corpus)
+    check_keep(config.plan.options, corpus)
     config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
     measurements: Sequence[Measurement] = ()
     ready_learner, max_completion_tokens = None, measuring.max_new_tokens
-    if planning.measured is not None:
-        earlier = read_matching_before(planning.measured, model, measuring)
-        measurements, max_completion_tokens = (
-            earlier.before.measurements,
-            max_completion_tokens or (max(earlier.room) if earlier.room else None),
-        )
-        learner = _load_tokenizer(model, measuring)
-    elif rows.probe is None:
+    if rows.probe is None:
         samples = None if "competence" in evidence else 0
         ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows, samples=samples)
         learner, measurements, max_completion_tokens = (

@@ -66,6 +66,11 @@ class ItemScores:
                 scores_by_task.setdefault(item[0], {}).setdefault(name, {})[item] = value
         return {task: ItemScores(scores) for task, scores in scores_by_task.items()}
 
+    def select(self, tasks: Collection[str]) -> ItemScores:
+        """Return what was measured of these tasks."""
+        names = self.scores.items()
+        return ItemScores({name: {item: v for item, v in values.items() if item[0] in tasks} for name, values in names})
+
     def column(self, name: str, items: Sequence[Item]) -> Array:
         """Values of a measurement; NaN where there is none."""
         values = self.scores.get(name, {})

@@ -12,7 +12,7 @@ from typing import Any
 from mixwright.learner.generation import fingerprint_weights, scale_progress
 from mixwright.learner.learner import FIRST_WRITING_SHARE, Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.measure.kept_folder import ANSWERS_FOLDER, LEARNER_NAMES
+from mixwright.measure.kept_folder import find_store
 from mixwright.records import Text
 from mixwright.run.folder import append_lines
 
@@ -210,11 +210,11 @@ def _is_completion(row: Any) -> bool:
     return lists and isinstance(row.get("text"), str) and "finished" in row
 
 
-def make_keeping(learners: Sequence[Learner], folder: Path | None) -> tuple[KeepingLearner, ...]:
-    """Learners that keep their answers in the folder of a measuring, or in memory where there is none."""
-    names = (*LEARNER_NAMES, *map(str, range(2, len(learners))))
-    paths = [None if folder is None else folder / ANSWERS_FOLDER / f"{name}.jsonl" for name in names]
-    return tuple(KeepingLearner(learner, path) for learner, path in zip(learners, paths, strict=False))
+def make_keeping(learners: Sequence[Learner]) -> tuple[KeepingLearner, ...]:
+    """Return learners that keep their answers in the store, each in a folder by the digest of its model."""
+    return tuple(
+        KeepingLearner(learner, find_store() / _fingerprint(learner)[:16] / "answers.jsonl") for learner in learners
+    )
 
 
 def _fingerprint(learner: Learner) -> str:

@@ -1,38 +1,27 @@
-"""Folder of the answers that are kept while something is measured: dropped when nothing is left to do with them.
+"""Folders of answers that are kept, so that nothing is written twice. Needs no torch.
 
-They are dropped last, after all that was made of them is written: a command that was stopped at any moment goes on from
-them, and writes the rest again. Needs no torch.
+`measure`, `plan` and `verdict` of a checkpoint keep what a model answered in the store, for each other and for later: a
+command that was stopped goes on from there. A run keeps the answers of its own models while it measures them, and drops
+them last, after all that was made of them is written.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 
 ANSWERS_FOLDER = "answers"
-"""Where in the folder of a measuring they lie until it is finished."""
-LEARNER_NAMES = ("before", "after")
-"""What the files of the first two learners are called."""
+"""Where in a run folder they lie until the models are measured."""
+STORE_VARIABLE = "MIXWRIGHT_STORE"
+"""Names another folder than `.mixwright` in the current one."""
 
 
-def holds_answers_alone(folder: Path) -> bool:
-    """Whether a folder holds kept answers and nothing else: a measuring was stopped there, and goes on."""
-    return {path.name for path in folder.iterdir()} <= {ANSWERS_FOLDER, ".lock"} and (folder / ANSWERS_FOLDER).is_dir()
-
-
-def was_stopped(folder: Path, file_names: Collection[str]) -> bool:
-    """Whether the measuring of one checkpoint was stopped in a folder: its answers, dropped last, are there yet.
-
-    Args:
-        folder: of the measuring.
-        file_names: names of what is written there before they are dropped; what begins with a point was being written.
-    """
-    kept_names = {path.name for path in (folder / ANSWERS_FOLDER).glob("*")}
-    other_names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    return bool(kept_names) and kept_names <= {f"{LEARNER_NAMES[0]}.jsonl"} and other_names <= {ANSWERS_FOLDER, *file_names}
+def find_store() -> Path:
+    """Return the folder of what is kept for later commands. All of it can be deleted at any time."""
+    return Path(os.environ.get(STORE_VARIABLE) or ".mixwright")
 
 
 def drop_kept(folder: Path) -> None:
-    """Remove the kept answers of a measuring that is finished."""
+    """Remove the kept answers of a run whose models are measured."""
     shutil.rmtree(folder / ANSWERS_FOLDER, ignore_errors=True)

@@ -1,8 +1,8 @@
 """Rows to rehearse: those with a completion as they are, prompts without one with the model's own answer.
 
-Answers are greedy and must end by themselves; those that are graded wrong are left out where a gold answer is known. A task
-most of whose answers were cut gets twice the room, again and again up to a limit: short rooms would keep only the kinds of
-answers that are short, and those alone would be rehearsed.
+Answers are greedy, must end by themselves and not repeat themselves; those that are graded wrong are left out where a gold
+answer is known. A task most of whose answers were cut gets twice the room, again and again up to a limit: short rooms would
+keep only the kinds of answers that are short, and those alone would be rehearsed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mixwright.errors import InputError, join_some
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Example, plain
 from mixwright.run.folder import write_table
+from mixwright.words import repeats_itself
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -220,7 +221,7 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
         rollouts += len(waiting)
         room |= dict.fromkeys({row.task for row in waiting}, answer_tokens)
         for row, (completion,) in zip(waiting, texts, strict=True):
-            if completion.finished and completion.text.strip():
+            if completion.finished and completion.text.strip() and not repeats_itself(completion.text):
                 answers[row.id] = completion.text  # as it was written: after plain text it may begin with a space
         ended_counts = Counter(row.task for row in fitting if row.id in answers)
         if answer_tokens == max_new_tokens:

@@ -69,6 +69,7 @@ from mixwright.records.verdict import GateOutcome as GateOutcome
 from mixwright.records.verdict import GoldChange as GoldChange
 from mixwright.records.verdict import PartChange as PartChange
 from mixwright.records.verdict import Reason as Reason
+from mixwright.records.verdict import Ring as Ring
 from mixwright.records.verdict import Step as Step
 from mixwright.records.verdict import TaskChange as TaskChange
 from mixwright.records.verdict import TaskWord as TaskWord

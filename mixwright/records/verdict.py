@@ -132,6 +132,18 @@ class TotalChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Ring:
+    """A group of tasks that was judged by itself."""
+
+    name: str
+    """What its tasks have in common."""
+    outcome: GateOutcome
+    """passed, damaged or inconclusive."""
+    mean: Interval | None
+    """Mean change over its tasks."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """Non-inferiority of the protected tasks."""
 
@@ -157,6 +169,8 @@ class Gate:
     """Items per task and level that would pass an unharmed model in about nine of ten cases."""
     look: str = ""
     """Which of the planned interim analyses decided; empty where all items were measured at once."""
+    rings: tuple[Ring, ...] = ()
+    """Groups of tasks that were judged each; the worst of them decides, and its mean is the mean here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,19 @@
-"""Items of the suite as rows: of every family and rung the same number, drawn by a seed."""
+"""Items of the suite as rows, drawn by a seed: of every rung to find those that suit a model, and of those alone to compare.
+
+Rungs are chosen on a draw of their own, and the models are compared on another one: who chose the items that a model had
+right would call it worse on a second look.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from mixwright.errors import InputError
 from mixwright.run.folder import write_text
 from mixwright.suite.family import Family, Item
 from mixwright.suite.open import FAMILIES as OPEN_FAMILIES
@@ -18,37 +22,44 @@ from mixwright.suite.sealed import FAMILIES as SEALED_FAMILIES
 FAMILIES: tuple[Family, ...] = (*OPEN_FAMILIES, *SEALED_FAMILIES)
 """Kinds of requests; of the sealed ones no requests are ever replayed."""
 PER_RUNG = 8
-"""Items of a rung: about 400 of the open and of the sealed families each."""
+"""Items of a rung by which rungs are chosen: about 950."""
 MAX_TRIES = 100
 """Draws for one further item that is not there yet."""
+SUITABLE = (0.30, 0.95)
+"""Share of right answers of a rung on which a loss can be seen."""
+MIN_FAMILIES, MIN_SEALED, MIN_ITEMS = 5, 3, 400
+"""Families of suitable rungs, sealed ones among them, and items, below which the suite says nothing of a model."""
+RING_ITEMS = 800
+"""Items of the open families, and of the sealed ones, at the last look: an unharmed model passes at the default margin."""
 
 
-def draw_items(families: Iterable[Family] = FAMILIES, *, per_rung: int = PER_RUNG, seed: int = 0) -> list[dict[str, Any]]:
+def draw_items(
+    families: Iterable[Family] = FAMILIES,
+    *,
+    per_rung: int = PER_RUNG,
+    seed: int = 0,
+    rungs: Mapping[str, Collection[int]] | None = None,
+) -> list[dict[str, Any]]:
     """Draw items with different prompts, the same for the same seed.
 
     Args:
         families: kinds of requests.
-        per_rung: items of each rung.
+        per_rung: items of each rung, or as many different ones as there are.
         seed: of the draw.
+        rungs: family -> rungs to draw of; None draws of all.
 
     Returns:
         Rows with id, task (the family), level (the rung), prompt (a text or messages) and answer.
-
-    Raises:
-        InputError: a rung has not so many different items.
     """
     rows = []
     for family in families:
-        for rung in range(1, family.rungs + 1):
+        for rung in range(1, family.rungs + 1) if rungs is None else rungs.get(family.name, ()):
             rng, items = Random(f"{seed} {family.name} {rung}"), dict[str, Item]()
             for _ in range(MAX_TRIES * per_rung):
                 item = family.make(rng, rung)
                 items.setdefault(json.dumps(item.prompt), item)
                 if len(items) == per_rung:
                     break
-            else:
-                expected = f"at most {len(items)} items of a rung of {family.name}"
-                raise InputError(expected, f"{per_rung}", "Ask for fewer.")
             for number, item in enumerate(items.values()):
                 prompt = item.prompt if isinstance(item.prompt, str) else list(item.prompt)
                 row = {"id": f"{family.name}-{rung}-{number}", "task": family.name, "level": rung}
@@ -56,11 +67,55 @@ def draw_items(families: Iterable[Family] = FAMILIES, *, per_rung: int = PER_RUN
     return rows
 
 
-def write_suite(folder: Path, *, per_rung: int = PER_RUNG, seed: int = 0) -> Path:
-    """Write the items to `FOLDER/suite-SEED-DIGEST.jsonl`, unless they are there; return the file."""
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in draw_items(per_rung=per_rung, seed=seed))
+def choose_rungs(right: Mapping[tuple[str, int], float]) -> dict[str, list[int]]:
+    """Choose the rungs of which a model has neither too little nor everything right.
+
+    Args:
+        right: (family, rung) -> share of right answers, 0..1.
+
+    Returns:
+        Family -> its suitable rungs; no entry for a family without any.
+    """
+    chosen: dict[str, list[int]] = {}
+    for (family, rung), share in sorted(right.items()):
+        if SUITABLE[0] <= share <= SUITABLE[1]:
+            chosen.setdefault(family, []).append(rung)
+    return chosen
+
+
+def draw_to_compare(rungs: Mapping[str, Sequence[int]], *, seed: int = 0) -> list[dict[str, Any]]:
+    """Draw the items on which two models are compared: of open and of sealed families as many, families alike.
+
+    Args:
+        rungs: family -> rungs, as `choose_rungs` gives them.
+        seed: of the draw; the items are others than those of the same seed by which rungs are chosen.
+
+    Returns:
+        Rows as of `draw_items`, a family's rungs in turn and without a level: the family is what is compared.
+    """
+    rows = []
+    for ring in (OPEN_FAMILIES, SEALED_FAMILIES):
+        families = [family for family in ring if family.name in rungs]
+        for family in families:
+            per_rung = math.ceil(RING_ITEMS / len(families) / len(rungs[family.name]))
+            rows += draw_items([family], per_rung=per_rung, seed=-1 - seed, rungs=rungs)
+    return [{name: value for name, value in row.items() if name != "level"} for row in rows]
+
+
+def describe_lack(rows: Collection[Mapping[str, Any]]) -> str:
+    """Say how much there is where it is too little for the suite to tell something of a model; empty where it is enough."""
+    families = {row["task"] for row in rows}
+    sealed = families & {family.name for family in SEALED_FAMILIES}
+    if len(families) >= MIN_FAMILIES and len(sealed) >= MIN_SEALED and len(rows) >= MIN_ITEMS:
+        return ""
+    return f"{len(families)} kinds ({len(sealed)} of them sealed) and {len(rows)} items"
+
+
+def write_suite(folder: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows to `FOLDER/suite-DIGEST.jsonl`, unless they are there; return the file."""
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]
-    path = folder / f"suite-{seed}-{digest}.jsonl"
+    path = folder / f"suite-{digest}.jsonl"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)

@@ -42,23 +42,36 @@ def _nouns(rng: Random, kind: str, count: int) -> list[str]:
     return rng.sample([row["word"] for row in _rows("nouns") if row["kind"] == kind], count)
 
 
-def _listed(words: list[str]) -> str:
+def _listed(words: list[str], conjunction: str = "and") -> str:
     """Join words as in a sentence."""
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(words[:-1])} {conjunction} {words[-1]}"
+
+
+def _make_choice(rng: Random, family: str) -> Item:
+    """Ask which of three options is right; the others are far from it."""
+    row = rng.choice([row for row in _rows("choices") if row["family"] == family])
+    answer, others = row["answer"], rng.sample(row["others"], 2)
+    options = _listed(rng.sample([answer, *others], 3), "or")
+    prompt = _word(rng, family, "choice", text=row["text"], options=options)
+    if family == "sayings":
+        answer = follow(words=(1, len(row["text"].split()) + 20), contains=[answer], excludes=others)
+    return Item(prompt, answer)
 
 
 def make_calendar(rng: Random, rung: int) -> Item:
-    """Ask for the day or month after another: the next, a few on, many on; then the weekday of a date."""
-    if rung > 3:
-        return _make_date(rng, months_between=rng.randint(1, 3) if rung == 5 else 0)
-    if rung < 3 and rng.random() < FOREIGN_SHARE:
+    """Ask for the day or month after another: of three, the next, a few on, many on; then the weekday of a date."""
+    if rung == 1:
+        return _make_choice(rng, "calendar")
+    if rung > 4:
+        return _make_date(rng, months_between=rng.randint(1, 3) if rung == 6 else 0)
+    if rung < 4 and rng.random() < FOREIGN_SHARE:
         return _make_foreign_weekday(rng, rung)
     months = [row["name"] for row in _rows("months")]
     unit, plural, names = rng.choice((("day of the week", "days", WEEKDAYS), ("month", "months", months)))
     start, direction = rng.randrange(len(names)), rng.choice((1, -1))
-    counts = ([1], range(2, 7), [count for count in range(len(names) + 1, 61) if count % len(names)])[rung - 1]
+    counts = ([1], range(2, 7), [count for count in range(len(names) + 1, 61) if count % len(names)])[rung - 2]
     count = rng.choice(counts)
-    distance = ("right", f"{COUNTS[count - 2]} {plural}" if rung == 2 else "", f"{count} {plural}")[rung - 1]
+    distance = ("right", f"{COUNTS[count - 2]} {plural}" if rung == 3 else "", f"{count} {plural}")[rung - 2]
     step = f"{distance} {'after' if direction > 0 else 'before'}"
     answer = names[(start + direction * count) % len(names)]
     return Item(_word(rng, "calendar", "step", unit=unit, step=step, start=names[start]), answer)
@@ -81,51 +94,65 @@ def _make_date(rng: Random, months_between: int) -> Item:
 
 def _make_foreign_weekday(rng: Random, rung: int) -> Item:
     """Ask for a weekday in another language: of tomorrow or yesterday, or some days on."""
-    row = rng.choice([row for row in _rows("weekdays") if bool(row["step"]) == (rung == 1)])
+    row = rng.choice([row for row in _rows("weekdays") if bool(row["step"]) == (rung == 2)])
     start, count = rng.randrange(7), row["step"] or rng.randint(2, 6)
     return Item(row["text"].format(start=row["days"][start], count=count), row["days"][(start + count) % 7])
 
 
 def make_alphabet(rng: Random, rung: int) -> Item:
-    """Ask which word has a place in alphabetical order: of two, four, five; then of words with the same first letter."""
-    count = (2, 4, 5, 5, 7)[rung - 1]
+    """Ask which word is first, one with A or two from N on; then for places of words, last with the same first letter."""
+    if rung == 1:
+        return _make_choice(rng, "alphabet")
+    count = (2, 4, 5, 5, 7)[rung - 2]
     by_letter: dict[str, list[str]] = {}
     for row in _rows("words"):
         by_letter.setdefault(row["word"][0], []).append(row["word"])
-    if rung > 3:
+    if rung > 4:
         words = rng.sample(rng.choice([words for words in by_letter.values() if len(words) > count]), count)
     else:
         words = [rng.choice(by_letter[letter]) for letter in rng.sample(sorted(by_letter), count)]
-    index = rng.choice(([0, 1], [0, 3], [1, 2, 3], [0, 4], [2, 3, 4])[rung - 1])
+    index = rng.choice(([0, 1], [0, 3], [1, 2, 3], [0, 4], [2, 3, 4])[rung - 2])
     place = "last" if index == count - 1 else PLACES[index]
     return Item(_word(rng, "alphabet", place=place, words=", ".join(words)), sorted(words)[index])
 
 
 def make_sayings(rng: Random, rung: int) -> Item:
-    """Ask for the missing word of a saying, less known from rung to rung."""
-    foreign = rung > 1 and rng.random() < FOREIGN_SHARE
-    row = rng.choice([row for row in _rows("sayings") if row["rung"] == rung and (row["language"] != "en") == foreign])
+    """Ask for the missing word of a saying: one of three; then any, less known from rung to rung."""
+    if rung == 1:
+        return _make_choice(rng, "sayings")
+    foreign = rung > 2 and rng.random() < FOREIGN_SHARE
+    row = rng.choice([row for row in _rows("sayings") if (row["rung"], row["language"] != "en") == (rung - 1, foreign)])
     text = row["text"] if row["text"].endswith("?") else row["text"] + "."
     rules = follow(words=(1, len(text.split()) + 20), contains=[row["answer"]])  # alone, or in the whole saying
     return Item(_word(rng, "sayings", row["language"], text=text), rules)
 
 
 def make_units(rng: Random, rung: int) -> Item:
-    """Ask for a conversion: of one to three units, of more, back, of mixed amounts, over two steps."""
-    levels = ((1,), (1, 2), (1, 2), (1, 2), (5,))[rung - 1]
+    """Ask for a conversion: a stated one, of one to three units, of more, back, of mixed amounts, over two steps."""
+    if rung == 1:
+        return _make_stated_unit(rng)
+    levels = ((1,), (1, 2), (1, 2), (1, 2), (5,))[rung - 2]
     unit = rng.choice([row for row in _rows("units") if row["level"] in levels])
     count = rng.choice(
-        (range(1, 4), range(4, 21), range(2, 13), range(2, 10), (2, 3, 4, 5, 6, 7, 8, 9, 1.5, 2.5, 3.5))[rung - 1]
+        (range(1, 4), range(4, 21), range(2, 13), range(2, 10), (2, 3, 4, 5, 6, 7, 8, 9, 1.5, 2.5, 3.5))[rung - 2]
     )
     small = round(count * unit["factor"])
     amount = f"{count} {unit['one'] if count == 1 else unit['many']}"
-    if rung == 3:
-        return Item(_word(rng, "units", unit=unit["many"], amount=f"{small} {unit['many_small']}"), str(count))
     if rung == 4:
+        return Item(_word(rng, "units", unit=unit["many"], amount=f"{small} {unit['many_small']}"), str(count))
+    if rung == 5:
         rest = rng.randrange(1, unit["factor"])
         amount = f"{amount} and {rest} {unit['one_small'] if rest == 1 else unit['many_small']}"
         small += rest
     return Item(_word(rng, "units", unit=unit["many_small"], amount=amount), str(small))
+
+
+def _make_stated_unit(rng: Random) -> Item:
+    """Ask for one of three conversions that the request states, with different numbers."""
+    rows = [row for row in _rows("choices") if row["family"] == "units"]
+    shown = rng.sample(list({row["answer"]: row for row in rng.sample(rows, len(rows))}.values()), 3)
+    facts, asked = " ".join(f"{row['answer']} {row['text']}." for row in shown), rng.choice(shown)
+    return Item(_word(rng, "units", "stated", facts=facts, text=asked["text"]), asked["answer"])
 
 
 def make_moves(rng: Random, rung: int) -> Item:
@@ -159,21 +186,31 @@ def make_moves(rng: Random, rung: int) -> Item:
 
 
 def make_puzzles(rng: Random, rung: int) -> Item:
-    """Ask who is first or last of two, three or four people in a row of clues; then who has which pet."""
-    if rung > 3:
-        return _make_pets(rng, count=rung - 1)
-    people = _nouns(rng, "name", rung + 1)
+    """Ask who has a pet, as stated; who is first or last of two to four people in a row of clues; then who has which pet."""
+    if rung == 1:
+        return _make_stated_pet(rng)
+    if rung > 4:
+        return _make_pets(rng, count=rung - 2)
+    people = _nouns(rng, "name", rung)
     more, less, most, least = rng.choice(RELATIONS)
     clues = []
     for upper, lower in pairwise(people):
-        is_turned = rung == 3 and rng.random() < 0.5
+        is_turned = rung == 4 and rng.random() < 0.5
         clues.append(f"{lower} is {less} than {upper}." if is_turned else f"{upper} is {more} than {lower}.")
-    if rung == 3:
+    if rung == 4:
         rng.shuffle(clues)
     asked, answer = rng.choice(
-        ((more if rung == 1 else f"the {most}", people[0]), (less if rung == 1 else f"the {least}", people[-1]))
+        ((more if rung == 2 else f"the {most}", people[0]), (less if rung == 2 else f"the {least}", people[-1]))
     )
     return Item(_word(rng, "puzzles", clues=" ".join(clues), question=f"Who is {asked}?"), answer)
+
+
+def _make_stated_pet(rng: Random) -> Item:
+    """Ask who has a pet, where the request says it of three people."""
+    pairs = list(zip(_nouns(rng, "name", 3), rng.sample(PETS, 3), strict=True))
+    clues = _listed([f"{person} has a {pet}" for person, pet in pairs])
+    asked_person, asked_pet = rng.choice(pairs)
+    return Item(_word(rng, "puzzles", "stated", clues=f"{clues}.", pet=asked_pet), asked_person)
 
 
 def _make_pets(rng: Random, count: int) -> Item:
@@ -207,20 +244,22 @@ def make_corrections(rng: Random, rung: int) -> Item:
 
 
 def make_naming(rng: Random, rung: int) -> Item:
-    """Ask for the word for a described person, thing or idea, rarer from rung to rung."""
-    row = rng.choice([row for row in _rows("names_of_things") if row["rung"] == rung])
+    """Ask for the word for a described person, thing or idea: one of three; then any, rarer from rung to rung."""
+    if rung == 1:
+        return _make_choice(rng, "naming")
+    row = rng.choice([row for row in _rows("names_of_things") if row["rung"] == rung - 1])
     word = row["word"]
     hint = f'begins with "{word[0]}" and has {len(word)} letters'
     return Item(_word(rng, "naming", text=row["meaning"], hint=hint), word)
 
 
 FAMILIES = (
-    Family("calendar", make_calendar, rungs=5, grader="includes", about="days and months after others, weekdays of dates"),
-    Family("alphabet", make_alphabet, rungs=5, grader="includes", about="places of words in alphabetical order"),
-    Family("sayings", make_sayings, rungs=4, grader="follows", about="missing words of sayings, in six languages"),
-    Family("units", make_units, rungs=5, grader="includes", about="conversion of times, lengths, weights and volumes"),
+    Family("calendar", make_calendar, rungs=6, grader="includes", about="days and months after others, weekdays of dates"),
+    Family("alphabet", make_alphabet, rungs=6, grader="includes", about="places of words in alphabetical order"),
+    Family("sayings", make_sayings, rungs=5, grader="follows", about="missing words of sayings, in six languages"),
+    Family("units", make_units, rungs=6, grader="includes", about="conversion of times, lengths, weights and volumes"),
     Family("moves", make_moves, rungs=5, grader="includes", about="where a thing is after moves"),
-    Family("puzzles", make_puzzles, rungs=5, grader="includes", about="who is first in a row of clues, who has which pet"),
+    Family("puzzles", make_puzzles, rungs=6, grader="includes", about="who is first in a row of clues, who has which pet"),
     Family("corrections", make_corrections, rungs=4, grader="follows", about="sentences without their mistakes"),
-    Family("naming", make_naming, rungs=4, grader="includes", about="words for what is described"),
+    Family("naming", make_naming, rungs=5, grader="includes", about="words for what is described"),
 )

@@ -337,6 +337,7 @@ def _pack_gate(gate: GateResult | None) -> Gate | None:
         unseen_loss=gate.unseen_loss,
         items_needed=gate.items_needed,
         look=gate.look.label if gate.look is not None else "",
+        rings=gate.rings,
     )
 
 

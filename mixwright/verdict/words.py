@@ -241,6 +241,9 @@ def _explain_new_formats(verdict: Verdict) -> list[str]:
 def say_average(verdict: Verdict) -> str:
     """Return the line on the average of the protected tasks, or on the whole outcome; empty where nothing was compared."""
     gate = verdict.gate
+    if gate is not None and gate.rings:
+        rings = [f"{ring.name} {say_mean(ring.mean)}" for ring in gate.rings]
+        return f"Average, in points: {', '.join(rings)}. Allowed: {MINUS_SIGN}{100 * gate.margin:g} in each."
     is_by_total = verdict.reason in ("the average fell", "prompts matter less", "the commonest answer")
     if gate is not None and gate.mean is not None and not (is_by_total and gate.mean.low > -gate.margin):
         group = format_count(gate.averaged, "protected task" if gate.cells == len(gate.protected) else "task or level")
@@ -254,6 +257,11 @@ def say_average(verdict: Verdict) -> str:
     change, unit = verdict.total.change, format_unit(verdict.unit)
     ends = f"{format_signed(change.low, verdict.unit)} to {format_signed(change.high, verdict.unit)}"
     return f"{_capital(verdict.measure)}: {format_signed(change.value, verdict.unit)} {unit} ({ends})."
+
+
+def say_mean(mean: Interval | None) -> str:
+    """Return a mean change with its interval, in points."""
+    return "not judged" if mean is None else f"{points(mean.value)} ({points(mean.low)} to {points(mean.high)})"
 
 
 def describe_certainty(verdict: Verdict) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ class Demo:
         asked = ("--miner", "rehearsal", "--rehearse", self.files.prompts, "--export-to", rows.parent)
         self.step("own answers", lambda: command("mine", MODEL, *data, *asked))
         how = ("--objective", "sft", "--steps", self.training.steps, "--batch", self.training.batch)
-        plan = ("--rehearse", rows, "--measured", self.folder / "before", "--output", self.folder / "plan.yaml")
+        plan = ("--replay", rows, "--measured", self.folder / "before", "--output", self.folder / "plan.yaml")
         chosen = [part for task in PROTECTED for part in ("--keep", task)]  # 30 items show too little of some of them
         chosen += [] if share is None else ["--share", share]
         self.step("plan", lambda: command("plan", MODEL, *data, *how, *chosen, *plan))

@@ -204,7 +204,7 @@ class RealModels:
         """The plan of the demo: own answers rehearsed."""
         out, how = self.folder / "plan.yaml", TRAININGS[PLANNED]
         data = ("--corpus", self.files.train, "--eval", self.files.graded, "--objective", "sft")
-        sizes = ("--steps", how.steps, "--batch", how.batch, "--rehearse", self.own_answers())
+        sizes = ("--steps", how.steps, "--batch", how.batch, "--replay", self.own_answers())
         command("plan", MODEL, *data, *sizes, *self.measured_options("includes"), "--output", out)
         return out
 

@@ -173,11 +173,11 @@ def _explain_why_unchanged(
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
     if known_tasks and not any(known_task.rows + known_task.rehearsal_rows for known_task in known_tasks.values()):
         known_text = ", ".join(f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items())
-        reason = f"there are no rows to replay for {known_text}. Add some (corpus.rehearse, --rehearse FILE)"
+        reason = f"there are no rows to replay for {known_text}. Add some (corpus.rehearse, --replay FILE)"
     elif known_tasks and len({*known_tasks, *own_shares}) > 1:
         return ""
     elif not evidence_by_task and not known_tasks:
-        reason = "no task was measured. Name tasks to keep (keep, --keep), or give rows of them (--rehearse FILE)"
+        reason = "no task was measured. Name tasks to keep (keep, --keep), or give rows of them (--replay FILE)"
     elif len(own_shares) == 1 and not set(known_tasks) - set(own_shares):
         reason = "there is only one task"
     else:
@@ -224,7 +224,7 @@ def _summarise_plan(
     text += f"; your rows alone give them {share_before:.0%}."
     not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items() if task not in shares]
     if not_rehearsed:
-        text += f" No rows to replay for {', '.join(not_rehearsed)}: requests of other tasks may help (--rehearse)."
+        text += f" No rows to replay for {', '.join(not_rehearsed)}: requests of other tasks may help (--replay)."
     return text
 
 

@@ -29,6 +29,7 @@ from mixwright.verdict.rules.evidence import file_version
 from mixwright.verdict.rules.languages import find_language
 from mixwright.verdict.rules.languages import is_asked_for as is_asked_for_language
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
+from mixwright.words import repeats_itself
 
 MIN_ITEMS, MIN_FORM_ANSWERS = 10, 5
 """Items of a task below which nothing is tested, and below which its answers are no form that others can go over to."""
@@ -43,7 +44,6 @@ COPIED_SHARE = 0.8
 _DATA_START = re.compile(r"\s*(?:\{|<(?!think)\w|```|\[[{\"\[])")
 """Beginning of JSON, tags or code."""
 _DATA_NAMED = re.compile(r"\b(?:json|html|xml|yaml|csv|sql|code|script|function|program|command|tags?)\b", re.IGNORECASE)
-_REPETITION = re.compile(r"(.{2,80}?)\1{3,}")
 MarkShares = Mapping[str, Mapping[str, float]]
 """Task -> mark -> share of its training rows that have it."""
 ROWS_READ_PER_TASK = 500
@@ -121,12 +121,6 @@ def _copies_prompt(prompt: str, text: str) -> bool:
     )
 
 
-def _repeats_itself(text: str) -> bool:
-    """Whether half of a text or more is one piece of it, again and again."""
-    text = _collapse_spaces(text)
-    return any(2 * len(found.group()) >= len(text) for found in _REPETITION.finditer(text))
-
-
 def _is_in_other_language(item: _Item, side: int) -> bool:
     """Whether an answer is not in the language of its prompt, or else of its counterpart, and nothing asks for that."""
     language, known = find_language(item.texts[side]), find_language(item.prompt) or find_language(item.texts[1 - side])
@@ -147,7 +141,7 @@ def _is_half_as_long(item: _Item, side: int) -> bool:
 FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
     "empty": lambda item, side: not _collapse_spaces(item.texts[side]),
     "cut": lambda item, side: item.cut is not None and item.cut[side],
-    "repeating": lambda item, side: _repeats_itself(item.texts[side]),
+    "repeating": lambda item, side: repeats_itself(item.texts[side][:CHARACTERS_READ]),
     "prompt copied": lambda item, side: _copies_prompt(item.prompt, item.texts[side]),
     "other language": _is_in_other_language,
     "data": lambda item, side: bool(_DATA_START.match(item.texts[side])) and not _asks_for_data(item),

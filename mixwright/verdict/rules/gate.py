@@ -10,6 +10,9 @@ shown to be damaged stops it, too.
 Where the user names nothing, every task and level with a right answer before is protected, all of them as one group; those
 that improved do not count in its mean, so that what was learned cannot pay for what was lost. A task of which less than the
 margin was right before blocks only where the user named it: it cannot lose that much.
+
+Groups of tasks can have a bound each (`check_rings`). One mean over all of them would let kinds that are replayed in
+training pay for kinds that are not.
 """
 
 from __future__ import annotations
@@ -42,13 +45,16 @@ from mixwright.estimates.protected import (
     find_unreadable_cells,
 )
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import ChangeWord, GateOutcome, cell_key
+from mixwright.records import ChangeWord, GateOutcome, Ring, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
 from mixwright.verdict.rules.evidence import Sides, keep_recent
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
+
+_ORDER: tuple[GateOutcome, ...] = ("damaged", "inconclusive", "passed")
+"""Outcomes, the worst first."""
 
 SidesByTask = Mapping[str, tuple[SideScores, SideScores]]
 """Task -> what each checkpoint showed of it before, and after."""
@@ -122,6 +128,8 @@ class GateResult:
     """Which of the planned looks this is; None where all items were measured at once."""
     lost_answers: Mapping[str, str] = field(default_factory=dict)
     """Task that no grader judges -> what its answers are now, where they are lost; protected or not."""
+    rings: tuple[Ring, ...] = ()
+    """Groups that were judged each, of which the worst is told here; empty where all cells are one."""
     averaged: int = 0
     """Protected cells in the mean; those that were not compared are not, nor those that rose where none was named."""
 
@@ -365,6 +373,8 @@ def _excludes_limit(
 @keep_recent
 def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
     """The gate over two sides. Raises InputError for a name as `named_cells` does."""
+    if question.rings:
+        return check_rings(sides, decoding, question)
     named = bool(question.protect)
     cells = named_cells(list_cells(sides[0]), question.protect) if named else cells_with_right_answers(sides[0], decoding)
     return check_protected(
@@ -375,6 +385,25 @@ def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
         named_by_user=named,
         margin=question.margin,
         look=question.look,
+    )
+
+
+def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
+    """The gate over groups of tasks, each by itself: the worst of them decides, and its mean is told."""
+    others = {task for task, _ in list_cells(sides[0])}.difference(*(tasks for _, tasks in question.rings))
+    results: dict[str, GateResult] = {}
+    for name, tasks in question.rings:
+        before, after = ([scores.select(tasks or others) for scores in side] for side in sides)
+        results[name] = check_sides((before, after), decoding, replace(question, rings=()))
+    worst = min(results.values(), key=lambda result: (_ORDER.index(result.outcome), result.mean.low if result.mean else 0.0))
+    return replace(
+        worst,
+        cells=tuple(cell for result in results.values() for cell in result.cells),
+        damaged_tasks=tuple(cell for result in results.values() for cell in result.damaged_tasks),
+        unprotected_losses=tuple(cell for result in results.values() for cell in result.unprotected_losses),
+        rings=tuple(
+            Ring(name, result.outcome, result.mean.interval if result.mean else None) for name, result in results.items()
+        ),
     )
 
 

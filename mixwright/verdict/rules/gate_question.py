@@ -26,6 +26,8 @@ class GateQuestion:
     """Mean loss over what was named that is to be excluded, a share."""
     look: Look | None = None
     """Which of the planned looks it was asked at; None where all items were measured at once."""
+    rings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Groups of tasks with a bound of their own, and their tasks; a group without any has those of no other."""
 
 
 def question_file(run: RunFolder) -> Path:

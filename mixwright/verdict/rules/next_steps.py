@@ -78,7 +78,7 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
         ),
         "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
         "check the grader": ("See which graders there are, and name another one in the settings", GRADERS_COMMAND),
-        "gate": ("Take a plan that keeps what is protected (data with `keep:`, or --rehearse), and try again", command),
+        "gate": ("Take a plan that keeps what is protected (data with `keep:`, or --replay), and try again", command),
         "none right": (ADVICE_NONE_RIGHT, command),
         "missing": ("Add what is missing to trial.arms in the settings, and go on", command),
         "too few seeds": (f"Write trial.seeds: {seeds or 8} into the settings, and go on", command),
@@ -150,15 +150,13 @@ def _for_later_model(command: str) -> str:
 
 def _measuring_anew(command: str, settings: Mapping[str, Any]) -> str:
     """The command without what it takes over, and with the options that BEFORE was measured with there."""
-    names = [name for name in ("--measured", "--beside") if name in shlex.split(command)]
-    for name in names:
-        command = without_option(command, name)
+    takes_over, command = "--beside" in shlex.split(command), without_option(command, "--beside")
     options = {name: f"--{name.replace('_', '-')}" for name in ("items", "samples", "max_new_tokens")}
-    for name, option in options.items() if names else ():
+    for name, option in options.items() if takes_over else ():
         if settings.get(name) is not None and option not in shlex.split(command):
             command = with_option(command, option, str(settings[name]))
     grader = str(settings.get("grader", ""))
-    if names and grader.isidentifier() and "--grader" not in shlex.split(command):  # one for all tasks
+    if takes_over and grader.isidentifier() and "--grader" not in shlex.split(command):  # one for all tasks
         command = with_option(command, "--grader", grader)
     return command
 
@@ -189,7 +187,7 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
         before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
         source = next((words[word_index + 1] for word_index, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
         plan_words = ["mixwright", "plan", before, "--corpus", "TRAIN", "--eval", source, "--objective", "sft"]
-        steps.append(Code("Fix it", shlex.join([*plan_words, "--rehearse", "REQUESTS"])))
+        steps.append(Code("Fix it", shlex.join([*plan_words, "--replay", "REQUESTS"])))
     if advice == "unjudged" and not basis.graded:
         return [*steps, Code("Compare both on questions with answers that can be graded", COMPARE_COMMAND)]
     step_by_advice = {

@@ -1,0 +1,101 @@
+"""The general suite in `measure` and `verdict`: its items as rows, the rungs that suit a model, and what is left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from mixwright.cli.direct import measure_checkpoint
+from mixwright.cli.gating import Gating
+from mixwright.cli.options import CORPUS_OPTION, Measuring, parse_columns
+from mixwright.cli.output import say
+from mixwright.config import CorpusConfig
+from mixwright.corpus import read_corpus
+from mixwright.errors import InconclusiveError, InputError
+from mixwright.measure.kept_folder import find_store
+from mixwright.suite.draw import (
+    FAMILIES,
+    OPEN_FAMILIES,
+    SEALED_FAMILIES,
+    choose_rungs,
+    describe_lack,
+    draw_items,
+    draw_to_compare,
+    write_suite,
+)
+from mixwright.verdict.page.text import format_count
+
+SUITE_LOOKS = 12
+"""Interim analyses of a comparison on the suite: a ruined model is told at the first."""
+REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never replayed", "your tasks"
+"""Groups of tasks, of each of which a loss has to be ruled out."""
+
+
+def with_suite(measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measuring:
+    """Return the options with items of the suite as rows, each family with its grader; rows of `--eval` come on top.
+
+    Args:
+        measuring: the options, without --corpus.
+        rows: items of the suite.
+
+    Raises:
+        InputError: an option that is about rows of one's own, without any.
+    """
+    own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
+    if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
+        raise InputError(f"{CORPUS_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
+    if any("=" not in grader for grader in measuring.grader or ()):
+        raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
+    renamed = parse_columns(measuring.column)
+    path = write_suite(find_store(), [{renamed.get(name, name): value for name, value in row.items()} for row in rows])
+    families = {row["task"] for row in rows}
+    say(f"suite: {format_count(len(rows), 'general request')} of {len(families)} kinds, {path}")
+    graders = [f"{family.name}={family.grader}" for family in FAMILIES if family.name in families]
+    corpus = "\n".join([str(path), *(measuring.held_out or "").splitlines()])
+    samples = 0 if measuring.samples is None else measuring.samples
+    return dataclasses.replace(
+        measuring, corpus=corpus, held_out=None, samples=samples, grader=[*graders, *(measuring.grader or ())]
+    )
+
+
+def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple[Measuring, Gating]:
+    """Choose the rungs that suit the earlier model, and return options that compare on further items of these.
+
+    Raises:
+        InconclusiveError: too little of the suite suits the model.
+    """
+    say("suite: choosing rungs of difficulty, on items of their own")
+    alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
+    rows = measure_checkpoint(before, with_suite(alone, draw_items(seed=gating.suite_seed)), None)[1].measurements
+    is_share = [row for row in rows if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
+    rungs = choose_rungs({(row.task, int(row.level)): row.value for row in is_share if row.level is not None})
+    items = leave_out_trained(draw_to_compare(rungs, seed=gating.suite_seed), gating.trained_on)
+    if lack := describe_lack(items):
+        got = f"{lack} that are neither too easy nor too hard for {before}"
+        raise InconclusiveError(
+            "5 kinds of general requests, 3 of them sealed, and 400 items", got, "Bring your own: --eval."
+        )
+    own = () if measuring.held_out is None else (OWN,)
+    groups = {REPLAYED: OPEN_FAMILIES, SEALED: SEALED_FAMILIES}
+    rings = {name: tuple(family.name for family in ring if family.name in rungs) for name, ring in groups.items()}
+    compared = with_suite(measuring, items)
+    gating = dataclasses.replace(gating, until_decided=True, looks=SUITE_LOOKS, rings=rings | dict.fromkeys(own, ()))
+    return compared, gating
+
+
+def leave_out_trained(rows: list[dict[str, Any]], trained_on: str | None) -> list[dict[str, Any]]:
+    """Leave out items that stand in the training rows: the same, nearly the same, or with text around them."""
+    if trained_on is None:
+        return rows
+    from mixwright.audit.leaks import find_leaks
+
+    path = write_suite(find_store(), rows)
+    leaks = find_leaks(corpus := read_corpus(CorpusConfig(trained_on, eval=str(path))))
+    overlap = leaks.overlap
+    numbers = [number for number, is_shared in zip(overlap.held_out, overlap.shared, strict=True) if is_shared]
+    numbers += [leaks.rows[position].number for position in (*leaks.wrapped, *leaks.near)]
+    found = {corpus[int(number)].id for number in numbers}
+    left = [row for row in rows if row["id"] not in found]
+    say(f"suite: {format_count(len(rows) - len(left), 'item')} left out, for {trained_on} holds them")
+    return left

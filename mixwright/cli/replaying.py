@@ -1,0 +1,228 @@
+"""Body of `mixwright plan MODEL TRAIN`: one file to train on, in which the model's own answers stand among the new rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from mixwright.cli import output
+from mixwright.cli.direct import load_models
+from mixwright.cli.export import TextHandling, build_mix, write_mix
+from mixwright.cli.options import Measuring, parse_columns
+from mixwright.cli.report import table, wrap
+from mixwright.cli.token_shares import loss_token_shares
+from mixwright.config import CorpusConfig, PlanConfig, TrainConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.columns import INSTRUCTION, NAMES
+from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.corpus.reading import read_rows
+from mixwright.corpus.trainable import check_training
+from mixwright.errors import InputError, one_line
+from mixwright.learner.prompt_form import plain_marks
+from mixwright.measure.kept_folder import find_store
+from mixwright.mine.own_answers import rehearsal_rows
+from mixwright.plan.stage import make_plan
+from mixwright.records import Example, Plan, Text, plain
+from mixwright.run.folder import write_plan, write_text
+from mixwright.suite.draw import OPEN_FAMILIES, write_suite
+from mixwright.suite.family import read_data
+from mixwright.verdict.page.text import format_count
+
+PREFIX = "replay."
+"""Begins the names of replayed kinds, which may be called as a task of the user is."""
+BATCH, SHARE = 16, 0.1
+"""Rows of a step, and share of replay in the rows, where nobody says."""
+MAX_USES = 4
+"""How often one answer is in the file at most, as in the planner."""
+USER_ROLES = {"system": "system", "user": "human", "assistant": "gpt"}
+"""Role -> its name in rows of from and value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaying:
+    """Options of a file with replay."""
+
+    share: float = SHARE
+    """Share of the rows that is replay, above 0 and at most 0.5."""
+    prompts: str | None = None
+    """File of further requests, or of rows, to replay."""
+    only: bool = False
+    """Whether these alone are replayed."""
+    steps: int | None = None
+    """Optimiser steps of the plan; None takes one pass over the file."""
+    batch: int = BATCH
+    """Rows of a step."""
+
+
+def plan_training(
+    model: str,
+    train: str,
+    measuring: Measuring,
+    replaying: Replaying,
+    folder: Path,
+    export: str | None,
+    export_to: Path | None,
+) -> None:
+    """Write `mix.jsonl`, `replay.jsonl` and `plan.yaml`, and say what is in them.
+
+    Args:
+        model: the one that is to be trained; it answers the requests.
+        train: a file of training rows, or a folder with a file for each data set.
+        measuring: how the model is loaded.
+        replaying: the options.
+        folder: where the files go.
+        export: format of another trainer, too.
+        export_to: folder of that export.
+
+    Raises:
+        InputError: rows without completions, options that do not go together, or a folder with something else in it.
+    """
+    if replaying.only and replaying.prompts is None:
+        raise InputError("--replay FILE with --only-replay", "none", "Name requests of your own, or leave it out.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "mix.jsonl").is_file():
+        raise InputError("a new folder, or that of an earlier plan", "other files", "Name another --folder.", file=folder)
+    columns = parse_columns(measuring.column)
+    raw = [row for row, _ in read_rows(train, "train")]
+    write_row = choose_form(raw[0], columns)
+    requests = write_suite(find_store(), list(list_requests(replaying, single=not takes_messages(raw[0], columns))))
+    sources = [*([] if replaying.only else [str(requests)]), *((replaying.prompts or "").splitlines())]
+    corpus = read_corpus(CorpusConfig(train, rehearse="\n".join(sources), eval_share=0.0, columns=columns))
+    for note in corpus.notes:
+        output.say(one_line(note))
+    check_training("sft", corpus, "plan MODEL TRAIN")
+    asked = len(corpus.select(split=REHEARSE_SPLIT))
+    output.say(f"replay: {model} answers {format_count(asked, 'request')}")
+    from mixwright.measure.kept_answers import make_keeping
+
+    (learner,) = make_keeping(load_models((model,), measuring))
+    made = rehearsal_rows(corpus, lambda: learner, max_new_tokens=measuring.max_new_tokens or 256)
+    for note in made.notes:
+        output.say(one_line(f"replay: {note}"))
+    if not made.rows:
+        raise InputError("answers of the model that ended", f"none of {asked}", "Raise --max-new-tokens, or train without.")
+    batch = replaying.batch
+    steps = replaying.steps or math.ceil(len(raw) / (1 - replaying.share) / batch)
+    settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
+    corpus = corpus.with_rehearsal(made.rows)
+    plan = make_plan(PlanConfig("rehearsal", {"share": replaying.share, "most": float(MAX_USES)}), settings, corpus, ())
+    replay = draw_replay(plan, made.rows, len(raw))
+    mixed = [*raw, *(write_row(row) for row in replay)]
+    Random(0).shuffle(mixed)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in (("mix", mixed), ("replay", [write_row(row) for row in made.rows])):
+        write_text(
+            folder / f"{name}.jsonl", "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+        )
+    write_plan(folder / "plan.yaml", plan)
+    shares = loss_token_shares(plan, corpus, settings, learner)
+    for line in mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows)):
+        output.out(line)
+    if export is not None:
+        handling = TextHandling(learner.form, plain_marks(learner.tokenizer))
+        for line in write_mix(
+            build_mix(plan, corpus, batch=batch, text_handling=handling), export, export_to or folder / export
+        ):
+            output.say(one_line(line))
+        output.out(f"Export: {export_to or folder / export}")
+    steps_note = f"{math.ceil(len(mixed) / batch):,} steps of {batch}"
+    output.out(
+        f"Train:  one epoch of {folder / 'mix.jsonl'} is one pass over your rows, {steps_note}; configs: --export trl"
+    )
+    output.out(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {folder / 'mix.jsonl'}")
+
+
+def list_requests(replaying: Replaying, *, single: bool) -> Iterator[dict[str, Any]]:
+    """List the requests of the suite; `single` leaves out those with a system message or several turns."""
+    for family in () if replaying.only else OPEN_FAMILIES:
+        for row in read_data(f"requests_{family.name}.jsonl"):
+            if not single or "prompt" in row:
+                yield {"task": f"{PREFIX}{family.name}", "prompt": row.get("prompt") or row["messages"]}
+
+
+def find_column(row: Mapping[str, Any], ours: str, columns: Mapping[str, str]) -> str | None:
+    """Find the column of a row that has one of our names; None where there is none."""
+    names = [columns[ours]] if ours in columns else NAMES[ours]
+    return next((name for name in names if name in row), None)
+
+
+def takes_messages(row: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
+    """Tell whether rows like this one can hold a chat of several turns."""
+    prompt = find_column(row, "prompt", columns)
+    return find_column(row, "messages", columns) is not None or (prompt is not None and not isinstance(row[prompt], str))
+
+
+def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
+    """Return a function that writes an answered request in the columns of a user's row.
+
+    Raises:
+        InputError: rows of text alone, in which no request can be told from its answer.
+    """
+    chat, prompt, target = (find_column(row, name, columns) for name in ("messages", "prompt", "target"))
+    task = find_column(row, "task", columns)
+
+    def write(answered: Example) -> dict[str, Any]:
+        label = {} if task is None else {task: answered.task}
+        turns = [dict(message) for message in _as_messages(answered.prompt or "", "user")]
+        answer = [dict(message) for message in _as_messages(answered.target or "", "assistant")]
+        if chat is not None:
+            messages = [{"role": str(turn["role"]), "content": turn["content"]} for turn in (*turns, *answer)]
+            if "from" in row[chat][0]:
+                return label | {chat: [{"from": USER_ROLES[m["role"]], "value": m["content"]} for m in messages]}
+            return label | {chat: messages}
+        texts: dict[str, Any] = {}
+        for name, text, messages in ((prompt, answered.prompt, turns), (target, answered.target, answer)):
+            texts[str(name)] = plain(text) if isinstance(row[str(name)], str) else messages
+        empty = {"input": ""} if prompt == INSTRUCTION and "input" in row else {}
+        return label | texts | empty
+
+    if chat is None and (prompt is None or target is None):
+        got = f"columns {', '.join(map(str, row))}"
+        raise InputError("rows of prompt and completion, or of messages", got, "Name them: --column prompt=COLUMN.")
+    return write
+
+
+def _as_messages(text: Text, role: str) -> Sequence[Mapping[str, Any]]:
+    return [{"role": role, "content": text}] if isinstance(text, str) else text
+
+
+def draw_replay(plan: Plan, rows: Sequence[Example], new_rows: int) -> list[Example]:
+    """Draw rows to stand among so many new ones, by the plan's weights; none comes back before all of its kind have come."""
+    stage, rng = plan.stages[0], Random(0)
+    share = sum(stage.weights[task] for task in stage.rehearse)
+    drawn: list[Example] = []
+    for task in stage.rehearse:
+        own = rng.sample(found := [row for row in rows if row.task == task], len(found))
+        count = round(new_rows / (1 - share) * stage.weights[task])
+        drawn += [own[number % len(own)] for number in range(min(count, MAX_USES * len(own)))]
+    return drawn
+
+
+def mixed_lines(
+    corpus: Corpus, replay: Sequence[Example], shares: Mapping[str, float], folder: Path, *, left_out: int
+) -> list[str]:
+    """Return the headline and the table of a mix: tasks of the user, what is replayed, and how often each row is seen."""
+    new = Counter(corpus.select(split="train").table["task"].to_pylist())
+    total, kinds = sum(new.values()) + len(replay), Counter(row.task for row in replay)
+    new_share, share = sum(new.values()) / total, len(replay) / total
+    headline = f"Train on {new_share:.0%} new rows and {share:.0%} answers that the model gives already."
+    of_tokens = {task: shares.get(task, 0.0) for task in new}
+    shown = [
+        (task, f"{count:,}", f"{count / total:.1%}", f"{of_tokens[task]:.1%}", "1.0 x", "learn")
+        for task, count in new.most_common()
+    ]
+    distinct = len({row.id for row in replay})
+    name = f"replay, {format_count(len(kinds), 'kind')}"
+    of_replay = f"{sum(shares.get(task, 0.0) for task in kinds):.1%}"
+    shown.append((name, f"{distinct:,}", f"{share:.1%}", of_replay, f"{len(replay) / max(distinct, 1):.1f} x", "keep"))
+    header = ("", "rows", "share", "of target tokens", "each seen", "")
+    lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
+    if left_out:
+        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repeating or wrong.")
+    lines += [f"  {plain(row.prompt)[:60]!r} -> {plain(row.target)[:60]!r}" for row in replay[:2]]
+    return [*lines, f"Files:  {folder / 'mix.jsonl'}, {folder / 'replay.jsonl'} (all answers), {folder / 'plan.yaml'} (why)"]
