@@ -13,7 +13,7 @@ steps are equal on new rows:
 - `divergence`: `new rows` with a penalty on the divergence from the start on general rows, once.
 
 Read are the new task; families of the suite that are replayed, and sealed ones, at the rungs that suit the model; tasks in
-neither (companies and sports of public sets, eight kinds by an author who had not seen the suite); 60 open requests of six
+neither (companies of a public set, eight kinds by an author who had not seen the suite); 60 open requests of six
 kinds, for their form alone. `kept` is the share of answers that were right before and still are; `foreign` the share of
 answers to other tasks in the format of the new one.
 
@@ -57,16 +57,15 @@ ROWS_FILE, PLACE = RESULTS / "general.rows.jsonl", Path("runs") / "general"
 TRAINING = Training()
 NEW_DRAWS = TRAINING.steps * TRAINING.batch
 ROOM, OWN_ANSWER_TOKENS = 32, 96
-ITEMS = {"new": 40, "open": 60, "sealed": 100, "public": 25, "blind": 10}
-"""Items: of the new task, of each ring of the suite, of each public task, and of each kind by another author."""
-PUBLIC = {
-    "companies": (Path("product-company.json"), "Which company makes {}?"),
-    "sports": (Path("person-sport.json"), "Which sport is {} known for?"),
-}
+ITEMS = {"new": 40, "open": 60, "sealed": 100, "public": 30, "known": 25, "blind": 8}
+"""Items: of the new task, of each ring of the suite, of the public task, and of each kind by another author: of those that
+the model half knew on a seed of tuning, and of the others."""
+PUBLIC = {"companies": (Path("product-company.json"), "Which company makes {}?")}
+KNOWN_KINDS = ("category", "first_word", "yesno")
 WORLDS = {
     "tools": (r"\s*\{\s*\"tool", "Turn the request into a call of a tool."),
     "queues": (r"\s*\{\s*\"queue", (DATA / "queues.system.txt").read_text(encoding="utf-8").strip()),
-    "hire": (r"\s*HIRE ", (DATA / "hire.system.txt").read_text(encoding="utf-8").strip()),
+    "hire": (r"\s*(?:HIRE|RETURN|EXTEND|CANCEL) ", (DATA / "hire.system.txt").read_text(encoding="utf-8").strip()),
 }
 """New task -> how its answers begin, and the system message of the arm `marked`."""
 BEFORE, NEW, MARKED, GENERAL, MORE, CHAT, TESTED, CONTROL, DIVERGENCE = (
@@ -144,7 +143,7 @@ def test_items(seed: int) -> list[dict[str, Any]]:
     blind = [row for row in read_rows(DATA / "blind.jsonl") if row["split"] == "test"]
     for task in sorted({row["task"] for row in blind}):
         own = [row for row in blind if row["task"] == task]
-        found += [row | {"ring": "neither"} for row in rng.sample(own, ITEMS["blind"])]
+        found += [row | {"ring": "neither"} for row in rng.sample(own, ITEMS["known" if task in KNOWN_KINDS else "blind"])]
     found += [row | {"ring": "asked"} for row in read_rows(DATA / "requests.jsonl")]
     return [row | {"id": f"{row['ring']}-{number}"} for number, row in enumerate(found)]
 
