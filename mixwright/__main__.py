@@ -217,9 +217,10 @@ def measure(
     from mixwright.cli.logs import measure_log
     from mixwright.logs.reading import find_reader, refuse_unknown_file
 
+    asks_suite = False
     if measuring.corpus is None and not is_server(source):
         refuse_unknown_file(source)
-        if not options.is_settings(source) and find_reader(source) is None:
+        if asks_suite := not options.is_settings(source) and find_reader(source) is None:
             from mixwright.cli.general import with_suite
             from mixwright.suite.draw import draw_items
 
@@ -257,7 +258,10 @@ def measure(
     if as_json:
         output.out_json({"measurements": rows})
         return
-    output.out("\n".join([*measured.measured_lines(source, rows, full=full), ""]))
+    if asks_suite and not full:
+        output.out("\n".join([*measured.profile_lines(source, rows), ""]))
+    else:
+        output.out("\n".join([*measured.measured_lines(source, rows, full=full), ""]))
     is_run = measuring.corpus is None and source.endswith((".yaml", ".yml"))
     output.out(
         f"Next: train, then  {measured.comparing_command(source, measuring)}" if not is_run else "Next: mixwright plan"

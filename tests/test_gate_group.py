@@ -14,11 +14,13 @@ from _scores import scores
 from cli_call import Call
 
 from mixwright.cli.gating import Gating
+from mixwright.cli.general import SUITE_LOOKS
 from mixwright.estimates.exclusion import items_to_exclude, unharmed_pass_share
+from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import cell_loss_limits
 from mixwright.run.folder import RunFolder, read_json, write_measurements
 from mixwright.verdict.pack import pack
-from mixwright.verdict.rules.gate import GateResult, check_protected, items_to_measure
+from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.rules.gate_run import ask_gate
 
@@ -252,3 +254,44 @@ def test_the_gate_of_a_folder_is_that_of_its_tables(tmp_path: Path) -> None:
     assert read_json(run.path / "gate.json", GateQuestion) == GateQuestion(TASKS)
     before, after = ([scores({(task, None): values for task, values in side.items()})] for side in (every(30), every(27)))
     assert ask_gate(run) == check_protected(before, after, [(task, None) for task in TASKS], named_by_user=True)
+
+
+def rings(before: Values, after: Values, groups: Mapping[str, tuple[str, ...]], look: Look | None = None) -> GateResult:
+    sides = [[scores({(task, None): values for task, values in side.items()})] for side in (before, after)]
+    return check_sides((sides[0], sides[1]), "greedy", GateQuestion(rings=tuple(groups.items()), look=look))
+
+
+def test_what_is_kept_in_one_group_does_not_pay_for_what_is_lost_in_another() -> None:
+    kept, names = {task: right(200, of=250) for task in "abcdef"}, {"replayed": tuple("abcdef"), "sealed": ("x", "y")}
+    before = kept | {"x": right(200, of=250), "y": right(200, of=250)}
+    after = kept | {"x": right(178, of=250), "y": right(178, of=250)}  # 8.8 points
+    pooled = gate(before, after).mean
+    assert pooled is not None
+    assert pooled.value == pytest.approx(-0.022)
+    found = rings(before, after, names)
+    assert found.outcome == "damaged"
+    assert [(ring.name, ring.outcome) for ring in found.rings] == [("replayed", "passed"), ("sealed", "damaged")]
+    assert found.mean is not None
+    assert found.mean.value == pytest.approx(-0.088), "of the worst group"
+    assert {cell.task for cell in found.cells} == {*"abcdef", "x", "y"}
+    assert rings(before, before, names).outcome == "passed"
+
+
+def test_a_group_without_names_has_the_tasks_of_no_other_and_each_has_its_own_outcome() -> None:
+    before = {"a": right(200, of=250), "b": right(200, of=250), "mine": right(12, of=16)}
+    found = rings(before, before, {"replayed": ("a", "b"), "your tasks": ()})
+    assert [ring.outcome for ring in found.rings] == ["passed", "inconclusive"]
+    assert found.outcome == "inconclusive"
+    assert [cell.task for cell in found.cells] == ["a", "b", "mine"]
+
+
+def test_a_ruined_model_is_told_at_the_first_look_and_an_unharmed_one_never_there() -> None:
+    names = {"replayed": tuple("abcdef"), "sealed": ("x", "y", "z")}
+    before = {task: right(6, of=9) for tasks in names.values() for task in tasks}
+    first = Look(1, 81, 1296, SUITE_LOOKS)
+    ruined = rings(before, dict.fromkeys(before, right(0, of=9)), names, first)
+    assert ruined.outcome == "damaged"
+    assert ruined.mean is not None
+    assert -1 <= ruined.mean.low < ruined.mean.high < -0.05
+    assert rings(before, dict.fromkeys(before, right(4, of=9)), names, first).outcome == "inconclusive", "a third lost"
+    assert rings(before, before, names, first).outcome == "inconclusive", "an unharmed one needs more items"

@@ -30,6 +30,7 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _read_rows as kept_rows
+from mixwright.measure.kept_folder import find_store
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.verdict.rules.gate import check_protected, check_sides
@@ -279,8 +280,8 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert "look 4 of 4, 40 of 40 items" in out
     assert sum(written) == 2 * 40, "every item once by each checkpoint, those that were completed for the price, too"
     assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion).look == Look(4, 40, 40)
-    kept = Path("runs/comparison/answers/before.jsonl").read_text(encoding="utf-8").splitlines()
-    assert sum("made" in json.loads(line) for line in kept) >= 40
+    kept = [path.read_text(encoding="utf-8").splitlines() for path in find_store().glob("*/answers.jsonl")]
+    assert [sum("made" in json.loads(line) for line in lines) >= 40 for lines in kept] == [True, True]
     written.clear()
     code, again, err = call("verdict", before, after, *looks)
     assert (code, again) == (4, out), err

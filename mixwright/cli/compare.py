@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from mixwright.cli.beside import (
     CUT_SETTING,
     EarlierComparison,
@@ -42,6 +44,7 @@ from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
+from mixwright.suite.draw import RING_ITEMS
 from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_bounds, format_count, points
 from mixwright.verdict.rules.answer_forms import write_known_forms
@@ -92,12 +95,10 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
             got = f"none of {join_some(named_left_out)}" if named_left_out else "none"
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
             raise InputError("answers that can be graded, with --until-decided", got, remedy)
-        planned_looks = (
-            plan_looks(cells, len(cells) * max(cell.count for cell in cells if cell.task in of_suite), gating.looks)
-            if (of_suite := {task for tasks in gating.rings.values() for task in tasks})
-            else plan_looks(cells, gating.max_items or items_per_cell * len(cells))
-        )
-    measure = MeasureConfig(items=planned_looks[-1][0] if planned_looks else items_per_cell, decoding=decoding)
+        most = max(cell.count for cell in cells)
+        planned_looks = [] if gating.rings else plan_looks(cells, gating.max_items or items_per_cell * len(cells))
+        items_per_cell = planned_looks[-1][0] if planned_looks else most
+    measure = MeasureConfig(items=items_per_cell, decoding=decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
     say(
         f"measure: up to {measure.items} items per cell, as far as there are; "
@@ -115,7 +116,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     room_is_known = measuring.max_new_tokens is not None or earlier is not None
     ready = with_price(ready, measured_models, room_is_known=room_is_known, items_by_budget=measuring.budget is not None)
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, measured_models)
-    measured_looks = measure_in_looks(ready, folder, planned_looks, gating.question) if planned_looks else None
+    parts = parts_of_looks(ready, gating) if gating.rings else sizes_of_looks(ready, planned_looks)
+    measured_looks = measure_in_looks(parts, folder, gating.question) if parts else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
     notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
     if tasks_left_out or (look is None and _writes_answers(measure)):
@@ -248,13 +250,12 @@ def check_looks(measuring: Measuring, decoding: str, *, taken_over: bool) -> Mea
     return replace(measuring, samples=0)
 
 
-def plan_looks(cells: Sequence[Cell], max_items: int, looks: int = PLANNED_LOOKS) -> list[tuple[int, Look]]:
+def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     """Items per cell and the look, of each look; cells count alike as far as they have rows.
 
     Args:
         cells: that are measured.
         max_items: items over all cells that the last look must not exceed.
-        looks: how many are planned.
 
     Raises:
         InputError: so few that no cell would be judged, although the file has more.
@@ -270,32 +271,54 @@ def plan_looks(cells: Sequence[Cell], max_items: int, looks: int = PLANNED_LOOKS
         raise InputError(
             expected, f"{max_items:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out."
         )
-    sizes = [math.ceil(last_size * number / looks) for number in range(1, looks + 1)]
+    sizes = [math.ceil(last_size * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
-    return [(size, Look(number, counts[number - 1], counts[-1], looks)) for number, size in enumerate(sizes, start=1)]
+    return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
+
+
+def sizes_of_looks(ready: PreparedModels, planned_looks: Sequence[tuple[int, Look]]) -> list[tuple[PreparedModels, Look]]:
+    """What is measured at each look that `plan_looks` says: ever more items of each cell."""
+    found = []
+    for size, look in planned_looks:
+        config = replace(ready.config, measure=replace(ready.config.measure, items=size))
+        settings = {**ready.manifest_settings, "items": size}
+        found.append((replace(ready, config=config, manifest_settings=settings), look))
+    return found
+
+
+def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[PreparedModels, Look]]:
+    """What is measured at each of so many looks: ever more rows, of each task in equal steps and in random order."""
+    corpus, rng = ready.corpus.measured(), np.random.default_rng(ready.config.seed)
+    tasks, found = np.array(corpus.table["task"].to_pylist()), list[tuple[PreparedModels, Look]]()
+    of_suite, names = {task for ring in gating.rings.values() for task in ring}, dict.fromkeys(tasks.tolist())
+    most_of_own = math.ceil(RING_ITEMS / max(1, len(names.keys() - of_suite)))
+    orders = [
+        rng.permutation(np.flatnonzero(tasks == task))[: RING_ITEMS if task in of_suite else most_of_own] for task in names
+    ]
+    for number in range(1, gating.looks + 1):
+        rows = np.sort(np.concatenate([order[: math.ceil(len(order) * number / gating.looks)] for order in orders]))
+        look = Look(number, len(rows), sum(map(len, orders)), gating.looks)
+        found.append((replace(ready, corpus=corpus.take(rows)), look))
+    return found
 
 
 def measure_in_looks(
-    ready: PreparedModels, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateQuestion
+    parts: Sequence[tuple[PreparedModels, Look]], folder: RunFolder, question: GateQuestion
 ) -> tuple[PreparedModels, dict[str, MeasureResult], Look]:
-    """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the folder.
+    """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the store.
 
     Args:
-        ready: settings of the last look.
+        parts: what is measured at each look.
         folder: of the comparison.
-        planned_looks: what `plan_looks` says.
         question: what the gate is asked, without a look.
 
     Returns:
         Settings and measurements of the look that decided, or of the last one; and which it was.
     """
-    decoding, results = ready.config.measure.decoding, {}
-    with folder.lock():  # the folder is ours from now on, and the same command goes on from what it holds
-        learners = ready.learners
-        for size, look in planned_looks:
-            config = replace(ready.config, measure=replace(ready.config.measure, items=size))
-            manifest_settings = {**ready.manifest_settings, "items": size, LOOK_SETTING: look.label}
-            ready = replace(ready, config=config, manifest_settings=manifest_settings)
+    with folder.lock():  # the folder is ours from now on
+        for part, look in parts:
+            ready = replace(part, manifest_settings={**part.manifest_settings, LOOK_SETTING: look.label})
+            learners, decoding = ready.learners, ready.config.measure.decoding
             results = {
                 "before": measure_with_progress(f"measure before, {look.label}", learners[0], ready),
                 "after": measure_with_progress(f"measure after, {look.label}", learners[1], ready, start=learners[0]),

@@ -26,8 +26,8 @@ from mixwright.suite.draw import (
 )
 from mixwright.verdict.page.text import format_count
 
-SUITE_LOOKS = 12
-"""Interim analyses of a comparison on the suite: a ruined model is told at the first."""
+SUITE_LOOKS = 16
+"""Interim analyses of a comparison on the suite, one in about 100 items: a ruined model is told at the first."""
 REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never replayed", "your tasks"
 """Groups of tasks, of each of which a loss has to be ruled out."""
 

@@ -63,6 +63,36 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
     return lines
 
 
+def profile_lines(source: str, rows: Sequence[Measurement]) -> list[str]:
+    """Return the headline and the profile of a model on general requests: of each kind, the share right on each rung.
+
+    Args:
+        source: the model.
+        rows: measurements of families and rungs.
+    """
+    from mixwright.suite.draw import FAMILIES, SEALED_FAMILIES, choose_rungs
+
+    right = {
+        (row.task, int(row.level)): row
+        for row in rows
+        if (row.probe, row.name) == ("competence", "greedy") and row.level is not None
+    }
+    suitable = choose_rungs({place: row.value for place, row in right.items()})
+    items = sum(row.n for row in right.values())
+    share = sum(row.value * row.n for row in right.values()) / max(items, 1)
+    sealed = [family.name for family in SEALED_FAMILIES if family.name in suitable]
+    headline = f"{source} answers {share:.1%} of {format_count(items, 'general request')} correctly."
+    note = f"{len(suitable)} of {len(FAMILIES)} kinds ({len(sealed)} of the {len(SEALED_FAMILIES)} that are never replayed) "
+    note += "are neither too easy nor too hard to compare it on; their rungs are marked *."
+    shown, most = [], max(family.rungs for family in FAMILIES)
+    for family in FAMILIES:
+        found = {rung: right[family.name, rung] for rung in range(1, family.rungs + 1) if (family.name, rung) in right}
+        marked = [f"{100 * row.value:.0f}{'*' * (rung in suitable.get(family.name, ()))}" for rung, row in found.items()]
+        shown.append((family.name, *marked, *[""] * (most - len(marked)), family.about))
+    header = ("% right, by rung", *map(str, range(1, most + 1)), "what is asked")
+    return [*wrap(headline), *wrap(note), "", *table(header, shown, full=True)]
+
+
 def _format(row: Measurement) -> str:
     return f"{row.value:.1%}" if row.name == "chance" else f"{row.value:.1%} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
 

@@ -21,7 +21,7 @@ from mixwright.config import CorpusConfig, PlanConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.columns import INSTRUCTION, NAMES
 from mixwright.corpus.corpus import REHEARSE_SPLIT
-from mixwright.corpus.reading import read_rows
+from mixwright.corpus.reading import SPLIT_BY_NAME, read_rows
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import plain_marks
@@ -89,10 +89,16 @@ def plan_training(
         raise InputError("a new folder, or that of an earlier plan", "other files", "Name another --folder.", file=folder)
     columns = parse_columns(measuring.column)
     raw = [row for row, _ in read_rows(train, "train")]
+    split = find_column(raw[0], "split", columns)
+    raw = [row for row in raw if split is None or SPLIT_BY_NAME.get(str(row.get(split)).lower()) != "eval"]
     write_row = choose_form(raw[0], columns)
     requests = write_suite(find_store(), list(list_requests(replaying, single=not takes_messages(raw[0], columns))))
     sources = [*([] if replaying.only else [str(requests)]), *((replaying.prompts or "").splitlines())]
-    corpus = read_corpus(CorpusConfig(train, rehearse="\n".join(sources), eval_share=0.0, columns=columns))
+    corpus = read_corpus(
+        CorpusConfig(
+            train, rehearse="\n".join(sources), eval_share=0.0, columns=columns, task=measuring.task or Path(train).stem
+        )
+    )
     for note in corpus.notes:
         output.say(one_line(note))
     check_training("sft", corpus, "plan MODEL TRAIN")
@@ -123,6 +129,8 @@ def plan_training(
     shares = loss_token_shares(plan, corpus, settings, learner)
     for line in mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows)):
         output.out(line)
+    if len(replay) < (replaying.share - 0.01) * len(mixed):
+        output.out(f"Too few answers for {replaying.share:.0%}: none is in the file more than {MAX_USES} times.")
     if export is not None:
         handling = TextHandling(learner.form, plain_marks(learner.tokenizer))
         for line in write_mix(
@@ -195,11 +203,12 @@ def draw_replay(plan: Plan, rows: Sequence[Example], new_rows: int) -> list[Exam
     """Draw rows to stand among so many new ones, by the plan's weights; none comes back before all of its kind have come."""
     stage, rng = plan.stages[0], Random(0)
     share = sum(stage.weights[task] for task in stage.rehearse)
-    drawn: list[Example] = []
+    drawn, due = list[Example](), 0.0
     for task in stage.rehearse:
         own = rng.sample(found := [row for row in rows if row.task == task], len(found))
-        count = round(new_rows / (1 - share) * stage.weights[task])
-        drawn += [own[number % len(own)] for number in range(min(count, MAX_USES * len(own)))]
+        before, due = due, due + new_rows / (1 - share) * stage.weights[task]
+        count = min(round(due) - round(before), MAX_USES * len(own))  # all kinds together are rounded once
+        drawn += [own[number % len(own)] for number in range(count)]
     return drawn
 
 

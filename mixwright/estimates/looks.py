@@ -79,8 +79,8 @@ class Look:
         return obrien_fleming(self.planned_looks, alpha)[self.number - 1]
 
     def confidence(self, alpha: float = FAMILY_ALPHA) -> float:
-        """Level of an interval that excludes what lies beyond the boundary."""
-        return 1 - 2 * NormalDist().cdf(-self.z(alpha))
+        """Level of an interval that excludes what lies beyond the boundary; below 1, so that every interval has ends."""
+        return min(1 - 2 * NormalDist().cdf(-self.z(alpha)), 1 - 1e-14)
 
     def with_look_interval(self, estimate: Estimate) -> Estimate:
         """With the interval of this look; intervals of all looks together cover in 95 %."""

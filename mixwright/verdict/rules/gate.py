@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN_SHARE, MAX_CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
-from mixwright.estimates.intervals import Z
+from mixwright.estimates.intervals import Z, t_quantile
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
     CELL_INTERVAL_LEVEL,
@@ -53,6 +53,9 @@ from mixwright.verdict.rules.gate_question import GateQuestion
 LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 
+HARM_CONFIDENCE = 0.999
+"""Level of the interval that stops a comparison in groups at any look, where all of it lies below the margin (Haybittle
+1971, Peto 1976): sixteen such looks at a loss as large as the margin stop in less than 1 % of cases."""
 _ORDER: tuple[GateOutcome, ...] = ("damaged", "inconclusive", "passed")
 """Outcomes, the worst first."""
 
@@ -394,7 +397,15 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
     results: dict[str, GateResult] = {}
     for name, tasks in question.rings:
         before, after = ([scores.select(tasks or others) for scores in side] for side in sides)
-        results[name] = check_sides((before, after), decoding, replace(question, rings=()))
+        alone = replace(question, rings=())
+        results[name] = check_sides((before, after), decoding, alone)
+        if results[name].outcome == "inconclusive" and question.look is not None:
+            harm = check_sides((before, after), decoding, replace(alone, look=None))
+            if (mean := harm.mean) is not None and math.isfinite(mean.error):
+                half = t_quantile(mean.df, HARM_CONFIDENCE) * mean.error
+                if mean.value + half < -harm.mean_margin:
+                    ends = replace(mean, low=max(mean.value - half, -1.0), high=mean.value + half)
+                    results[name] = replace(harm, outcome="damaged", mean=ends, look=question.look)
     worst = min(results.values(), key=lambda result: (_ORDER.index(result.outcome), result.mean.low if result.mean else 0.0))
     return replace(
         worst,

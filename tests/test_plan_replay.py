@@ -1,0 +1,139 @@
+"""`plan MODEL TRAIN`: every row of the user once, answers in the user's own columns, shares, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_call import Call, write
+from test_direct import checkpoint
+
+from mixwright.cli import replaying
+from mixwright.cli.replaying import choose_form, list_requests, takes_messages
+from mixwright.mine.own_answers import RehearsalRows
+from mixwright.records import Example, Plan
+from mixwright.run.folder import read_yaml
+
+PLAIN = [{"prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(180)]
+CHAT = [
+    {"messages": [{"role": "user", "content": f"{n}+1="}, {"role": "assistant", "content": str(n + 1)}]} for n in range(180)
+]
+
+
+def answered(count: int, kinds: int = 4) -> tuple[Example, ...]:
+    return tuple(
+        Example(f"r{n}", f"replay.kind{n % kinds}", f"request {n}", target=f"own answer {n}", split="rehearse")
+        for n in range(count)
+    )
+
+
+def plan_with(monkeypatch: pytest.MonkeyPatch, call: Call, rows: list[dict[str, Any]], own: int, *more: str) -> list[Any]:
+    made = RehearsalRows(answered(own), ("a note",), 0, own, {})
+    monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, max_new_tokens: made)
+    checkpoint("model", chat="messages" in rows[0])
+    code, out, err = call("plan", "model", write("train.jsonl", rows), *more)
+    assert code == 0, err
+    lines = Path("plan/mix.jsonl").read_text(encoding="utf-8").splitlines()
+    return [out, [json.loads(line) for line in lines]]
+
+
+@pytest.mark.parametrize("rows", [PLAIN, CHAT], ids=["prompt and completion", "messages"])
+def test_every_row_stands_once_in_the_mix_beside_a_tenth_of_answers_of_all_kinds(
+    rows: list[dict[str, Any]], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, mixed = plan_with(monkeypatch, call, rows, own=60)
+    texts = Counter(json.dumps(row, sort_keys=True) for row in mixed)
+    assert all(texts[json.dumps(row, sort_keys=True)] == 1 for row in rows)
+    replay = [row for row in mixed if row not in rows]
+    assert len(replay) == 20, "a tenth of 200"
+    assert {frozenset(row) for row in mixed} == {frozenset(rows[0])}
+    assert max(texts.values()) == 1
+    assert mixed[: len(rows)] != rows, "shuffled"
+    plan = read_yaml(Path("plan/plan.yaml"), Plan)
+    assert sum(plan.stages[0].weights[name] for name in plan.stages[0].rehearse) == pytest.approx(0.1, abs=0.001)
+    assert "Train on 90% new rows and 10% answers that the model gives already." in out
+    assert "mixwright verdict model YOUR_MODEL --trained-on plan/mix.jsonl" in out
+    assert len(out.splitlines()) <= 12
+    assert len(Path("plan/replay.jsonl").read_text(encoding="utf-8").splitlines()) == 60
+
+
+def test_no_answer_is_in_the_file_more_than_four_times_and_that_is_said(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, mixed = plan_with(monkeypatch, call, PLAIN, 3, "--share", "0.3")
+    counts = Counter(row["completion"] for row in mixed if row["completion"].startswith("own"))
+    assert max(counts.values()) <= 4
+    assert len(counts) == 3
+    assert "Too few answers for 30%: none is in the file more than 4 times." in out
+
+
+def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_out = {"prompt": "9+9=", "completion": "18", "split": "test"}
+    _, mixed = plan_with(monkeypatch, call, [row | {"split": "train"} for row in PLAIN] + [held_out], 60)
+    assert held_out not in mixed
+    Path("five").mkdir()
+    write("five/sums.jsonl", PLAIN)
+    write("five/more.jsonl", [{"prompt": f"say {n}", "completion": "word " * 9} for n in range(20)])
+    code, out, err = call("plan", "model", "five", "--folder", "of_five", "--export", "trl")
+    assert code == 0, err
+    rows = {line.split()[0]: line.split()[1:4] for line in out.splitlines() if line.startswith(("  sums", "  more"))}
+    assert rows["sums"][:2] == ["180", "81.1%"]
+    assert float(rows["more"][2].rstrip("%")) > 25, "long answers take more of the tokens than of the rows"
+    assert (Path("of_five") / "trl" / "mixture.yaml").is_file()
+
+
+def test_what_cannot_be_planned_is_refused_before_the_model_answers(call: Call) -> None:
+    checkpoint("model")
+    train = write("train.jsonl", PLAIN)
+    cases: dict[tuple[str, ...], str] = {
+        (train, "--only-replay"): "--replay FILE with --only-replay",
+        (train, "--corpus", train): "plan MODEL TRAIN without them",
+        (train, "--objective", "dpo"): "plan MODEL TRAIN without them",
+        (write("text.jsonl", [{"text": "once upon a time"}]),): "rows of prompt and completion, or of messages",
+        (write("answers.jsonl", [{"prompt": "1+1=", "answer": "2"}]),): "rows of prompt and completion, or of messages",
+        ("nothing.jsonl",): "nothing there",
+    }
+    for arguments, said in cases.items():
+        code, _, err = call("plan", "model", *arguments)
+        assert (code, said in err) == (1, True), err
+    Path("plan").mkdir()
+    Path("plan/notes.txt").touch()
+    code, _, err = call("plan", "model", train)
+    assert (code, "Name another --folder" in err) == (1, True)
+
+
+TURNS = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
+
+
+@pytest.mark.parametrize(
+    ("row", "written"),
+    [
+        ({"prompt": "a", "completion": "b"}, {"prompt": "Hi", "completion": "Yes"}),
+        ({"question": "a", "response": "b", "data_source": "x"}, {"question": "Hi", "response": "Yes", "data_source": "t"}),
+        ({"instruction": "a", "input": "c", "output": "b"}, {"instruction": "Hi", "input": "", "output": "Yes"}),
+        (
+            {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]},
+            {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Yes"}]},
+        ),
+        (
+            {"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]},
+            {"prompt": [{"role": "user", "content": "Hi"}], "completion": [{"role": "assistant", "content": "Yes"}]},
+        ),
+    ],
+)
+def test_answers_are_written_in_the_columns_of_the_users_rows(row: dict[str, Any], written: dict[str, Any]) -> None:
+    assert choose_form(row, {})(Example("i", "t", "Hi", target="Yes")) == written
+    assert takes_messages(row, {}) == (not isinstance(next(iter(row.values())), str))
+
+
+def test_requests_with_turns_are_for_rows_that_can_hold_them() -> None:
+    given = replaying.Replaying()
+    every, single = ([row["prompt"] for row in list_requests(given, single=single)] for single in (False, True))
+    assert {type(prompt) for prompt in every} == {str, list}
+    assert {type(prompt) for prompt in single} == {str}
+    assert 0.7 * len(every) < len(single) < len(every)
+    assert list(list_requests(replaying.Replaying(only=True), single=False)) == []
+    write_row = choose_form({"messages": [{"role": "user", "content": "a"}]}, {})
+    messages = write_row(Example("i", "t", TURNS, target=({"role": "assistant", "content": "Yes"},)))["messages"]
+    assert [one["content"] for one in messages] == ["Be brief.", "Hi", "Yes"]
