@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from mixwright.audit.leaks import find_leaks
 from mixwright.cli.direct import read_rows
 from mixwright.cli.general import leave_out_trained, with_suite
 from mixwright.cli.measured import comparing_command
 from mixwright.cli.options import Measuring
+from mixwright.config import CorpusConfig
+from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
-from mixwright.records import Example
+from mixwright.records import Example, plain
 from mixwright.suite.draw import (
     FAMILIES,
     OPEN_FAMILIES,
@@ -28,14 +31,18 @@ from mixwright.suite.draw import (
     write_suite,
 )
 from mixwright.suite.family import Family, Item, follow, read_data
+from mixwright_lab.demo.tables import OLD_TASKS, questions
 
 ROWS = draw_items(per_rung=40, seed=11)
 
 
+def request_rows() -> list[dict[str, Any]]:
+    return [row for family in OPEN_FAMILIES for row in read_data(f"requests_{family.name}.jsonl")]
+
+
 def requests() -> list[str]:
     """Prompts to replay, as text."""
-    rows = [row for family in OPEN_FAMILIES for row in read_data(f"requests_{family.name}.jsonl")]
-    return [json.dumps(row.get("prompt") or row["messages"]) for row in rows]
+    return [json.dumps(row.get("prompt") or row["messages"]) for row in request_rows()]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -66,6 +73,26 @@ def test_families_share_no_prompt_and_requests_are_no_items() -> None:
     assert [names for names in by_prompt.values() if len(names) > 1] == []
     assert not by_prompt.keys() & set(requests())
     assert len(requests()) == len(set(requests()))
+
+
+def as_rows(path: Path, rows: list[dict[str, Any]]) -> str:
+    texts = [plain(row["prompt"] if isinstance(row["prompt"], str) else tuple(row["prompt"])) for row in rows]
+    answers = [row.get("answer") for row in rows]
+    told = [{"prompt": text} | ({"answer": gold} if gold else {}) for text, gold in zip(texts, answers, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in told), encoding="utf-8")
+    return str(path)
+
+
+def test_items_requests_sealed_kinds_and_tasks_of_the_demo_are_disjoint_by_the_checks_of_the_audit(tmp_path: Path) -> None:
+    sealed_names = {family.name for family in SEALED_FAMILIES}
+    demo = [{"prompt": prompt, "answer": answer} for task in OLD_TASKS for prompt, answer in questions(task)]
+    asked = [{"prompt": row.get("prompt") or row["messages"]} for row in request_rows()]
+    opened, sealed = ([row for row in ROWS if (row["task"] in sealed_names) == is_sealed] for is_sealed in (False, True))
+    pairs = [(asked, opened + sealed), (opened, sealed), (demo, opened + sealed), (asked, demo)]
+    for number, (train, held_out) in enumerate(pairs):
+        files = [as_rows(tmp_path / f"{number}{name}.jsonl", rows) for name, rows in (("t", train), ("e", held_out))]
+        leaks = find_leaks(read_corpus(CorpusConfig(files[0], eval=files[1])))
+        assert (int((leaks.overlap.partner >= 0).sum()), leaks.wrapped, leaks.near) == (0, {}, {}), number
 
 
 def test_there_are_enough_families_and_a_third_is_sealed() -> None:

@@ -23,8 +23,8 @@ FAMILIES: tuple[Family, ...] = (*OPEN_FAMILIES, *SEALED_FAMILIES)
 """Kinds of requests; of the sealed ones no requests are ever replayed."""
 PER_RUNG = 8
 """Items of a rung by which rungs are chosen: about 950."""
-MAX_TRIES = 100
-"""Draws for one further item that is not there yet."""
+MAX_MISSES = 100
+"""Draws of items that are there already, one after another, and as many again as there are: then a rung has no more."""
 SUITABLE = (0.30, 0.95)
 """Share of right answers of a rung on which a loss can be seen."""
 MIN_FAMILIES, MIN_SEALED, MIN_ITEMS = 5, 3, 400
@@ -54,12 +54,12 @@ def draw_items(
     rows = []
     for family in families:
         for rung in range(1, family.rungs + 1) if rungs is None else rungs.get(family.name, ()):
-            rng, items = Random(f"{seed} {family.name} {rung}"), dict[str, Item]()
-            for _ in range(MAX_TRIES * per_rung):
+            rng, items, misses = Random(f"{seed} {family.name} {rung}"), dict[str, Item](), 0
+            while len(items) < per_rung and misses < MAX_MISSES + len(items):
                 item = family.make(rng, rung)
+                known = len(items)
                 items.setdefault(json.dumps(item.prompt), item)
-                if len(items) == per_rung:
-                    break
+                misses = misses + 1 if len(items) == known else 0
             for number, item in enumerate(items.values()):
                 prompt = item.prompt if isinstance(item.prompt, str) else list(item.prompt)
                 row = {"id": f"{family.name}-{rung}-{number}", "task": family.name, "level": rung}

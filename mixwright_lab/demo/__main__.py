@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.part == PLANNED:
         demo.measure_and_find_models()
         demo.make_plan(options.share)
-        demo.finish(demo.judge_planned("--measured", demo.folder / "before"))
+        demo.finish(demo.judge_planned())
         return 0
     if options.part == MIXED:
         demo.measure_and_find_models()

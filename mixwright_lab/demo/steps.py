@@ -75,14 +75,14 @@ class Demo:
         Args:
             full: also what people try by hand.
         """
-        before, known = self.folder / "before", self.measure_and_find_models()
+        known = self.measure_and_find_models()
         say("\n2. It is trained on tool calls alone, as a script of TRL does it (LoRA).")
         if known and (self.models[NARROW] / "adapter_model.safetensors").is_file():
             say(f"   Taken over from an earlier call: {self.models[NARROW]}")
         else:
             self.train(NARROW)
         say("\n3. The gate: what became of the kinds of questions that nobody trained?")
-        narrow = (*self.gate_options, "--measured", before, "--folder", self.folder / NARROW)
+        narrow = (*self.gate_options, "--folder", self.folder / NARROW)
         codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", MODEL, self.models[NARROW], *narrow))}
         say("")
         self.make_plan()
@@ -110,7 +110,7 @@ class Demo:
         asked = ("--miner", "rehearsal", "--rehearse", self.files.prompts, "--export-to", rows.parent)
         self.step("own answers", lambda: command("mine", MODEL, *data, *asked))
         how = ("--objective", "sft", "--steps", self.training.steps, "--batch", self.training.batch)
-        plan = ("--replay", rows, "--measured", self.folder / "before", "--output", self.folder / "plan.yaml")
+        plan = ("--items", self.items, *self.answer_options, "--replay", rows, "--output", self.folder / "plan.yaml")
         chosen = [part for task in PROTECTED for part in ("--keep", task)]  # 30 items show too little of some of them
         chosen += [] if share is None else ["--share", share]
         self.step("plan", lambda: command("plan", MODEL, *data, *how, *chosen, *plan))
@@ -134,8 +134,12 @@ class Demo:
     @property
     def measure_options(self) -> tuple[object, ...]:
         """Options of measuring."""
-        held_out = ("--corpus", self.files.held_out, "--items", self.items)
-        return (*held_out, "--samples", 0, "--max-new-tokens", COMPLETION_TOKENS, *GRADERS)
+        return ("--corpus", self.files.held_out, "--items", self.items, *self.answer_options)
+
+    @property
+    def answer_options(self) -> tuple[object, ...]:
+        """Options of how answers are written and read."""
+        return ("--samples", 0, "--max-new-tokens", COMPLETION_TOKENS, *GRADERS)
 
     @property
     def gate_options(self) -> tuple[object, ...]:
@@ -175,7 +179,7 @@ class Demo:
 
         def judge(model: Path, told: str) -> None:
             say(f"\nBy hand: {told}.")
-            options = (*self.gate_options, "--measured", self.folder / "before", "--folder", self.folder / model.name)
+            options = (*self.gate_options, "--folder", self.folder / model.name)
             codes[model.name] = self.step(f"gate, {model.name}", lambda: command("verdict", MODEL, model, *options))
 
         try_mixed(self.models[NARROW], self.files.answered, train, judge)

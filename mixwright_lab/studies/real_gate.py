@@ -205,17 +205,12 @@ class RealModels:
         out, how = self.folder / "plan.yaml", TRAININGS[PLANNED]
         data = ("--corpus", self.files.train, "--eval", self.files.graded, "--objective", "sft")
         sizes = ("--steps", how.steps, "--batch", how.batch, "--replay", self.own_answers())
-        command("plan", MODEL, *data, *sizes, *self.measured_options("includes"), "--output", out)
+        command("plan", MODEL, *data, *sizes, "--samples", 0, "--max-new-tokens", COMPLETION_TOKENS, "--output", out)
         return out
 
     def comparison_folder(self, way: str, name: str) -> Path:
         """Folder of a comparison."""
         return self.folder / way / name.replace(" ", "-")
-
-    def measured_options(self, way: str) -> list[object]:
-        """Options that take the model before over from the comparison of the narrow model, which is judged first."""
-        first = self.comparison_folder(way, RUINED)
-        return ["--measured", first] if (first / "manifest.json").is_file() else []
 
     def judge(self, way: str, name: str) -> dict[str, Any]:
         """Ask the gate of a model in one way: a finished row."""
@@ -234,7 +229,6 @@ class RealModels:
         asked += [part for task in PROTECTED for part in ("--protect", task)]
         fitting = [f"{task}=includes" for task in PROTECTED]
         asked += [part for grader in {"includes": fitting, "exact": ["exact"]}.get(way, []) for part in ("--grader", grader)]
-        asked += self.measured_options(way) if name != RUINED else []
         code = command("verdict", MODEL, model, *asked)
         return self._row(way, name, folder, code) | {"seconds": round(time.monotonic() - began)}
 
