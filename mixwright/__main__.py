@@ -224,7 +224,7 @@ def measure(
             from mixwright.cli.general import with_suite
             from mixwright.suite.draw import draw_items
 
-            measuring = with_suite(measuring, draw_items(seed=suite_seed))
+            measuring = with_suite(source, measuring, draw_items(seed=suite_seed))
     if fresh is not None and (is_server(source) or measuring.corpus is None):
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
         raise InputError("a checkpoint and --corpus with --fresh", source, remedy)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from cli_call import Call, sums, write
+from test_direct import checkpoint
 
 from mixwright.audit.leaks import find_leaks
+from mixwright.cli import general
 from mixwright.cli.direct import read_rows
 from mixwright.cli.general import leave_out_trained, with_suite
 from mixwright.cli.measured import comparing_command
@@ -17,7 +21,10 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
-from mixwright.records import Example, plain
+from mixwright.measure.stage import MeasureResult
+from mixwright.records import Example, Measurement, plain
+from mixwright.run.folder import RunFolder, read_json
+from mixwright.suite import draw
 from mixwright.suite.draw import (
     FAMILIES,
     OPEN_FAMILIES,
@@ -31,6 +38,7 @@ from mixwright.suite.draw import (
     write_suite,
 )
 from mixwright.suite.family import Family, Item, follow, read_data
+from mixwright.verdict.rules.gate_question import GateQuestion, question_file
 from mixwright_lab.demo.tables import OLD_TASKS, questions
 
 ROWS = draw_items(per_rung=40, seed=11)
@@ -140,21 +148,25 @@ def test_without_rows_the_suite_is_measured_with_the_grader_of_each_family(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    measuring = with_suite(Measuring(items=2), draw_items())
+    base = checkpoint("base", chat=True)
+    measuring = with_suite(base, Measuring(items=2), draw_items())
     assert measuring.corpus is not None
     assert comparing_command("m", measuring) == "mixwright verdict m YOUR_MODEL"
     rows = read_rows(measuring, tell=lambda line: None)
     assert {task: rows.config.graders[task] for task in rows.corpus.tasks} == {one.name: one.grader for one in FAMILIES}
     assert len(rows.corpus) == PER_RUNG * sum(family.rungs for family in FAMILIES)
+    plain = read_rows(with_suite(checkpoint("plain"), Measuring(), draw_items()), tell=lambda line: None)
+    assert 0.8 * len(rows.corpus) < len(plain.corpus) < len(rows.corpus), "no chats for a model without a template"
     with pytest.raises(InputError, match="--grader"):
-        with_suite(Measuring(grader=["exact"]), ROWS)
+        with_suite(base, Measuring(grader=["exact"]), ROWS)
 
 
 def test_own_rows_are_asked_beside_the_suite_and_items_in_the_training_rows_are_left_out(tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     own.write_text(json.dumps({"task": "mine", "question": "7 + 7?", "answer": "14"}) + "\n", encoding="utf-8")
     drawn = draw_to_compare({"facts": [1], "moves": [1]}, seed=5)
-    measuring = with_suite(Measuring(held_out=str(own), column=["prompt=question"], grader=["mine=numeric"]), drawn)
+    base = checkpoint(str(tmp_path / "base"), chat=True)
+    measuring = with_suite(base, Measuring(held_out=str(own), column=["prompt=question"], grader=["mine=numeric"]), drawn)
     rows = read_rows(measuring, tell=lambda line: None)
     assert rows.corpus.graders == {"facts": "includes", "moves": "includes", "mine": "numeric"}
     assert len(rows.corpus) == len(drawn) + 1
@@ -164,3 +176,43 @@ def test_own_rows_are_asked_beside_the_suite_and_items_in_the_training_rows_are_
     left = leave_out_trained(drawn, str(train))
     assert not {row["id"] for row in drawn[:3]} & {row["id"] for row in left}
     assert len(left) > len(drawn) - 12, "nearly the same ones may go, too"
+
+
+def tiny_families(prefix: str, count: int) -> tuple[Family, ...]:
+    def make(rng: Random, rung: int) -> Item:
+        number = rng.randrange(80)
+        return Item(f"{number}+{rung}=", str(number + rung))
+
+    return tuple(Family(f"{prefix}{n}", make, 2, "exact", "sums") for n in range(count))
+
+
+def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_their_own(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, sealed = tiny_families("open", 5), tiny_families("sealed", 3)
+    for module in (draw, general):
+        for name, families in (("OPEN_FAMILIES", opened), ("SEALED_FAMILIES", sealed), ("FAMILIES", opened + sealed)):
+            monkeypatch.setattr(module, name, families)
+    monkeypatch.setattr(draw, "RING_ITEMS", 240)
+    before, after = checkpoint("before"), checkpoint("after", 1)
+    code, _, err = call("verdict", before, after, "--max-new-tokens", "3")
+    assert (code, "neither too easy nor too hard" in err, "Bring your own: --eval" in err) == (4, True, True), err
+    half = [
+        Measurement("competence", family.name, "greedy", 0.5, 0.2, 0.8, 8, "share", level=rung)
+        for family in opened + sealed
+        for rung in (1, 2)
+    ]
+    monkeypatch.setattr(general, "measure_checkpoint", lambda *_: (None, MeasureResult(tuple(half), (), 0, 0.0)))
+    own = write("own.jsonl", sums(20))
+    train = write("train.jsonl", [{"prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(5)])
+    given = ("--max-new-tokens", "3", "--eval", own, "--trained-on", train)
+    code, _, err = call("verdict", before, after, *given)
+    assert code == 4, err  # random models: no answer is right
+    assert "left out, for train.jsonl holds them" in err
+    assert "look 16 of 16" in err
+    assert "suite: " in err
+    question = read_json(question_file(RunFolder("runs/comparison")), GateQuestion)
+    assert [name for name, _ in question.rings] == [general.REPLAYED, general.SEALED, general.OWN]
+    told = read_json(RunFolder("runs/comparison").verdict_data, dict)
+    assert [ring["name"] for ring in told["gate"]["rings"]] == [name for name, _ in question.rings]
+    assert {task["task"] for task in told["tasks"]} == {family.name for family in opened + sealed} | {"sum"}

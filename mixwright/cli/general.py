@@ -32,10 +32,11 @@ REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never repl
 """Groups of tasks, of each of which a loss has to be ruled out."""
 
 
-def with_suite(measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measuring:
+def with_suite(model: str, measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measuring:
     """Return the options with items of the suite as rows, each family with its grader; rows of `--eval` come on top.
 
     Args:
+        model: the one that answers first; without a chat template it is not asked for chats of several messages.
         measuring: the options, without --corpus.
         rows: items of the suite.
 
@@ -47,6 +48,8 @@ def with_suite(measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measurin
         raise InputError(f"{CORPUS_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
     if any("=" not in grader for grader in measuring.grader or ()):
         raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
+    if not _takes_chats(model, measuring):
+        rows = [row for row in rows if isinstance(row["prompt"], str)]
     renamed = parse_columns(measuring.column)
     path = write_suite(find_store(), [{renamed.get(name, name): value for name, value in row.items()} for row in rows])
     families = {row["task"] for row in rows}
@@ -59,6 +62,14 @@ def with_suite(measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measurin
     )
 
 
+def _takes_chats(model: str, measuring: Measuring) -> bool:
+    if measuring.chat_template is False:
+        return False
+    from mixwright.learner.load import load_without_weights
+
+    return load_without_weights(model).tokenizer.chat_template is not None
+
+
 def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple[Measuring, Gating]:
     """Choose the rungs that suit the earlier model, and return options that compare on further items of these.
 
@@ -67,7 +78,7 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     """
     say("suite: choosing rungs of difficulty, on items of their own")
     alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
-    rows = measure_checkpoint(before, with_suite(alone, draw_items(seed=gating.suite_seed)), None)[1].measurements
+    rows = measure_checkpoint(before, with_suite(before, alone, draw_items(seed=gating.suite_seed)), None)[1].measurements
     is_share = [row for row in rows if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
     rungs = choose_rungs({(row.task, int(row.level)): row.value for row in is_share if row.level is not None})
     items = leave_out_trained(draw_to_compare(rungs, seed=gating.suite_seed), gating.trained_on)
@@ -79,7 +90,7 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     own = () if measuring.held_out is None else (OWN,)
     groups = {REPLAYED: OPEN_FAMILIES, SEALED: SEALED_FAMILIES}
     rings = {name: tuple(family.name for family in ring if family.name in rungs) for name, ring in groups.items()}
-    compared = with_suite(measuring, items)
+    compared = with_suite(before, measuring, items)
     gating = dataclasses.replace(gating, until_decided=True, looks=SUITE_LOOKS, rings=rings | dict.fromkeys(own, ()))
     return compared, gating
 

@@ -34,7 +34,7 @@ RING_ITEMS = 800
 
 
 def draw_items(
-    families: Iterable[Family] = FAMILIES,
+    families: Iterable[Family] | None = None,
     *,
     per_rung: int = PER_RUNG,
     seed: int = 0,
@@ -43,7 +43,7 @@ def draw_items(
     """Draw items with different prompts, the same for the same seed.
 
     Args:
-        families: kinds of requests.
+        families: kinds of requests; None takes all.
         per_rung: items of each rung, or as many different ones as there are.
         seed: of the draw.
         rungs: family -> rungs to draw of; None draws of all.
@@ -52,7 +52,7 @@ def draw_items(
         Rows with id, task (the family), level (the rung), prompt (a text or messages) and answer.
     """
     rows = []
-    for family in families:
+    for family in FAMILIES if families is None else families:
         for rung in range(1, family.rungs + 1) if rungs is None else rungs.get(family.name, ()):
             rng, items, misses = Random(f"{seed} {family.name} {rung}"), dict[str, Item](), 0
             while len(items) < per_rung and misses < MAX_MISSES + len(items):
