@@ -243,7 +243,8 @@ def measure(
     elif measuring.measures_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
-        measurements = measure_checkpoint(source, measuring, folder, fresh=fresh, start=start)[1].measurements
+        given = {"fresh": fresh, "start": start, "with_notes": not asks_suite}
+        measurements = measure_checkpoint(source, measuring, folder, **given)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
         from mixwright.run.opening import open_with_workers

@@ -11,7 +11,7 @@ from test_layout import PRODUCT
 
 FLOORS = (
     ("errors", "time_limit", "final_answer", "skeleton", "words"),
-    ("records",),
+    ("records", "languages"),
     ("estimates", "config", "run.folder", "run.progress", "catalog"),
     ("graders", "run.workers"),
     ("corpus", "suite"),

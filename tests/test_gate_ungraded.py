@@ -14,6 +14,7 @@ from verdicts import ask
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
+from mixwright.languages import find_language
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.measure.written import same_answers
 from mixwright.records import Example, Measurement, Verdict
@@ -21,7 +22,6 @@ from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.answers_kept import compare_answers
 from mixwright.verdict.rules.claims import judge
-from mixwright.verdict.rules.languages import find_language
 
 ITEMS = 20
 WORDS = [

@@ -47,7 +47,7 @@ class Answers:
         for prompt in prompts:
             words = int(plain(prompt).split()[0])
             ended = words < max_new_tokens
-            text = self.before + " ".join(["so"] * min(words, max_new_tokens))
+            text = self.before + " ".join("so" + str(n) * (n > 2) for n in range(min(words, max_new_tokens)))
             made.append([Completion(text, (1,), (0.0,), ended)])
         return made
 
@@ -71,9 +71,27 @@ def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> N
 def test_the_room_ends_at_the_limit_and_empty_answers_are_none() -> None:
     model = Answers()
     found = answer_prompts(model, rows("endless", (500, 500, 0)), max_new_tokens=100)  # type: ignore[arg-type]
-    assert model.rooms == [(3, 32), (3, 64), (3, 100)]
+    assert model.rooms == [(3, 32), (2, 64), (2, 100)]
     assert found.rows == ()
     assert "0 of 3 prompts ended within 100 tokens" in found.notes[0]
+
+
+def test_an_answer_that_repeats_itself_is_none_and_gets_no_more_room() -> None:
+    class Stuck(Answers):
+        def sample(self, prompts: Sequence[Any], *, max_new_tokens: int, **_: Any) -> list[list[Completion]]:
+            self.rooms.append((len(prompts), max_new_tokens))
+            return [
+                [
+                    Completion(
+                        "1. the end 1. the end 1. the end 1. the end 1. the end 1. the end", (1,), (0.0,), finished=True
+                    )
+                ]
+                for _ in prompts
+            ]
+
+    model = Stuck()
+    assert answer_prompts(model, rows("list", (9, 9)), max_new_tokens=256).rows == ()  # type: ignore[arg-type]
+    assert model.rooms == [(2, 32)]
 
 
 def test_answers_stay_as_they_were_written_and_blank_ones_are_none() -> None:
@@ -96,7 +114,7 @@ def test_prompts_without_room_are_left_out_and_no_answer_gets_more_than_there_is
 def test_a_task_to_rehearse_may_have_answers_in_some_rows(tmp_path: Path) -> None:
     asked = '{"task": "old", "prompt": "3 x", "completion": "x"}\n{"task": "old", "prompt": "4 x"}\n'
     made = rehearsal_rows(corpus(tmp_path, asked), Answers)  # type: ignore[arg-type]
-    assert [(row.prompt, row.target) for row in made.rows] == [("3 x", "x"), ("4 x", "so so so so")]
+    assert [(row.prompt, row.target) for row in made.rows] == [("3 x", "x"), ("4 x", "so so so so3")]
 
 
 def test_pairs_to_rehearse_stay_pairs(tmp_path: Path) -> None:

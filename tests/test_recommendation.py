@@ -167,7 +167,7 @@ def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialBasis | PairBas
     if advice.startswith("train"):
         assert steps[1:] == ["mixwright plan run.yaml --export FORMAT"]
     if advice == "do not ship" and seen.graded:
-        assert steps[0] == "mixwright plan BEFORE --corpus TRAIN --eval FILE --objective sft --replay REQUESTS"
+        assert steps[0] == "mixwright plan BEFORE TRAIN"
     if advice == "keep uniform":
         assert steps == ["steering=None"]
     if getattr(seen, "items_needed", None) == 1200:
@@ -195,7 +195,7 @@ def test_the_next_command_names_what_the_manifest_does(tmp_path: Path) -> None:
     write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", command))
     verdict = write_verdict(run)
     assert (verdict.before, verdict.after, verdict.reason) == ("base", "step-500", "a task was lost")
-    kept = "mixwright plan base --corpus TRAIN --eval eval.jsonl --objective sft --replay REQUESTS"
+    kept = "mixwright plan base TRAIN"
     assert [step.command for step in verdict.next] == [kept, f"{command} --full"]
 
 

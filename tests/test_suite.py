@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -37,7 +38,7 @@ from mixwright.suite.draw import (
     draw_to_compare,
     write_suite,
 )
-from mixwright.suite.family import Family, Item, follow, read_data
+from mixwright.suite.family import FORMS, Family, Item, find_form, follow, read_data
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file
 from mixwright_lab.demo.tables import OLD_TASKS, questions
 
@@ -135,6 +136,19 @@ def test_rungs_that_are_too_easy_or_too_hard_are_not_chosen_and_the_items_are_ot
     assert shared < 0.05 * len(rows)
 
 
+def test_a_request_says_its_form_at_the_end_of_its_name() -> None:
+    system, user = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi?"}
+    assert [find_form(prompt) for prompt in ([system, user], [user, user], "Name a river.", "Which river?")] == [
+        "system message",
+        "several turns",
+        "imperative",
+        "",
+    ]
+    assert find_form("Quelle est la capitale de ce pays : Pérou, et une ville que vous aimez ?") == "other language"
+    found = Counter(next((form for form in FORMS if row["id"].endswith(f" {form}")), "question") for row in ROWS)
+    assert set(found) == {*FORMS, "question"}
+
+
 def test_what_suits_too_little_says_how_much_there_is() -> None:
     names = [*(family.name for family in OPEN_FAMILIES[:4]), *(family.name for family in SEALED_FAMILIES[:3])]
     rows = [{"task": name} for name in names for _ in range(60)]
@@ -202,7 +216,7 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
         for family in opened + sealed
         for rung in (1, 2)
     ]
-    monkeypatch.setattr(general, "measure_checkpoint", lambda *_: (None, MeasureResult(tuple(half), (), 0, 0.0)))
+    monkeypatch.setattr(general, "measure_checkpoint", lambda *_, **__: (None, MeasureResult(tuple(half), (), 0, 0.0)))
     own = write("own.jsonl", sums(20))
     train = write("train.jsonl", [{"prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(5)])
     given = ("--max-new-tokens", "3", "--eval", own, "--trained-on", train)

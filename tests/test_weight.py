@@ -15,12 +15,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 557_688,
-    "mixwright_lab": 191_135,
-    "tests": 479_145,
+    "mixwright": 563_524,
+    "mixwright_lab": 195_864,
+    "tests": 482_950,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
+    "mixwright +5,836: one command writes a file to train on with replay, general requests are compared in two groups with a "
+    "bound each, and answers are found by every later command",
+    "mixwright_lab +4,729: the study of general replay in three worlds",
+    "tests +3,802: groups, the file with replay, and that requests, items and the demo share nothing",
     "mixwright +12,576: whoever has no rows asks a general suite of 24 families, and tasks without a grader are compared by "
     "what the models answered",
     "mixwright_lab +765: the study of harmless and ruined changes of style, and two more parts of read answers",

@@ -47,12 +47,15 @@ from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.suite.draw import RING_ITEMS
 from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_bounds, format_count, points
+from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
 from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import GateResult, check_sides
 from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
 
+FIRST_ITEMS = max(MIN_ITEMS, MIN_FORM_ITEMS)
+"""Items of a task at the first look of a comparison on the general suite."""
 COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
 """Options that mean nothing where none are written."""
 
@@ -287,7 +290,10 @@ def sizes_of_looks(ready: PreparedModels, planned_looks: Sequence[tuple[int, Loo
 
 
 def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[PreparedModels, Look]]:
-    """What is measured at each of so many looks: ever more rows, of each task in equal steps and in random order."""
+    """What is measured at each of so many looks: ever more rows, of each task in equal steps and in random order.
+
+    Enough of each are in the first look for the forms of its answers to be compared.
+    """
     corpus, rng = ready.corpus.measured(), np.random.default_rng(ready.config.seed)
     tasks, found = np.array(corpus.table["task"].to_pylist()), list[tuple[PreparedModels, Look]]()
     of_suite, names = {task for ring in gating.rings.values() for task in ring}, dict.fromkeys(tasks.tolist())
@@ -296,7 +302,9 @@ def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[Prepared
         rng.permutation(np.flatnonzero(tasks == task))[: RING_ITEMS if task in of_suite else most_of_own] for task in names
     ]
     for number in range(1, gating.looks + 1):
-        rows = np.sort(np.concatenate([order[: math.ceil(len(order) * number / gating.looks)] for order in orders]))
+        rows = np.sort(
+            np.concatenate([order[: max(FIRST_ITEMS, math.ceil(len(order) * number / gating.looks))] for order in orders])
+        )
         look = Look(number, len(rows), sum(map(len, orders)), gating.looks)
         found.append((replace(ready, corpus=corpus.take(rows)), look))
     return found

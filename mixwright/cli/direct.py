@@ -339,6 +339,7 @@ def measure_checkpoint(
     samples: int | None = None,
     fresh: str | None = None,
     start: str | None = None,
+    with_notes: bool = True,
 ) -> tuple[PreparedModels, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it.
 
@@ -351,6 +352,7 @@ def measure_checkpoint(
         samples: of each item, where nobody asked for a number.
         fresh: rows that nobody trained on, for the probe familiarity.
         start: the model that training began with, for the same probe.
+        with_notes: whether tasks of which nothing was right, and other remarks, are told.
 
     Raises:
         InputError: as `prepare` does, or for a folder in which something of a run stands already.
@@ -380,7 +382,7 @@ def measure_checkpoint(
     if start_learner is not None:
         _refuse_same_weights(start_learner, ready.learners[0])
     result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
-    notes = note_measured(ready, {"before": result}, measuring)
+    notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
     if folder is not None:
         _keep_measuring(RunFolder(folder), ready, result, notes)
     return ready, result

@@ -78,7 +78,8 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     """
     say("suite: choosing rungs of difficulty, on items of their own")
     alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
-    rows = measure_checkpoint(before, with_suite(before, alone, draw_items(seed=gating.suite_seed)), None)[1].measurements
+    asked = with_suite(before, alone, draw_items(seed=gating.suite_seed))
+    rows = measure_checkpoint(before, asked, None, with_notes=False)[1].measurements
     is_share = [row for row in rows if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
     rungs = choose_rungs({(row.task, int(row.level)): row.value for row in is_share if row.level is not None})
     items = leave_out_trained(draw_to_compare(rungs, seed=gating.suite_seed), gating.trained_on)

@@ -215,12 +215,14 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
         notes.append(f"{left_out} of {len(prompts)} prompts to rehearse are left out: {lack}.")
     prompt_counts = Counter(row.task for row in fitting)
     answers: dict[str, str] = {}
+    ended = set[str]()
     ended_counts, room = Counter[str](), dict.fromkeys(prompt_counts, 0)
     while waiting:
         texts = learner.sample([row.prompt for row in waiting], count=1, temperature=0, max_new_tokens=answer_tokens, seed=0)
         rollouts += len(waiting)
         room |= dict.fromkeys({row.task for row in waiting}, answer_tokens)
         for row, (completion,) in zip(waiting, texts, strict=True):
+            ended |= {row.id} if completion.finished else set()
             if completion.finished and completion.text.strip() and not repeats_itself(completion.text):
                 answers[row.id] = completion.text  # as it was written: after plain text it may begin with a space
         ended_counts = Counter(row.task for row in fitting if row.id in answers)
@@ -230,7 +232,7 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
         unanswered = [
             row
             for row in waiting
-            if row.id not in answers and ended_counts[row.task] < ENOUGH_ENDED_SHARE * prompt_counts[row.task]
+            if row.id not in ended and ended_counts[row.task] < ENOUGH_ENDED_SHARE * prompt_counts[row.task]
         ]
         waiting = with_room(unanswered)
     rows = []

@@ -171,6 +171,8 @@ class Gate:
     """Which of the planned interim analyses decided; empty where all items were measured at once."""
     rings: tuple[Ring, ...] = ()
     """Groups of tasks that were judged each; the worst of them decides, and its mean is the mean here."""
+    request_forms: Mapping[str, Interval] = field(default_factory=dict)
+    """Form of general requests -> their mean change, which decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)

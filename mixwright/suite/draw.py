@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from mixwright.run.folder import write_text
-from mixwright.suite.family import Family, Item
+from mixwright.suite.family import Family, Item, find_form
 from mixwright.suite.open import FAMILIES as OPEN_FAMILIES
 from mixwright.suite.sealed import FAMILIES as SEALED_FAMILIES
 
@@ -62,7 +62,8 @@ def draw_items(
                 misses = misses + 1 if len(items) == known else 0
             for number, item in enumerate(items.values()):
                 prompt = item.prompt if isinstance(item.prompt, str) else list(item.prompt)
-                row = {"id": f"{family.name}-{rung}-{number}", "task": family.name, "level": rung}
+                name = f"{family.name}-{rung}-{number} {find_form(item.prompt)}".rstrip()
+                row = {"id": name, "task": family.name, "level": rung}
                 rows.append(row | {"prompt": prompt, "answer": item.answer})
     return rows
 

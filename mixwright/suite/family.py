@@ -9,7 +9,11 @@ from importlib import resources
 from random import Random
 from typing import Any, Literal
 
+from mixwright.languages import find_language
+
 Message = dict[str, str]
+FORMS = ("system message", "several turns", "other language", "imperative")
+"""Forms of requests other than a question in English."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,15 @@ class Family:
     """Name of the grader."""
     about: str
     """What is asked, in a few words."""
+
+
+def find_form(prompt: str | Sequence[Message]) -> str:
+    """Name the form of a request, one of `FORMS`; empty for a question in English."""
+    if not isinstance(prompt, str):
+        return FORMS[0] if any(message["role"] == "system" for message in prompt) else FORMS[1]
+    if find_language(prompt) not in ("", "english"):
+        return FORMS[2]
+    return "" if prompt.rstrip().endswith("?") else FORMS[3]
 
 
 def read_data(name: str) -> list[dict[str, Any]]:

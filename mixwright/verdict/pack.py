@@ -338,6 +338,7 @@ def _pack_gate(gate: GateResult | None) -> Gate | None:
         items_needed=gate.items_needed,
         look=gate.look.label if gate.look is not None else "",
         rings=gate.rings,
+        request_forms=gate.request_forms,
     )
 
 

@@ -273,6 +273,9 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
     if gate is not None and gate.look:
         decided = "Decided" if verdict.outcome != "inconclusive" else "Not decided"
         lines.append(f"{decided} at {gate.look}; the interval of the average is that of this interim analysis.")
+    if gate is not None and gate.request_forms:
+        forms = ", ".join(f"{form} {say_mean(mean)}" for form, mean in gate.request_forms.items())
+        lines.append(f"By form of the request, whatever its kind: {forms}.")
     if gate is not None and gate.unseen_loss is not None and verdict.outcome == "passed":
         lines.append(
             f"A loss of up to {100 * gate.unseen_loss:g} points of a single task could go unnoticed (1 case in 20)."

@@ -19,6 +19,8 @@ from typing import Any
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.graders.follows import are_rules
 from mixwright.graders.includes import is_data
+from mixwright.languages import find_language
+from mixwright.languages import is_asked_for as is_asked_for_language
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Example, Feature, FormChange, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
@@ -26,8 +28,6 @@ from mixwright.skeleton import skeleton
 from mixwright.verdict.page.answers import is_right, pair_answers
 from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import file_version
-from mixwright.verdict.rules.languages import find_language
-from mixwright.verdict.rules.languages import is_asked_for as is_asked_for_language
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 from mixwright.words import repeats_itself
 

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.intervals import rate
+from mixwright.languages import asks_for_other_language
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import AnswersKept, Feature, FormChange
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import pair_answers
 from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS, form_changes_of
 from mixwright.verdict.rules.evidence import file_version
-from mixwright.verdict.rules.languages import asks_for_other_language
 from mixwright.words import stem, words_in
 
 LEAST_KEPT, LEAST_GAIN = 0.05, 0.05

@@ -45,10 +45,11 @@ from mixwright.estimates.protected import (
     find_unreadable_cells,
 )
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import ChangeWord, GateOutcome, Ring, cell_key
+from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
 from mixwright.verdict.rules.evidence import Sides, keep_recent
 from mixwright.verdict.rules.gate_question import GateQuestion
+from mixwright.verdict.rules.request_forms import changes_by_form
 
 LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
@@ -133,6 +134,8 @@ class GateResult:
     """Task that no grader judges -> what its answers are now, where they are lost; protected or not."""
     rings: tuple[Ring, ...] = ()
     """Groups that were judged each, of which the worst is told here; empty where all cells are one."""
+    request_forms: Mapping[str, Interval] = field(default_factory=dict)
+    """Form of general requests -> their mean change, which decides nothing."""
     averaged: int = 0
     """Protected cells in the mean; those that were not compared are not, nor those that rose where none was named."""
 
@@ -412,6 +415,7 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
         cells=tuple(cell for result in results.values() for cell in result.cells),
         damaged_tasks=tuple(cell for result in results.values() for cell in result.damaged_tasks),
         unprotected_losses=tuple(cell for result in results.values() for cell in result.unprotected_losses),
+        request_forms=changes_by_form(sides, decoding),
         rings=tuple(
             Ring(name, result.outcome, result.mean.interval if result.mean else None) for name, result in results.items()
         ),

@@ -176,6 +176,8 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     words, items_needed = shlex.split(command), basis.items_needed
     if advice == "cannot tell" and not basis.right_before:
         return [*steps, Code("Add questions that the earlier model can answer, and compare again", command)]
+    if advice == "cannot tell" and words[1:2] == ["verdict"] and "--corpus" not in words and "--eval" not in words:
+        return [*steps, Code("Add test items of your own", with_option(command, "--eval", "FILE"))]
     if advice == "cannot tell" and basis.all_items_measured and items_needed:
         source = "--eval" if "--eval" in words else "--corpus"
         longer_command = with_option(with_option(command, source, "FILE_WITH_MORE_ROWS"), "--items", str(items_needed))
@@ -185,9 +187,8 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     price = f" (about {format_count(minutes, 'minute')})" if minutes else ""
     if advice == "do not ship" and basis.graded:  # the plan that keeps what was lost in supervised training
         before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
-        source = next((words[word_index + 1] for word_index, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
-        plan_words = ["mixwright", "plan", before, "--corpus", "TRAIN", "--eval", source, "--objective", "sft"]
-        steps.append(Code("Fix it", shlex.join([*plan_words, "--replay", "REQUESTS"])))
+        train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
+        steps.append(Code("Fix it", shlex.join(["mixwright", "plan", before, train])))
     if advice == "unjudged" and not basis.graded:
         return [*steps, Code("Compare both on questions with answers that can be graded", COMPARE_COMMAND)]
     step_by_advice = {
