@@ -82,7 +82,8 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     rows = measure_checkpoint(before, asked, None, with_notes=False)[1].measurements
     is_share = [row for row in rows if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
     rungs = choose_rungs({(row.task, int(row.level)): row.value for row in is_share if row.level is not None})
-    items = leave_out_trained(draw_to_compare(rungs, seed=gating.suite_seed), gating.trained_on)
+    items = draw_to_compare(rungs, seed=gating.suite_seed)
+    items = items if describe_lack(items) else leave_out_trained(items, gating.trained_on)
     if lack := describe_lack(items):
         got = f"{lack} that are neither too easy nor too hard for {before}"
         raise InconclusiveError(

@@ -121,7 +121,7 @@ def plan_training(
     mixed = [*raw, *(write_row(row) for row in replay)]
     Random(0).shuffle(mixed)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("mix", mixed), ("replay", [write_row(row) for row in made.rows])):
+    for name, rows in (("mix", mixed), ("replay", [{"task": row.task} | write_row(row) for row in made.rows])):
         write_text(
             folder / f"{name}.jsonl", "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
         )

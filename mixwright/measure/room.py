@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, join_some
+from mixwright.graders.follows import are_rules
 from mixwright.measure.passes import Passes
 from mixwright.records import Example, plain
 
@@ -127,12 +128,11 @@ def room_for(
 
 
 def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:
-    """Tokens of the longest answer or target of the items that are measured, and those items."""
+    """Tokens of the longest answer or target of the items that are measured, and those items; rules are no answer."""
     items = Passes(learners[0], None, config, corpus).items
-    texts = list({text for item in items for text in (item.answer or "", plain(item.target)) if text})
-    return max(
-        len(ids) for learner in learners for ids in learner.tokenizer(texts, add_special_tokens=False)["input_ids"]
-    ), items
+    texts = {text for item in items for text in (item.answer or "", plain(item.target)) if text and not are_rules(text)}
+    encoded = [learner.tokenizer([*texts], add_special_tokens=False)["input_ids"] for learner in learners if texts]
+    return max((len(ids) for answers in encoded for ids in answers), default=0), items
 
 
 def _finds_answer_in_text(grader: str) -> bool:
