@@ -229,4 +229,5 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
     assert [name for name, _ in question.rings] == [general.REPLAYED, general.SEALED, general.OWN]
     told = read_json(RunFolder("runs/comparison").verdict_data, dict)
     assert [ring["name"] for ring in told["gate"]["rings"]] == [name for name, _ in question.rings]
+    assert {note["task"] for note in told["notes"]} <= {"sum", None}, "of general requests it is known that they are read"
     assert {task["task"] for task in told["tasks"]} == {family.name for family in opened + sealed} | {"sum"}

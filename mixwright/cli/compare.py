@@ -39,7 +39,7 @@ from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.bases import write_completions
 from mixwright.measure.former import former_file
-from mixwright.measure.notes import write_notes
+from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, write_notes
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
@@ -123,6 +123,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measured_looks = measure_in_looks(parts, folder, gating.question) if parts else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
     notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
+    of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
+    notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
     if tasks_left_out or (look is None and _writes_answers(measure)):
         ungraded = all_rows.select(tasks=tasks_left_out) if tasks_left_out else ready.corpus
         results = with_greedy_answers(ready, results, measuring, ungraded)
