@@ -374,7 +374,7 @@ def plan(
         given |= {"--objective": objective, "--output": output_file, "--dry-run": dry_run or None}
         if names := [name for name, value in given.items() if value is not None]:
             raise InputError("plan MODEL TRAIN without them", ", ".join(names), "Leave them out, or TRAIN.")
-        replaying = Replaying(share or SHARE, replay, only_replay, steps, batch or BATCH)
+        replaying = Replaying(SHARE if share is None else share, replay, only_replay, steps, batch or BATCH)
         plan_training(source, train, measuring, replaying, folder or Path("plan"), export, export_to)
         return
     planning = Planning(planner, objective, steps, batch, tuple(keep or ()), share, replay)

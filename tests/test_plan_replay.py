@@ -70,8 +70,12 @@ def test_no_answer_is_in_the_file_more_than_four_times_and_that_is_said(call: Ca
 
 def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     held_out = {"prompt": "9+9=", "completion": "18", "split": "test"}
-    _, mixed = plan_with(monkeypatch, call, [row | {"split": "train"} for row in PLAIN] + [held_out], 60)
+    refused = {"prompt": "8+8=", "completion": "99", "split": "train", "label": False}
+    kept = [row | {"split": "train", "label": True} for row in PLAIN]
+    _, mixed = plan_with(monkeypatch, call, [*kept, held_out, refused], 60)
     assert held_out not in mixed
+    assert refused not in mixed, "a completion that is not to be learned"
+    assert all(row in mixed for row in kept)
     Path("five").mkdir()
     write("five/sums.jsonl", PLAIN)
     write("five/more.jsonl", [{"prompt": f"say {n}", "completion": "word " * 9} for n in range(20)])
@@ -88,6 +92,10 @@ def test_what_cannot_be_planned_is_refused_before_the_model_answers(call: Call) 
     train = write("train.jsonl", PLAIN)
     cases: dict[tuple[str, ...], str] = {
         (train, "--only-replay"): "--replay FILE with --only-replay",
+        (train, "--share", "1"): "--share above 0 and at most 0.5",
+        (train, "--share", "0"): "--share above 0 and at most 0.5",
+        (write("held.jsonl", [row | {"split": "test"} for row in PLAIN]),): "",
+        (write("list.jsonl", [[1, 2]]),): "",
         (train, "--corpus", train): "plan MODEL TRAIN without them",
         (train, "--objective", "dpo"): "plan MODEL TRAIN without them",
         (write("text.jsonl", [{"text": "once upon a time"}]),): "rows of prompt and completion, or of messages",

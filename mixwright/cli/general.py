@@ -16,6 +16,9 @@ from mixwright.errors import InconclusiveError, InputError
 from mixwright.measure.kept_folder import find_store
 from mixwright.suite.draw import (
     FAMILIES,
+    MIN_FAMILIES,
+    MIN_ITEMS,
+    MIN_SEALED,
     OPEN_FAMILIES,
     SEALED_FAMILIES,
     choose_rungs,
@@ -86,9 +89,8 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     items = items if describe_lack(items) else leave_out_trained(items, gating.trained_on)
     if lack := describe_lack(items):
         got = f"{lack} that are neither too easy nor too hard for {before}"
-        raise InconclusiveError(
-            "5 kinds of general requests, 3 of them sealed, and 400 items", got, "Bring your own: --eval."
-        )
+        expected = f"{MIN_FAMILIES} kinds of general requests, {MIN_SEALED} of them sealed, and {MIN_ITEMS} items"
+        raise InconclusiveError(expected, got, "Bring your own: --eval.")
     own = () if measuring.held_out is None else (OWN,)
     groups = {REPLAYED: OPEN_FAMILIES, SEALED: SEALED_FAMILIES}
     rings = {name: tuple(family.name for family in ring if family.name in rungs) for name, ring in groups.items()}

@@ -21,7 +21,7 @@ from mixwright.config import CorpusConfig, PlanConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.columns import INSTRUCTION, NAMES
 from mixwright.corpus.corpus import REHEARSE_SPLIT
-from mixwright.corpus.reading import SPLIT_BY_NAME, read_rows
+from mixwright.corpus.reading import read_rows
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import plain_marks
@@ -38,6 +38,8 @@ PREFIX = "replay."
 """Begins the names of replayed kinds, which may be called as a task of the user is."""
 BATCH, SHARE = 16, 0.1
 """Rows of a step, and share of replay in the rows, where nobody says."""
+MAX_SHARE = 0.5
+"""Share of replay at most, as in the planner."""
 MAX_USES = 4
 """How often one answer is in the file at most, as in the planner."""
 USER_ROLES = {"system": "system", "user": "human", "assistant": "gpt"}
@@ -83,16 +85,17 @@ def plan_training(
     Raises:
         InputError: rows without completions, options that do not go together, or a folder with something else in it.
     """
+    if not 0 < replaying.share <= MAX_SHARE:
+        raise InputError(f"--share above 0 and at most {MAX_SHARE:g}", f"{replaying.share:g}", "Correct it.")
     if replaying.only and replaying.prompts is None:
         raise InputError("--replay FILE with --only-replay", "none", "Name requests of your own, or leave it out.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "mix.jsonl").is_file():
         raise InputError("a new folder, or that of an earlier plan", "other files", "Name another --folder.", file=folder)
     columns = parse_columns(measuring.column)
-    raw = [row for row, _ in read_rows(train, "train")]
-    split = find_column(raw[0], "split", columns)
-    raw = [row for row in raw if split is None or SPLIT_BY_NAME.get(str(row.get(split)).lower()) != "eval"]
-    write_row = choose_form(raw[0], columns)
-    requests = write_suite(find_store(), list(list_requests(replaying, single=not takes_messages(raw[0], columns))))
+    raw = {str(location): row for row, location in read_rows(train, "train")}
+    first = next(iter(raw.values()))
+    write_row = choose_form(first, columns)
+    requests = write_suite(find_store(), list(list_requests(replaying, single=not takes_messages(first, columns))))
     sources = [*([] if replaying.only else [str(requests)]), *((replaying.prompts or "").splitlines())]
     corpus = read_corpus(
         CorpusConfig(
@@ -102,6 +105,7 @@ def plan_training(
     for note in corpus.notes:
         output.say(one_line(note))
     check_training("sft", corpus, "plan MODEL TRAIN")
+    new = [raw[source] for source in corpus.select(split="train").table["source"].to_pylist()]  # held-out ones stay out
     asked = len(corpus.select(split=REHEARSE_SPLIT))
     output.say(f"replay: {model} answers {format_count(asked, 'request')}")
     from mixwright.measure.kept_answers import make_keeping
@@ -113,12 +117,12 @@ def plan_training(
     if not made.rows:
         raise InputError("answers of the model that ended", f"none of {asked}", "Raise --max-new-tokens, or train without.")
     batch = replaying.batch
-    steps = replaying.steps or math.ceil(len(raw) / (1 - replaying.share) / batch)
+    steps = replaying.steps or math.ceil(len(new) / (1 - replaying.share) / batch)
     settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
     corpus = corpus.with_rehearsal(made.rows)
     plan = make_plan(PlanConfig("rehearsal", {"share": replaying.share, "most": float(MAX_USES)}), settings, corpus, ())
-    replay = draw_replay(plan, made.rows, len(raw))
-    mixed = [*raw, *(write_row(row) for row in replay)]
+    replay = draw_replay(plan, made.rows, len(new))
+    mixed = [*new, *(write_row(row) for row in replay)]
     Random(0).shuffle(mixed)
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in (("mix", mixed), ("replay", [{"task": row.task} | write_row(row) for row in made.rows])):
