@@ -453,7 +453,10 @@ def verdict(
     margin: Annotated[float | None, typer.Option(metavar="POINTS", help=options.MARGIN_HELP)] = None,
     cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Exit code of too few items: 4, or 0.")] = "fail",
     until_decided: Annotated[bool, typer.Option("--until-decided", help=options.UNTIL_HELP)] = False,
-    max_items: Annotated[int | None, typer.Option(min=4, help="Items at the last of them, over all tasks.")] = None,
+    max_items: Annotated[
+        int | None,
+        typer.Option(min=4, help="Items at the last of them, over all tasks; general requests: 400 or more, default 1,600."),
+    ] = None,
     trained_on: Annotated[str | None, typer.Option(metavar="FILE", help=options.TRAINED_ON_HELP)] = None,
     suite_seed: SuiteSeed = 0,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write Markdown, for a pull request.")] = None,

@@ -22,7 +22,7 @@ from project_files import ROOT
 from server_stub import serving
 from trainers_tiny import sft_config
 
-from mixwright_lab.demo.files import write_files
+from mixwright_lab.studies.questions import write_files
 
 pytestmark = [
     pytest.mark.slow,

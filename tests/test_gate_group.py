@@ -295,3 +295,11 @@ def test_a_ruined_model_is_told_at_the_first_look_and_an_unharmed_one_never_ther
     assert -1 <= ruined.mean.low < ruined.mean.high < -0.05
     assert rings(before, dict.fromkeys(before, right(4, of=9)), names, first).outcome == "inconclusive", "a third lost"
     assert rings(before, before, names, first).outcome == "inconclusive", "an unharmed one needs more items"
+
+
+def test_a_new_task_of_the_user_has_nothing_to_lose_and_does_not_keep_the_gate_open() -> None:
+    names = {"replayed": ("a", "b"), "your tasks": ()}
+    before = {"a": right(200, of=250), "b": right(200, of=250), "new": right(0, of=40)}
+    found = rings(before, before | {"new": right(39, of=40)}, names)
+    assert (found.outcome, [ring.outcome for ring in found.rings]) == ("passed", ["passed", "inconclusive"])
+    assert rings({"new": right(0, of=40)}, {"new": right(39, of=40)}, {"your tasks": ()}).outcome == "inconclusive"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from test_direct import checkpoint
 from mixwright.audit.leaks import find_leaks
 from mixwright.cli import general
 from mixwright.cli.direct import read_rows
+from mixwright.cli.gating import Gating
 from mixwright.cli.general import leave_out_trained, with_suite
 from mixwright.cli.measured import comparing_command
 from mixwright.cli.options import Measuring
@@ -40,7 +42,7 @@ from mixwright.suite.draw import (
 )
 from mixwright.suite.family import FORMS, Family, Item, find_form, follow, read_data
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file
-from mixwright_lab.demo.tables import OLD_TASKS, questions
+from mixwright_lab.studies.questions import OLD_TASKS, questions
 
 ROWS = draw_items(per_rung=40, seed=11)
 
@@ -231,3 +233,30 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
     assert [ring["name"] for ring in told["gate"]["rings"]] == [name for name, _ in question.rings]
     assert {note["task"] for note in told["notes"]} <= {"sum", None}, "of general requests it is known that they are read"
     assert {task["task"] for task in told["tasks"]} == {family.name for family in opened + sealed} | {"sum"}
+
+
+def test_harder_rungs_are_asked_only_where_something_easier_was_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    families = tuple(replace(family, rungs=4) for family in tiny_families("open", 6) + tiny_families("sealed", 3))
+    for module in (draw, general):
+        for name, part in (("OPEN_FAMILIES", families[:6]), ("SEALED_FAMILIES", families[6:]), ("FAMILIES", families)):
+            monkeypatch.setattr(module, name, part)
+    asked = []
+
+    def measure(model: str, measuring: Measuring, folder: None, *, with_notes: bool) -> Any:
+        rows = [json.loads(line) for line in Path(str(measuring.corpus)).read_text(encoding="utf-8").splitlines()]
+        cells = sorted({(row["task"], row["level"]) for row in rows})
+        asked.append(cells)
+        right = [(task, rung, 0.5 * (task != "open0" and rung != 3)) for task, rung in cells]
+        found = [
+            Measurement("competence", task, "greedy", share, 0, 1, 8, "share", level=rung) for task, rung, share in right
+        ]
+        return None, MeasureResult(tuple(found), (), 0, 0.0)
+
+    monkeypatch.setattr(general, "measure_checkpoint", measure)
+    monkeypatch.setattr(general, "_takes_chats", lambda model, measuring: True)
+    compared, _ = general.compare_on_suite("m", Measuring(), Gating())
+    assert {rung for _, rung in asked[0]} == {1, 2}
+    assert set(asked[1]) == {(family.name, rung) for family in families[1:] for rung in (3, 4)}
+    rows = [json.loads(line) for line in Path(str(compared.corpus)).read_text(encoding="utf-8").splitlines()]
+    assert {row["task"] for row in rows} == {family.name for family in families[1:]}
+    assert {row["id"].split("-")[1] for row in rows} == {"1", "2", "4"}

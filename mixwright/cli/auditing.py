@@ -30,6 +30,7 @@ from mixwright.cli.output import command_line, out, out_json, say
 from mixwright.cli.report import count_findings, findings, wrap
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.reading import refuse_held_out
 from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.graders import import_function
@@ -88,6 +89,7 @@ def audit_files(
     Raises:
         InputError: data that cannot be read, an unknown check, or a path that is in use.
     """
+    refuse_held_out(config.train)
     _check_files(config, files)
     with calls_as_text():
         corpus = read_corpus(config)

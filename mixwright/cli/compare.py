@@ -128,7 +128,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     if tasks_left_out or (look is None and _writes_answers(measure)):
         ungraded = all_rows.select(tasks=tasks_left_out) if tasks_left_out else ready.corpus
         results = with_greedy_answers(ready, results, measuring, ungraded)
-    former_answers = read_former_likelihood(ready, results)
+    former_answers = () if gating.rings else read_former_likelihood(ready, results)  # every general request is graded
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, results, notes, earlier, former_answers, question)
     return look
@@ -166,10 +166,10 @@ def _writes_answers(measure: MeasureConfig) -> bool:
 
 
 def _format_mean(result: GateResult) -> str:
-    """Return `, average of the protected tasks +0.4 points [-2.1, +2.9]`; empty where nothing could be compared."""
-    if result.mean is None:
-        return ""
+    """Return `, average of the protected tasks +0.4 points [-2.1, +2.9]`; empty if too little could be compared."""
     mean = result.mean
+    if mean is None or mean.high - mean.low > 1:
+        return ""
     return f", average of the protected tasks {points(mean.value)} points {format_bounds(mean.low, mean.high)}"
 
 
@@ -342,7 +342,7 @@ def measure_in_looks(
                 for task in find_unjudged_tasks((before, after), decoding)
                 if protected_tasks is None or task in protected_tasks
             ]
-            if unjudged_tasks and gate_result.outcome == "passed" and not look.last:
+            if unjudged_tasks and not question.rings and gate_result.outcome == "passed" and not look.last:
                 say(
                     one_line(
                         f"{look.label}: not decided, since no answer of {join_some(unjudged_tasks)} was right "

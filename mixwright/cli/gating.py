@@ -73,12 +73,14 @@ class Gating:
             return items
         return items_to_measure(len(protected_cells), margin=self.margin_share)
 
-    def check(self, *, compares: bool) -> None:
-        """Raises InputError for options that say nothing without others, or contradict each other.
+    def check(self, *, compares: bool, general: bool) -> None:
+        """Raise InputError for options that say nothing without others, or contradict each other.
 
-        With `compares` two checkpoints are compared; else a run folder is judged.
+        Args:
+            compares: two checkpoints are compared; else a run folder is judged.
+            general: they are asked general requests, which are always asked in interim analyses.
         """
-        if self.max_items is not None and not self.until_decided:
+        if self.max_items is not None and not self.until_decided and not general:
             raise InputError("--until-decided with --max-items", "none", "Add it, or say --items, per task and level.")
         if self.margin is not None:
             if not 0 < self.margin < 100:

@@ -20,6 +20,7 @@ from mixwright.suite.draw import (
     MIN_ITEMS,
     MIN_SEALED,
     OPEN_FAMILIES,
+    RING_ITEMS,
     SEALED_FAMILIES,
     choose_rungs,
     describe_lack,
@@ -31,6 +32,8 @@ from mixwright.verdict.page.text import format_count
 
 SUITE_LOOKS = 16
 """Interim analyses of a comparison on the suite, one in about 100 items: a ruined model is told at the first."""
+FIRST_RUNGS = 2
+"""Rungs of each family that are asked first; the harder ones only if one of their answers was right."""
 REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never replayed", "your tasks"
 """Groups of tasks, of each of which a loss has to be ruled out."""
 
@@ -81,11 +84,20 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     """
     say("suite: choosing rungs of difficulty, on items of their own")
     alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
-    asked = with_suite(before, alone, draw_items(seed=gating.suite_seed))
-    rows = measure_checkpoint(before, asked, None, with_notes=False)[1].measurements
-    is_share = [row for row in rows if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
-    rungs = choose_rungs({(row.task, int(row.level)): row.value for row in is_share if row.level is not None})
-    items = draw_to_compare(rungs, seed=gating.suite_seed)
+    first = {family.name: range(1, min(family.rungs, FIRST_RUNGS) + 1) for family in FAMILIES}
+    right = _measure_rungs(before, alone, draw_items(seed=gating.suite_seed, rungs=first))
+    harder = {
+        family.name: range(FIRST_RUNGS + 1, family.rungs + 1)
+        for family in FAMILIES
+        if family.rungs > FIRST_RUNGS and any(right.get((family.name, rung), 0.0) for rung in first[family.name])
+    }
+    if harder:
+        right |= _measure_rungs(before, alone, draw_items(seed=gating.suite_seed, rungs=harder))
+    rungs = choose_rungs(right)
+    if gating.max_items is not None and gating.max_items < MIN_ITEMS:
+        raise InputError(f"--max-items of {MIN_ITEMS} or more", f"{gating.max_items}", "Fewer say too little.")
+    ring_items = RING_ITEMS if gating.max_items is None else gating.max_items // 2
+    items = draw_to_compare(rungs, seed=gating.suite_seed, ring_items=ring_items)
     items = items if describe_lack(items) else leave_out_trained(items, gating.trained_on)
     if lack := describe_lack(items):
         got = f"{lack} that are neither too easy nor too hard for {before}"
@@ -97,6 +109,13 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     compared = with_suite(before, measuring, items)
     gating = dataclasses.replace(gating, until_decided=True, looks=SUITE_LOOKS, rings=rings | dict.fromkeys(own, ()))
     return compared, gating
+
+
+def _measure_rungs(model: str, measuring: Measuring, rows: list[dict[str, Any]]) -> dict[tuple[str, int], float]:
+    """Return the share of right answers by family and rung."""
+    found = measure_checkpoint(model, with_suite(model, measuring, rows), None, with_notes=False)[1].measurements
+    is_share = [row for row in found if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
+    return {(row.task, int(row.level)): row.value for row in is_share if row.level is not None}
 
 
 def leave_out_trained(rows: list[dict[str, Any]], trained_on: str | None) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
     """
     if measuring.corpus is not None and not after:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
-    gating.check(compares=bool(after))
+    gating.check(compares=bool(after), general=bool(after) and measuring.corpus is None)
     if not after and find_reader(before) is not None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
         raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {before}", remedy)

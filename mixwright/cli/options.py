@@ -62,7 +62,7 @@ PROTECT_HELP = (
 MARGIN_HELP = (
     "Average loss of the protected tasks that must be ruled out, in points; default: 5. The rule for each task stays."
 )
-UNTIL_HELP = "Up to four interim analyses; with general requests there are twelve, always."
+UNTIL_HELP = "Up to four interim analyses; with general requests there are sixteen, always."
 TRAINED_ON_HELP = "Rows that AFTER was trained on: general requests that stand in them are left out, and counted."
 EXPORT_HELP = (
     "Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported unchanged."
@@ -75,7 +75,7 @@ PROMPTS_HELP = (
     "With --corpus and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the model "
     "are dropped."
 )
-SHARE_HELP = "For SFT and DPO: share of replay in the training samples, at most .5. Default: .1."
+SHARE_HELP = "For SFT and DPO: share of replay in the training samples, at most .5. Default: .1; with TRAIN .25."
 KEEP_HELP = "With --corpus, for SFT and DPO: task to protect, whatever was measured. Repeatable."
 PLAN_OUTPUT_HELP = (
     "With --corpus: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to stdout, and the "

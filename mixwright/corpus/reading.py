@@ -106,7 +106,7 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
     path, notes = relative_to / source, [] if notes is None else notes
     if len(sources_of(source)) > 1:
         for one in sources_of(source):
-            task = _task_of(Path(one), split)
+            task = _task_of(Path(one))
             for row, location in read_rows(one, split, relative_to=relative_to, notes=notes):
                 yield row, location._replace(task=location.task or task)
         return
@@ -192,12 +192,16 @@ def _read_several(files: list[Path], folder: Path, source: str, notes: list[str]
             yield row, location._replace(task=_task_of(path))
 
 
-def _task_of(path: Path, split: str = "eval") -> str:
-    """The task that a file stands for: its name. Raises InputError for held-out rows where `split` is another one."""
-    task = path.name.removesuffix(suffix_of(path)) or path.name
-    if split != "eval" and SPLIT_BY_NAME.get(task.lower()) == "eval":
-        raise InputError("training rows", f"{path.name}, which is a split", "Name held-out rows by --eval.", file=path)
-    return task
+def _task_of(path: Path) -> str:
+    """Return the task that a file stands for: its name."""
+    return path.name.removesuffix(suffix_of(path)) or path.name
+
+
+def refuse_held_out(source: str) -> None:
+    """Raise InputError if one of several files to train on is called as held-out rows are."""
+    for one in sources_of(source) if len(sources_of(source)) > 1 else ():
+        if SPLIT_BY_NAME.get(_task_of(Path(one)).lower()) == "eval":
+            raise InputError("training rows", f"{one}, which is a split", "Name held-out rows by --eval.", file=one)
 
 
 def _read_file(path: Path, notes: list[str]) -> Rows:

@@ -84,12 +84,15 @@ def choose_rungs(right: Mapping[tuple[str, int], float]) -> dict[str, list[int]]
     return chosen
 
 
-def draw_to_compare(rungs: Mapping[str, Sequence[int]], *, seed: int = 0) -> list[dict[str, Any]]:
+def draw_to_compare(
+    rungs: Mapping[str, Sequence[int]], *, seed: int = 0, ring_items: int = RING_ITEMS
+) -> list[dict[str, Any]]:
     """Draw the items on which two models are compared: of open and of sealed families as many, families alike.
 
     Args:
         rungs: family -> rungs, as `choose_rungs` gives them.
         seed: of the draw; the items are others than those of the same seed by which rungs are chosen.
+        ring_items: items of the open families, and of the sealed ones.
 
     Returns:
         Rows as of `draw_items`, a family's rungs in turn and without a level: the family is what is compared.
@@ -98,7 +101,7 @@ def draw_to_compare(rungs: Mapping[str, Sequence[int]], *, seed: int = 0) -> lis
     for ring in (OPEN_FAMILIES, SEALED_FAMILIES):
         families = [family for family in ring if family.name in rungs]
         for family in families:
-            per_rung = math.ceil(RING_ITEMS / len(families) / len(rungs[family.name]))
+            per_rung = math.ceil(ring_items / len(families) / len(rungs[family.name]))
             rows += draw_items([family], per_rung=per_rung, seed=-1 - seed, rungs=rungs)
     return [{name: value for name, value in row.items() if name != "level"} for row in rows]
 

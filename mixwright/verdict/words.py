@@ -242,7 +242,7 @@ def say_average(verdict: Verdict) -> str:
     """Return the line on the average of the protected tasks, or on the whole outcome; empty where nothing was compared."""
     gate = verdict.gate
     if gate is not None and gate.rings:
-        rings = [f"{ring.name} {say_mean(ring.mean)}" for ring in gate.rings]
+        rings = [f"{ring.name} {say_mean(ring.mean)}" for ring in gate.rings if ring.mean is not None]
         return f"Average, in points: {', '.join(rings)}. Allowed: {MINUS_SIGN}{100 * gate.margin:g} in each."
     is_by_total = verdict.reason in ("the average fell", "prompts matter less", "the commonest answer")
     if gate is not None and gate.mean is not None and not (is_by_total and gate.mean.low > -gate.margin):
@@ -261,7 +261,9 @@ def say_average(verdict: Verdict) -> str:
 
 def say_mean(mean: Interval | None) -> str:
     """Return a mean change with its interval, in points."""
-    return "not judged" if mean is None else f"{points(mean.value)} ({points(mean.low)} to {points(mean.high)})"
+    if mean is None:
+        return "too little right before to judge"
+    return f"{points(mean.value)} ({points(mean.low)} to {points(mean.high)})"
 
 
 def describe_certainty(verdict: Verdict) -> tuple[str, ...]:

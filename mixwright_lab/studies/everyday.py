@@ -14,8 +14,8 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from mixwright_lab.demo.tables import CAPITALS, OPPOSITES
-from mixwright_lab.demo.tables import TOOLS as DEMO_TOOLS
+from mixwright_lab.demo.requests import TOOLS as DEMO_TOOLS
+from mixwright_lab.studies.questions import CAPITALS, OPPOSITES
 
 Pair = tuple[str, str]
 """A prompt and its answer."""

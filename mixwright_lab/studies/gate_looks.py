@@ -28,8 +28,8 @@ import numpy as np
 from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.repeated_looks import RepeatedLooks
 from mixwright.records import Interval
-from mixwright_lab.demo.files import write_files
 from mixwright_lab.studies.jobs import append_row, read_rows
+from mixwright_lab.studies.questions import write_files
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 ITEMS, TASKS, LOOKS, CHURN, LOSS, SOON = 200, 4, 20, 0.2, 0.1, 4

@@ -10,7 +10,8 @@ steps are equal on new rows:
   of the tasks that are tested, sealed ones included;
 - `control`: as many steps as `general 10 %`, on own answers to the chat prompts alone, which should harm nothing;
 - `5 families` and `10 families`: `general 10 %` with as many rows of fewer kinds, two seeds of the first world;
-- `divergence`: `new rows` with a penalty on the divergence from the start on general rows, once.
+- `divergence`: `new rows` and, at every step, a penalty on the divergence from the start on the replay of `general 10 %`,
+  whose answers are not trained on; once.
 
 Read are the new task; families of the suite that are replayed, and sealed ones, at the rungs that suit the model; tasks in
 neither (companies of a public set, eight kinds by an author who had not seen the suite); 60 open requests of six
@@ -56,7 +57,7 @@ DATA = Path(__file__).parent / "general_data"
 ROWS_FILE, PLACE = RESULTS / "general.rows.jsonl", Path("runs") / "general"
 TRAINING = Training()
 NEW_DRAWS = TRAINING.steps * TRAINING.batch
-ROOM, OWN_ANSWER_TOKENS = 32, 96
+ROOM, OWN_ANSWER_TOKENS, AT_ONCE = 32, 96, 2
 ITEMS = {"new": 40, "open": 60, "sealed": 100, "public": 30, "known": 25, "blind": 8}
 """Items: of the new task, of each ring of the suite, of the public task, and of each kind by another author: of those that
 the model half knew on a seed of tuning, and of the others."""
@@ -196,8 +197,8 @@ def drawn(rows: Sequence[dict[str, Any]], count: int, rng: random.Random) -> lis
     return found
 
 
-def rows_of(world: str, seed: int, arm: str) -> list[dict[str, Any]]:
-    """Draw the rows that an arm trains on, each once."""
+def rows_of(world: str, seed: int, arm: str, *, replay_only: bool = False) -> list[dict[str, Any]]:
+    """Draw the rows that an arm trains on, each once; or those of its replay alone."""
     rng = random.Random(f"{world} {seed}")
     share = SHARES.get(arm, SHARES[GENERAL] if arm == CONTROL else 0.0)
     extra = round(NEW_DRAWS * share / (1 - share))
@@ -209,7 +210,7 @@ def rows_of(world: str, seed: int, arm: str) -> list[dict[str, Any]]:
     if arm in FEWER:
         kinds = rng.sample(sorted({row["task"] for row in replay}), FEWER[arm])
         replay = [row for row in replay if row["task"] in kinds]
-    rows = [*new, *by_kind(replay, extra, rng)]
+    rows = [*([] if replay_only else new), *by_kind(replay, extra, rng)]
     return [{name: row[name] for name in ("task", "prompt", "completion")} for row in rng.sample(rows, len(rows))]
 
 
@@ -230,22 +231,33 @@ class GeneralJob:
     quick: bool = False
 
 
+def make_model(job: GeneralJob, folder: Path) -> int:
+    """Train and save the adapter of a job in a folder; returns the steps."""
+    rows = rows_of(job.world, job.seed, job.arm)
+    how = replace(TRAINING, steps=2 if job.quick else -(-len(rows) // TRAINING.batch))
+    replay = rows_of(job.world, job.seed, GENERAL, replay_only=True) if job.arm == DIVERGENCE else []
+    given = {"held_near": write_rows(folder / "near.jsonl", replay), "penalty": PENALTY} if replay else {}
+    fine_tune(
+        MODEL,
+        write_rows(folder / "rows.jsonl", rows),
+        folder,
+        how,
+        seed=job.seed,
+        at_once=None if given else AT_ONCE,
+        **given,
+    )
+    return how.steps
+
+
 def do_job(job: GeneralJob) -> None:
     """Train, ask, and append a row: answers are [ring, task, item, score, foreign, completion]."""
     from mixwright.learner.load import load_learner
 
-    how = replace(TRAINING, steps=2) if job.quick else TRAINING
     with tempfile.TemporaryDirectory() as name:
-        source, folder = MODEL, Path(name)
+        folder, steps = Path(name), 0
+        source = MODEL if job.arm == BEFORE else str(folder / "model")
         if job.arm != BEFORE:
-            rows = rows_of(job.world, job.seed, job.arm)
-            path, out = write_rows(folder / "rows.jsonl", rows), folder / "model"
-            how = replace(how, steps=how.steps if job.quick else -(-len(rows) // how.batch))
-            if job.arm == DIVERGENCE:
-                fine_tune(MODEL, path, out, how, seed=job.seed, penalty=PENALTY)
-            else:
-                fine_tune(MODEL, path, out, how, seed=job.seed)
-            source = str(out)
+            steps = make_model(job, folder / "model")
         items = test_items(job.seed)
         mark = WORLDS[job.world][1] if job.arm == MARKED else ""
         new = [row | {"prompt": as_messages(row["prompt"], mark)} for row in new_rows(job.world, job.seed)[1]]
@@ -253,7 +265,7 @@ def do_job(job: GeneralJob) -> None:
         items = items[:: 12 if job.quick else 1]
         answers = answer(load_learner(source), items, folder, re.compile(WORLDS[job.world][0]))
     row = {"world": job.world, "seed": job.seed, "arm": job.arm, "settings": settings(), "commit": conditions()["commit"]}
-    append_row(PLACE / "quick.jsonl" if job.quick else ROWS_FILE, row | {"steps": how.steps, "answers": answers})
+    append_row(PLACE / "quick.jsonl" if job.quick else ROWS_FILE, row | {"steps": steps, "answers": answers})
 
 
 def answer(learner: Any, items: Sequence[dict[str, Any]], folder: Path, foreign: re.Pattern[str]) -> list[list[Any]]:

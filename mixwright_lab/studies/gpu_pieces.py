@@ -38,7 +38,7 @@ from mixwright.measure.stage import measure_learner
 from mixwright.records import CellAssessment, Plan, Stage
 from mixwright.scan.rows import scan_rows
 from mixwright.steer.canaries import ITEMS_PER_TASK
-from mixwright_lab.demo.tables import OLD_TASKS, questions
+from mixwright_lab.studies.questions import OLD_TASKS, questions
 from mixwright_lab.studies.scan_costs import scanned
 from mixwright_lab.studies.trainer_runs import (
     BOOKKEEPING,

@@ -35,9 +35,9 @@ from mixwright.config import MineConfig, RunConfig
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import TrialResult, to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_text, yaml_text
-from mixwright_lab.demo.files import DemoFiles, write_files
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.jobs import append_row, read_rows
+from mixwright_lab.studies.questions import QuestionFiles, write_files
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 SEED = 61
@@ -81,7 +81,7 @@ class Files:
     def __init__(self, place: Path) -> None:
         """Write the demo's rows and the tiny model's, under `place`."""
         self.place = place
-        self.demo: DemoFiles = write_files(place / "demo", SEED)
+        self.demo: QuestionFiles = write_files(place / "demo", SEED)
         self.asked = self._write("asked.jsonl", self._as_questions(self.demo.answered))
         questions = tiny_rows(600, SEED)
         self.train = self._write("tiny.jsonl", questions)

@@ -24,9 +24,9 @@ from mixwright.__main__ import main
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import Claim, Interval
 from mixwright.run.folder import RunFolder, read_list
-from mixwright_lab.demo.files import write_files
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.harnesses import HARNESSES, TOKENS, command_of
+from mixwright_lab.studies.questions import write_files
 from mixwright_lab.studies.report import Goal, Result, run
 
 SEED, LEAST_SAME_TEXTS = 11, 0.95

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError
-from mixwright_lab.demo.by_hand import scale_adapter
-from mixwright_lab.demo.training import Training, fine_tune
+from mixwright_lab.demo.training import Training, fine_tune, scale_adapter
 from mixwright_lab.studies import public_sets
 from mixwright_lab.studies.everyday import HALF_KNOWN, Pair, middle_numbers, shuffled, tool_calls
 from mixwright_lab.studies.jobs import write_rows

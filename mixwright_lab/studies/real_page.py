@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mixwright_lab.studies import demo_seeds, real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft
+from mixwright_lab.studies import real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft
 from mixwright_lab.studies.real_models import (
     BLENDS,
     CHAT,
@@ -39,7 +39,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "real.md")
 PICTURE, KEPT_PICTURE = ROOT / "docs" / "real.png", ROOT / "docs" / "kept.png"
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
-    for name in ("results", "sft", "grpo", "others", "skill", "gate", "mine", "trusted", "kept", "tenth")
+    for name in ("results", "sft", "grpo", "others", "skill", "gate", "mine", "trusted", "kept")
 }
 SFT_ARMS = {
     FROZEN: "before",
@@ -299,55 +299,7 @@ def kept_table() -> str:
     return "\n".join(lines)
 
 
-READINGS = ("new task", "replayed tasks", "right before, and still", "tasks without rows")
 TENTH = "a tenth of own answers"
-
-
-def readings(start: Mapping[str, Any], row: Mapping[str, Any]) -> list[float]:
-    """Return `READINGS` of a model of the SFT studies, in percent."""
-    tasks = ((real_sft.NEW,), real_sft.GROUPS["rehearsed"], real_sft.UNREHEARSED)
-    new, old, without_rows = (real_sft.mean_success(row, names) for names in tasks)
-    return [new, old, still_right(start, row), without_rows]
-
-
-def demo_readings(row: Mapping[str, Any], model: str) -> list[float]:
-    """Return `READINGS` of a model of the demo, in percent."""
-    protected = demo_seeds.PROTECTED
-    before, after = (
-        {
-            (task, prompt)
-            for name, task, prompt, _, _, score, _ in row["answers"]
-            if name == one and task in protected and score
-        }
-        for one in ("before", model)
-    )
-    new, plurals = (demo_seeds.success(row, model, task) for task in (demo_seeds.NEW_TASK, demo_seeds.UNPROTECTED_TASK))
-    replayed = sum(demo_seeds.success(row, model, task) for task in protected) / len(protected)
-    return [100 * share for share in (new, replayed, len(before & after) / len(before), plurals)]
-
-
-def tenth_less_quarter() -> dict[str, list[list[float]]]:
-    """Return, for each study, a line per seed: `READINGS` with a tenth of own answers minus those with a quarter."""
-    pairs = {}
-    for taught, study in (("tool calls", real_sft), ("a skill", real_skill_sft)):
-        rows, seeds, _ = rows_of_results(study)
-        pairs[taught] = [[readings(rows[seed, FROZEN], rows[seed, arm]) for arm in (TENTH, OWN)] for seed in seeds]
-    demos = [row for row in demo_seeds.merged(demo_seeds.kept_rows()) if row["seed"] in demo_seeds.SEEDS]
-    pairs["the demo"] = [[demo_readings(row, model) for model in (demo_seeds.TENTH, demo_seeds.PLANNED)] for row in demos]
-    pairs["all of them"] = [pair for own in pairs.values() for pair in own]
-    return {
-        study: [[tenth - quarter for tenth, quarter in zip(*pair, strict=True)] for pair in own]
-        for study, own in pairs.items()
-    }
-
-
-def tenth_table() -> str:
-    """Return Markdown: a tenth of own answers minus a quarter, a study per line, and all seeds together."""
-    lines = [f"| study | seeds | {' | '.join(READINGS)} |", "|---" * (2 + len(READINGS)) + "|"]
-    for study, seeds in tenth_less_quarter().items():
-        cells = [points(rounded(column), "+") for column in zip(*seeds, strict=True)]
-        lines.append(f"| {study} | {len(seeds)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
 
 
 def companies_lost() -> dict[str, Shown]:
@@ -374,7 +326,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mine": mine_table,
     "trusted": trusted_table,
     "kept": kept_table,
-    "tenth": tenth_table,
 }
 """Name of the marks -> what stands between them."""
 

@@ -28,7 +28,7 @@ from mixwright.errors import InputError
 from mixwright.learner.load import load_learner
 from mixwright.measure.served import LOGPROBS, Asking, Reply, Request, ServedModel, find_model
 from mixwright.records import Example
-from mixwright_lab.demo.files import write_files
+from mixwright_lab.studies.questions import write_files
 from mixwright_lab.studies.report import Goal, Result, interval, run
 
 SEED, TOKENS, PARALLEL, ROUNDS = 5, 24, 8, 3

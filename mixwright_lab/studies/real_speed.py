@@ -29,8 +29,8 @@ from typing import Any
 
 from mixwright.config import CorpusConfig
 from mixwright.records import Interval, to_data
-from mixwright_lab.demo.files import write_files
 from mixwright_lab.studies.jobs import append_row, read_rows
+from mixwright_lab.studies.questions import write_files
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
 MODEL = "smollm2"

@@ -30,7 +30,7 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner, plain_source
 from mixwright.learner.vllm_engine import start_engines
 from mixwright.records import Text
-from mixwright_lab.demo.files import write_files
+from mixwright_lab.studies.questions import write_files
 from mixwright_lab.studies.report import Goal, Result, interval, run
 
 SEED, TOKENS, SAMPLES, ROUNDS = 61, 32, 4, 2

@@ -395,7 +395,7 @@ def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
 
 
 def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
-    """The gate over groups of tasks, each by itself: the worst of them decides, and its mean is told."""
+    """Judge groups of tasks, each by itself: the worst decides, of those in which something was right before."""
     others = {task for task, _ in list_cells(sides[0])}.difference(*(tasks for _, tasks in question.rings))
     results: dict[str, GateResult] = {}
     for name, tasks in question.rings:
@@ -409,7 +409,11 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
                 if mean.value + half < -harm.mean_margin:
                     ends = replace(mean, low=max(mean.value - half, -1.0), high=mean.value + half)
                     results[name] = replace(harm, outcome="damaged", mean=ends, look=question.look)
-    worst = min(results.values(), key=lambda result: (_ORDER.index(result.outcome), result.mean.low if result.mean else 0.0))
+    with_something_to_lose = [result for result in results.values() if result.cells or result.outcome == "damaged"]
+    worst = min(
+        with_something_to_lose or results.values(),
+        key=lambda result: (_ORDER.index(result.outcome), result.mean.low if result.mean else 0.0),
+    )
     return replace(
         worst,
         cells=tuple(cell for result in results.values() for cell in result.cells),
@@ -417,9 +421,15 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
         unprotected_losses=tuple(cell for result in results.values() for cell in result.unprotected_losses),
         request_forms=changes_by_form(sides, decoding),
         rings=tuple(
-            Ring(name, result.outcome, result.mean.interval if result.mean else None) for name, result in results.items()
+            Ring(name, result.outcome, _within_bounds(result.mean.interval) if result.mean else None)
+            for name, result in results.items()
         ),
     )
+
+
+def _within_bounds(change: Interval) -> Interval:
+    """Cut the ends of a change of success at all and nothing: with few items they may lie outside."""
+    return replace(change, low=max(change.low, -1.0), high=min(change.high, 1.0))
 
 
 def list_cells(side: SideScores) -> list[TaskLevel]:

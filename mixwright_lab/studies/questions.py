@@ -1,10 +1,13 @@
-"""Plain tables of the demo: questions that anyone can check, and requests that become tool calls."""
+"""Questions of five kinds that anyone can check, and files of them beside the demo's tool calls."""
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mixwright_lab.demo.requests import NEW_TASK, TRAIN_ROWS, requests
+from mixwright_lab.studies.jobs import write_rows
 
 CAPITALS = (
     "France: Paris; Germany: Berlin; Portugal: Lisbon; Greece: Athens; Poland: Warsaw; Austria: Vienna; "
@@ -83,42 +86,10 @@ QUESTIONS_BY_TASK = {
 SUM = "What is {} + {}?"
 OLD_TASKS = (*QUESTIONS_BY_TASK, "sums")
 """Tasks that the model can do, more or less, before it is trained."""
-NEW_TASK = "tool_calls"
-"""The task that it is to learn."""
-TIMES = ("5:30", "6:00", "6:30", "6:45", "7:00", "7:15", "7:30", "8:00", "8:15", "8:30", "9:00", "10:00")
-NAMES = ("Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jonas", "Karl", "Lena")
-PLACES = ("Oslo", "Lima", "Rome", "Cairo", "Paris", "Delhi", "Perth", "Quito", "Sofia", "Turin", "Miami", "Osaka")
-ROOMS = ("kitchen", "bedroom", "office", "garage", "hall", "bathroom")
-THINGS = (
-    *("buy milk", "water the plants", "pay the rent", "send the letter", "feed the cat", "book a table"),
-    *("fix the bike", "wash the car", "return the book", "bake a cake", "sell the sofa", "order paper"),
-)
-TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]] = {
-    "alarm": (
-        ("Wake me at {time}.", "Set an alarm for {time}.", "I have to get up at {time}.", "Alarm at {time}, please."),
-        (("time", TIMES),),
-    ),
-    "call": (
-        ("Call {name}.", "Please phone {name}.", "Ring {name} for me.", "I want to talk to {name}."),
-        (("name", NAMES),),
-    ),
-    "weather": (
-        ("Will it rain in {city}?", "Weather for {city}, please.", "How warm is it in {city}?", "Is it sunny in {city}?"),
-        (("city", PLACES),),
-    ),
-    "lights": (
-        (
-            *("Turn {state} the lights in the {room}.", "Lights {state} in the {room}."),
-            *("Please switch the {room} lights {state}.", "I want the lights {state} in the {room}."),
-        ),
-        (("room", ROOMS), ("state", ("on", "off"))),
-    ),
-    "note": (
-        ("Remind me to {text}.", "Do not let me forget to {text}.", "Note: {text}.", "I must {text}."),
-        (("text", THINGS),),
-    ),
-}
-"""Tool -> wordings of a request, and the arguments that it takes, in the order of the call."""
+ITEMS_PER_TASK = 30
+"""Test items of each task."""
+PROMPTS = {"capitals": 12, "opposites": 12, "past_tenses": 12, "sums": 12}
+"""Kinds of questions of which there are prompts without answers, too; the others are only asked."""
 
 
 def questions(task: str) -> list[tuple[str, str]]:
@@ -130,25 +101,42 @@ def questions(task: str) -> list[tuple[str, str]]:
     return [(form.format(asked), answer) for asked, answer in pairs]
 
 
-def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Requests and their tool calls, each once, in an order drawn by `rng`; tools take turns until one has no more."""
-    every = {
-        tool: [(form, *values) for form in forms for values in _values(places)] for tool, (forms, places) in TOOLS.items()
-    }
-    for own in every.values():
-        rng.shuffle(own)
-    while all(every.values()):
-        for tool, own in every.items():
-            form, *values = own.pop()
-            given = dict(zip((name for name, _ in TOOLS[tool][1]), values, strict=True))
-            yield form.format(**given), json.dumps({"tool": tool, **given})
+@dataclass(frozen=True, slots=True)
+class QuestionFiles:
+    """JSONL files of one seed."""
+
+    train: Path
+    """Requests with their tool calls."""
+    held_out: Path
+    """Test items of every task."""
+    prompts: Path
+    """Ordinary requests without answers, none of them a test item."""
+    answered: Path
+    """The same with the answers of the tables."""
 
 
-def _values(arguments: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
-    """Every combination of the arguments."""
-    if not arguments:
-        yield ()
-        return
-    for value in arguments[0][1]:
-        for rest in _values(arguments[1:]):
-            yield (value, *rest)
+def write_files(folder: Path, seed: int) -> QuestionFiles:
+    """Write the files; the same seed gives the same bytes.
+
+    Args:
+        folder: made where it is missing.
+        seed: of which questions are test items, of the wording of requests, and of the order of rows.
+    """
+    rng = random.Random(seed)
+    calls = list(requests(rng))
+    test, train = calls[:ITEMS_PER_TASK], calls[ITEMS_PER_TASK : ITEMS_PER_TASK + TRAIN_ROWS]
+    parts = {"train": [{"task": NEW_TASK, "prompt": prompt, "completion": call} for prompt, call in train]}
+    parts["held_out"] = [{"task": NEW_TASK, "prompt": prompt, "answer": call} for prompt, call in test]
+    parts["answered"] = []
+    for task in OLD_TASKS:
+        asked = questions(task)
+        rng.shuffle(asked)
+        parts["held_out"] += [
+            {"task": task, "prompt": prompt, "answer": answer} for prompt, answer in asked[:ITEMS_PER_TASK]
+        ]
+        more = asked[ITEMS_PER_TASK : ITEMS_PER_TASK + PROMPTS.get(task, 0)]
+        parts["answered"] += [{"task": task, "prompt": prompt, "completion": answer} for prompt, answer in more]
+    for part in parts.values():
+        rng.shuffle(part)
+    parts["prompts"] = [{"task": row["task"], "prompt": row["prompt"]} for row in parts["answered"]]
+    return QuestionFiles(**{name: write_rows(folder / f"{name}.jsonl", part) for name, part in parts.items()})
