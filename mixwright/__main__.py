@@ -77,17 +77,16 @@ app = typer.Typer(
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings; `mixwright run --init` writes them.")]
 SuiteSeed = Annotated[int, typer.Option(min=0, help="Seed of the general requests.")]
-Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; with --corpus, a checkpoint.")]
+Source = Annotated[str, typer.Argument(metavar="MODEL|RUN.YAML", help="Checkpoint; or settings.")]
+Train = Annotated[str | None, typer.Argument(metavar="TRAIN", help="Training rows, with MODEL.")]
 MeasureSource = Annotated[
     str,
-    typer.Argument(
-        metavar="RUN.YAML|MODEL|LOG|URL", help="Settings; with --corpus, a checkpoint or a server; or an evaluation log."
-    ),
+    typer.Argument(metavar="MODEL|URL|LOG|RUN.YAML", help="Checkpoint, server, evaluation log, or settings."),
 ]
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 MeasureFolder = Annotated[
     Path | None,
-    typer.Option(help="Run folder; default: runs/<name of RUN.YAML>. With --corpus a new folder; default: keep nothing."),
+    typer.Option(help="Run folder; default: runs/<name of RUN.YAML>. For a checkpoint a new folder; default: keep nothing."),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print every finding or number.")]
 BudgetOption = Annotated[
@@ -218,19 +217,19 @@ def measure(
     from mixwright.logs.reading import find_reader, refuse_unknown_file
 
     asks_suite = False
-    if measuring.corpus is None and not is_server(source):
+    if measuring.held_out is None and not is_server(source):
         refuse_unknown_file(source)
         if asks_suite := not options.is_settings(source) and find_reader(source) is None:
             from mixwright.cli.general import with_suite
             from mixwright.suite.draw import draw_items
 
             measuring = with_suite(source, measuring, draw_items(seed=suite_seed))
-    if fresh is not None and (is_server(source) or measuring.corpus is None):
+    if fresh is not None and (is_server(source) or asks_suite or measuring.held_out is None):
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
-        raise InputError("a checkpoint and --corpus with --fresh", source, remedy)
+        raise InputError("a checkpoint and --eval with --fresh", source, remedy)
     if start is not None and fresh is None:
         raise InputError("--fresh FILE with --start", start, "Add --fresh: only its items are compared with the start.")
-    if measuring.corpus is not None or is_server(source) or find_reader(source) is not None:
+    if measuring.held_out is not None or is_server(source) or find_reader(source) is not None:
         placing.check_not_given()
     if is_server(source):
         from mixwright.cli.serving import measure_server
@@ -263,7 +262,7 @@ def measure(
         output.out("\n".join([*measured.profile_lines(source, rows), ""]))
     else:
         output.out("\n".join([*measured.measured_lines(source, rows, full=full), ""]))
-    is_run = measuring.corpus is None and source.endswith((".yaml", ".yml"))
+    is_run = measuring.held_out is None and source.endswith((".yaml", ".yml"))
     output.out(
         f"Next: train, then  {measured.comparing_command(source, measuring)}" if not is_run else "Next: mixwright plan"
     )
@@ -304,27 +303,28 @@ def mine(
     measuring: Measuring,
     placing: Placing,
     miner: Annotated[str, typer.Option(metavar="NAME", help="Method to choose or make rows (mixwright list miners).")],
+    train: Train = None,
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to keep, 0 to 1.")] = None,
     export_to: Annotated[Path | None, typer.Option(help="Folder for the rows: JSONL, datasets, or --export.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help="trl, axolotl, llama-factory or verl.")] = None,
     tried: Annotated[
         bool, typer.Option("--try", help="Also train on them and compare: measure, plan, trial, verdict.")
     ] = False,
-    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.PROMPTS_HELP)] = None,
+    replay: Annotated[str | None, typer.Option(metavar="FILE", help=options.PROMPTS_HELP)] = None,
     folder: Folder = None,
 ) -> None:
     """Choose training rows, or make new ones; --try trains on them and compares."""
     from mixwright.cli.mining import mine_checkpoint, mine_folder
 
-    budget, measuring = measuring.budget, measuring if measuring.corpus is not None else replace(measuring, budget=None)
+    budget, measuring = measuring.budget, replace(measuring, train=train, budget=measuring.budget if train else None)
     if measuring.measures_checkpoint(source):
         if keep is not None or export or tried or folder:
-            raise InputError("only --export-to with --corpus", "--keep, --export, --try or --folder", "Leave them out.")
+            raise InputError("only --export-to with MODEL", "--keep, --export, --try or --folder", "Leave them out.")
         placing.check_not_given()
-        mine_checkpoint(source, measuring, miner, rehearse, export_to)
+        mine_checkpoint(source, measuring, miner, replay, export_to)
         return
-    if rehearse is not None:
-        raise InputError("--rehearse with --corpus FILE", "no --corpus", "Add it, or set corpus.rehearse in RUN.YAML.")
+    if replay is not None:
+        raise InputError("MODEL TRAIN with --replay", "RUN.YAML", "Set corpus.rehearse in it.")
     config = Path(source)
     mining_options = {
         "miner": miner,
@@ -344,18 +344,16 @@ def plan(
     source: Source,
     measuring: Measuring,
     train: Annotated[
-        str | None, typer.Argument(metavar="TRAIN", help="Training rows, or a folder of data sets: the model is SOURCE.")
+        str | None, typer.Argument(metavar="TRAIN", help="Training rows, or a folder of data sets, with MODEL.")
     ] = None,
     folder: Folder = None,
     dry_run: DryRun = False,
-    planner: Annotated[
-        str | None, typer.Option(help="With --corpus: the planner. Default: the one of the objective.")
-    ] = None,
-    objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
+    planner: Annotated[str | None, typer.Option(help="Planner, with --eval. Default: that of the objective.")] = None,
+    objective: Annotated[str | None, typer.Option(help="grpo, sft or dpo. Default: from the columns.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps to plan for. Default: one pass; 60 with --eval.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Rows per step. Default: 16; 8 with --eval.")] = None,
     replay: Annotated[str | None, typer.Option(metavar="FILE", help=options.REPLAY_HELP)] = None,
-    only_replay: Annotated[bool, typer.Option("--only-replay", help="With TRAIN: no other requests.")] = False,
+    only_replay: Annotated[bool, typer.Option("--only-replay", help="No general requests beside --replay.")] = False,
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
     share: Annotated[float | None, typer.Option(help=options.SHARE_HELP)] = None,
     output_file: Annotated[Path | None, typer.Option("--output", help=options.PLAN_OUTPUT_HELP)] = None,
@@ -367,26 +365,27 @@ def plan(
     from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
-    if train is not None:
+    by_measured_tasks = any(value is not None for value in (measuring.held_out, planner, keep, objective))
+    if train is not None and not options.is_settings(source) and not by_measured_tasks:
         from mixwright.cli.replaying import BATCH, SHARE, Replaying, plan_training
 
-        given = {"--corpus": measuring.corpus, "--eval": measuring.held_out, "--planner": planner, "--keep": keep}
-        given |= {"--objective": objective, "--output": output_file, "--dry-run": dry_run or None}
+        given = {"--output": output_file, "--dry-run": dry_run or None}
         if names := [name for name, value in given.items() if value is not None]:
-            raise InputError("plan MODEL TRAIN without them", ", ".join(names), "Leave them out, or TRAIN.")
+            raise InputError("plan MODEL TRAIN --eval FILE with them", ", ".join(names), "Leave them out, or add --eval.")
         replaying = Replaying(SHARE if share is None else share, replay, only_replay, steps, batch or BATCH)
         plan_training(source, train, measuring, replaying, folder or Path("plan"), export, export_to)
         return
     planning = Planning(planner, objective, steps, batch, tuple(keep or ()), share, replay)
+    measuring = replace(measuring, train=train)
     if measuring.measures_checkpoint(source):
-        if folder is not None or dry_run:
-            raise InputError("--output FILE with --corpus", "--folder or --dry-run", "Leave them out.")
+        if folder is not None or dry_run or only_replay:
+            got = "--folder, --dry-run or --only-replay"
+            raise InputError("--output FILE with --eval, --objective, --planner or --keep", got, "Leave them out.")
         plan_checkpoint(source, measuring, planning, output_file, export, export_to)
         return
     options_by_name = {**asdict(planning), "output": output_file}
     if given_options := [f"--{name}" for name, value in options_by_name.items() if value not in (None, ())]:
-        got, remedy = "no --corpus", "Add it, or set this in RUN.YAML."
-        raise InputError(f"{', '.join(given_options)} with --corpus FILE", got, remedy)
+        raise InputError(f"MODEL TRAIN with {', '.join(given_options)}", "RUN.YAML", "Set this in it.")
     config = Path(source)
     settings, run = load_settings(config, folder)
     settings = Placing(engine=measuring.engine).applied_to(settings)
@@ -457,6 +456,7 @@ def verdict(
         int | None,
         typer.Option(min=4, help="Items at the last of them, over all tasks; general requests: 400 or more, default 1,600."),
     ] = None,
+    suite: Annotated[bool, typer.Option("--suite/--no-suite", help=options.SUITE_HELP)] = True,
     trained_on: Annotated[str | None, typer.Option(metavar="FILE", help=options.TRAINED_ON_HELP)] = None,
     suite_seed: SuiteSeed = 0,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write Markdown, for a pull request.")] = None,
@@ -469,10 +469,11 @@ def verdict(
     from mixwright.cli.gating import Gating
     from mixwright.cli.judging import check_exports, judge, write_exports
 
-    files = "\n".join(filter(None, (measuring.corpus, measuring.held_out))).splitlines()
+    files = (measuring.held_out or "").splitlines()
     check_exports(markdown, junit, (before, after, *files))
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
-    gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, trained_on, suite_seed)
+    decoding = choose_decoding(measuring.greedy, decoding)
+    gating = Gating(*gate_options, decoding, beside, trained_on, suite_seed, suite and not protect)
 
     def show(run: RunFolder, verdict: Verdict) -> None:
         write_exports(verdict, markdown, junit)

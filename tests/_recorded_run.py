@@ -231,7 +231,7 @@ def target_run() -> None:
     data["trial"] |= {"nulls": ["permuted_order"], "seeds": 1}
     write_settings("staged", data)
     command("trial", "staged.yaml", "--folder", "staged")
-    command("verdict", "staged")
+    command("verdict", "--no-suite", "staged")
 
 
 def pair_run() -> None:
@@ -259,11 +259,11 @@ def compared() -> None:
     """A checkpoint before and after, with the gate."""
     models = ("grpo/bases/base-0", "grpo/trial/uniform-0/model")
     sizes = ("--items", "12", "--samples", "2", "--max-new-tokens", "4")
-    command("verdict", *models, "--corpus", "graded.jsonl", "--gate", "--folder", "comparison", *sizes)
+    command("verdict", "--no-suite", *models, "--eval", "graded.jsonl", "--gate", "--folder", "comparison", *sizes)
     command(
         "verdict",
         *models,
-        "--corpus",
+        "--eval",
         "graded.jsonl",
         "--gate",
         "--until-decided",

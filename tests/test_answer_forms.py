@@ -92,15 +92,15 @@ def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
 def test_a_comparison_reads_former_answers_and_takes_them_over(call: Call) -> None:
     for seed, name in enumerate(("before", "after")):
         checkpoint(name, seed)
-    asked = ("--corpus", write("a.jsonl", sums(12)), *FAST)
-    code, _, err = call("verdict", "before", "after", *asked, "--folder", "one")
+    asked = ("--eval", write("a.jsonl", sums(12)), *FAST)
+    code, _, err = call("verdict", "--no-suite", "before", "after", *asked, "--folder", "one")
     assert code == 4, err
     (found,) = read_list(former_file(RunFolder("one")), FormerAnswers)
     made = [row for row in read_completion_rows(Path("one/completions.parquet")) if row["when"] == "before"]
     assert (found.items, found.tokens) == (12, sum(len(row["tokens"]) for row in made))
     assert found.before == pytest.approx(sum(row["logprob"] for row in made) / found.tokens)
     assert found.change < -1e-3, "another model finds what the first one wrote less probable"
-    code, _, err = call("verdict", "before", "before", *asked, "--folder", "two", "--beside", "one")
+    code, _, err = call("verdict", "--no-suite", "before", "before", *asked, "--folder", "two", "--beside", "one")
     assert code == 4, err
     (same,) = read_list(former_file(RunFolder("two")), FormerAnswers)
     assert same.before == found.before

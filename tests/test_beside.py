@@ -74,10 +74,10 @@ def test_names_are_last_parts_and_longer_where_they_end_alike() -> None:
 def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     for seed, name in enumerate(("before", "models/narrow", "models/planned")):
         checkpoint(name, seed)
-    asked = ("--corpus", write("a.jsonl", sums(12)), *FAST, "--gate", "--protect", "sum", "--margin", "15")
-    code, _, err = call("verdict", "before", "models/narrow", *asked, "--folder", "one")
+    asked = ("--eval", write("a.jsonl", sums(12)), *FAST, "--gate", "--protect", "sum", "--margin", "15")
+    code, _, err = call("verdict", "--no-suite", "before", "models/narrow", *asked, "--folder", "one")
     assert code in (3, 4), err
-    code, _, err = call("verdict", "before", "models/planned", *asked, "--folder", "two", "--beside", "one")
+    code, _, err = call("verdict", "--no-suite", "before", "models/planned", *asked, "--folder", "two", "--beside", "one")
     assert code in (3, 4), err
     assert "measure before: taken over from one, and models/narrow is shown next to it" in err
     assert "measure before, " not in err
@@ -89,10 +89,10 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     assert kept == [row | {"when": {"before": "before", "after": "beside"}[row["when"]]} for row in old]
     told = read_json(two.verdict_data, dict)
     assert [told[name] for name in ("before", "third", "after")] == ["before", "narrow", "planned"]
-    call("verdict", "before", "models/planned", *asked, "--folder", "alone")
+    call("verdict", "--no-suite", "before", "models/planned", *asked, "--folder", "alone")
     alone = read_measurements(RunFolder("alone").measurements("after"))
     assert read_measurements(two.measurements("after")) == alone
-    assert call("verdict", "before", "models/planned", *asked, "--folder", "two")[0] in (3, 4)
+    assert call("verdict", "--no-suite", "before", "models/planned", *asked, "--folder", "two")[0] in (3, 4)
     assert not beside_file(two).exists(), "nothing of an earlier comparison stays"
     assert not two.measurements("beside").exists()
 
@@ -100,7 +100,7 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
 def test_options_that_are_not_given_are_those_of_the_earlier_comparison(call: Call) -> None:
     for seed, name in enumerate(("before", "after", "other")):
         checkpoint(name, seed)
-    asked = ("--corpus", write("a.jsonl", sums(12)))
+    asked = ("--eval", write("a.jsonl", sums(12)))
     measuring = (
         "--items",
         "5",
@@ -113,8 +113,8 @@ def test_options_that_are_not_given_are_those_of_the_earlier_comparison(call: Ca
         "--grader",
         "sum=includes",
     )
-    assert call("verdict", "before", "other", *asked, *measuring, "--folder", "measured")[0] == 4
-    code, _, err = call("verdict", "before", "after", *asked, "--beside", "measured", "--folder", "gate")
+    assert call("verdict", "--no-suite", "before", "other", *asked, *measuring, "--folder", "measured")[0] == 4
+    code, _, err = call("verdict", "--no-suite", "before", "after", *asked, "--beside", "measured", "--folder", "gate")
     assert code == 4, err
     settings = read_json(RunFolder("gate").manifest, RunManifest).settings
     found = {name: settings[name] for name in ("items", "samples", "temperature", "max_new_tokens")}
@@ -123,18 +123,22 @@ def test_options_that_are_not_given_are_those_of_the_earlier_comparison(call: Ca
     assert settings["cut at max_new_tokens, before"] == earlier["cut at max_new_tokens, before"] != "0.0%"
     after = read_measurements(RunFolder("gate").measurements("after"))
     assert len({one.example for one in after if one.example is not None}) == 5
-    code, _, err = call("verdict", "before", "after", *asked, "--beside", "measured", "--samples", "3", "--folder", "no")
+    code, _, err = call(
+        "verdict", "--no-suite", "before", "after", *asked, "--beside", "measured", "--samples", "3", "--folder", "no"
+    )
     assert (code, "samples: 2, as the earlier comparison was measured, got 3" in err) == (1, True), err
-    code, _, err = call("verdict", "before", "after", *asked, "--beside", "measured", "--budget", "5m", "--folder", "no")
+    code, _, err = call(
+        "verdict", "--no-suite", "before", "after", *asked, "--beside", "measured", "--budget", "5m", "--folder", "no"
+    )
     assert (code, "Leave one out: a budget chooses items" in err) == (1, True), err
 
 
 def test_a_grader_of_all_tasks_is_taken_over(call: Call) -> None:
     for seed, name in enumerate(("before", "after", "other")):
         checkpoint(name, seed)
-    asked = ("--corpus", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
-    assert call("verdict", "before", "other", *asked, "--grader", "includes", "--folder", "measured")[0] == 4
-    code, _, err = call("verdict", "before", "after", *asked[:2], "--beside", "measured", "--folder", "gate")
+    asked = ("--eval", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
+    assert call("verdict", "--no-suite", "before", "other", *asked, "--grader", "includes", "--folder", "measured")[0] == 4
+    code, _, err = call("verdict", "--no-suite", "before", "after", *asked[:2], "--beside", "measured", "--folder", "gate")
     assert code == 4, err
     assert read_json(RunFolder("gate").manifest, RunManifest).settings["grader"] == "includes"
 
@@ -142,22 +146,22 @@ def test_a_grader_of_all_tasks_is_taken_over(call: Call) -> None:
 def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) -> None:
     for seed, name in enumerate(("before", "after", "other")):
         checkpoint(name, seed)
-    rows = ("--corpus", write("a.jsonl", sums(12)))
-    assert call("verdict", "before", "other", *rows, *FAST, "--folder", "one")[0] == 4
+    rows = ("--eval", write("a.jsonl", sums(12)))
+    assert call("verdict", "--no-suite", "before", "other", *rows, *FAST, "--folder", "one")[0] == 4
     write("b.jsonl", sums(13))
     cases = {
         ("before", "after", *rows, *FAST, "--folder", "two", "--beside", "nowhere"): "one without manifest.json",
         ("before", "after", *rows, *FAST, "--folder", "one", "--beside", "one"): "the folder that the new one is written to",
         ("other", "after", *rows, *FAST, "--folder", "two", "--beside", "one"): "measurements of other, got those of before",
-        ("before", "after", "--corpus", "b.jsonl", *FAST, "--folder", "two", "--beside", "one"): "the rows of the earlier",
+        ("before", "after", "--eval", "b.jsonl", *FAST, "--folder", "two", "--beside", "one"): "the rows of the earlier",
         ("before", "after", *rows, "--samples", "0", "--max-new-tokens", "5", "--folder", "two", "--beside", "one"): (
             "max_new_tokens: 4, as the earlier comparison was measured, got 5"
         ),
         ("before", "after", *rows, *FAST, "--items", "3", "--folder", "two", "--beside", "one"): "items: ",
-        ("one", "--beside", "one"): "BEFORE AFTER --corpus FILE with --beside",
+        ("one", "--beside", "one"): "BEFORE AFTER with --beside",
     }
     for arguments, told in cases.items():
-        code, out, err = call("verdict", *arguments)
+        code, out, err = call("verdict", "--no-suite", *arguments)
         assert (code, out) == (1, ""), arguments
         assert told in err, err
         assert "measure after" not in err

@@ -28,7 +28,7 @@ def saved(call: Call) -> Path:  # in the folder of `call`
     return Path("tiny")
 
 
-MEASURED = ("--corpus", "a.jsonl", "--samples", "2", "--items", "2", "--max-new-tokens", "2")
+MEASURED = ("--eval", "a.jsonl", "--samples", "2", "--items", "2", "--max-new-tokens", "2")
 
 
 @pytest.mark.parametrize(("value", "told"), [(None, "no lm_head.weight"), (float("nan"), "NaN or infinite ones in lm_head")])
@@ -54,7 +54,7 @@ def test_a_template_that_refuses_a_system_message_is_no_bug_of_ours(saved: Path,
 def test_a_comparison_replaces_no_settings_of_the_user(saved: Path, call: Call) -> None:
     Path("own").mkdir()
     Path("own/run.yaml").write_text("mine\n", encoding="utf-8")
-    code, _, err = call("verdict", "tiny", "tiny", *MEASURED, "--folder", "own")
+    code, _, err = call("verdict", "--no-suite", "tiny", "tiny", *MEASURED, "--folder", "own")
     assert (code, "Choose another --folder" in err) == (1, True)
     assert Path("own/run.yaml").read_text(encoding="utf-8") == "mine\n"
 
@@ -63,7 +63,7 @@ def test_one_text_decides_nothing(saved: Path, call: Call) -> None:
     model(1).save_pretrained("other")
     tokenizer().save_pretrained("other")
     Path("one.jsonl").write_text(json.dumps({"text": "it is so"}), encoding="utf-8")
-    code, out, err = call("verdict", "tiny", "other", "--corpus", "one.jsonl")
+    code, out, err = call("verdict", "--no-suite", "tiny", "other", "--eval", "one.jsonl")
     assert (code, out.startswith("INCONCLUSIVE")) == (4, True), (out, err)
 
 
@@ -95,10 +95,10 @@ def test_the_gate_does_not_pass_what_its_page_says_not_to_ship(call: Call) -> No
             columns = {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * len(values)}
             rows += item_rows((task, None), columns | {"pass@1.swapped": [0.0] * len(values), "chance": [0.0] * len(values)})
         write_measurements(run.measurements(name), rows)
-    code, out, _ = call("verdict", "lost", "--gate")
+    code, out, _ = call("verdict", "--no-suite", "lost", "--gate")
     assert out.startswith("DO NOT SHIP"), out
     assert code == 3
-    assert call("verdict", "lost", "--gate", "--protect", "kept")[0] == 0, "the user said what matters"
+    assert call("verdict", "--no-suite", "lost", "--gate", "--protect", "kept")[0] == 0, "the user said what matters"
 
 
 def test_a_plan_replaces_no_file_that_is_none(saved: Path, call: Call) -> None:

@@ -47,8 +47,8 @@ def test_a_budget_in_which_nothing_is_measured_is_refused_by_every_verb_that_tak
         ("run", "--init", "a.jsonl"),
         ("trial", "run.yaml"),
         ("mine", "run.yaml", "--miner", "pruning", "--try"),
-        ("measure", "nowhere", "--corpus", "a.jsonl"),
-        ("verdict", "nowhere", "elsewhere", "--corpus", "a.jsonl"),
+        ("measure", "nowhere", "--eval", "a.jsonl"),
+        ("verdict", "--no-suite", "nowhere", "elsewhere", "--eval", "a.jsonl"),
     ):
         code, out, err = call(*command, "--budget", text)
         assert (code, out, err.count("\n")) == (1, "", 1), command
@@ -157,7 +157,7 @@ def test_measuring_takes_its_budget_and_writes_nothing_twice(
 ) -> None:
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(90)])
     code, _, err = call(
-        *("measure", str(checkpoints / "before"), "--corpus", rows, "--grader", "exact", "--budget", f"{seconds}s"),
+        *("measure", str(checkpoints / "before"), "--eval", rows, "--grader", "exact", "--budget", f"{seconds}s"),
         *("--folder", f"one{seconds}"),
     )
     assert code == 0, err
@@ -177,7 +177,7 @@ def test_a_model_that_is_much_quicker_in_large_batches_takes_its_budget_as_well(
     clock.per_call, clock.per_completion = 4.0, 0.1
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(2000)])
     checkpoint = str(checkpoints / "before")
-    code, _, err = call("measure", checkpoint, "--corpus", rows, "--grader", "exact", "--samples", "1", "--budget", "120s")
+    code, _, err = call("measure", checkpoint, "--eval", rows, "--grader", "exact", "--samples", "1", "--budget", "120s")
     assert code == 0, err
     assert 0.75 * 120 <= clock.now <= 120, "what a few completions take says little of what many do"
 
@@ -185,7 +185,7 @@ def test_a_model_that_is_much_quicker_in_large_batches_takes_its_budget_as_well(
 def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Call, clock: Clock, checkpoints: Path) -> None:
     clock.now = 2.0  # loading took longer than the budget
     rows = write("a.jsonl", [{"task": f"t{n % 9}", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(90)])
-    code, _, err = call("measure", str(checkpoints / "before"), "--corpus", rows, "--grader", "exact", "--budget", "1s")
+    code, _, err = call("measure", str(checkpoints / "before"), "--eval", rows, "--grader", "exact", "--budget", "1s")
     assert code == 1
     assert "expected a budget of about" in err
     assert "8 items of each cell" in err
@@ -193,7 +193,7 @@ def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Ca
 
 def test_items_and_budget_contradict_each_other(call: Call, checkpoints: Path) -> None:
     rows = write("a.jsonl", [{"task": "t", "prompt": "1+1=", "answer": "2"}])
-    code, _, err = call("measure", str(checkpoints / "before"), "--corpus", rows, "--items", "3", "--budget", "5m")
+    code, _, err = call("measure", str(checkpoints / "before"), "--eval", rows, "--items", "3", "--budget", "5m")
     assert code == 1
     assert "--items or --budget" in err
 
@@ -206,7 +206,7 @@ def test_rows_that_are_only_read_are_timed_by_reading_a_few(
     prose = [" ".join(random.Random(n).choices(words, k=6)) for n in range(90)]
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "completion": prose[n]} for n in range(90)])
     paths = [str(checkpoints / name) for name in ("before", "after")]
-    code, _, err = call("verdict", *paths, "--corpus", rows, "--budget", "5m", "--folder", "read", "--no-gate")
+    code, _, err = call("verdict", "--no-suite", *paths, "--eval", rows, "--budget", "5m", "--folder", "read", "--no-gate")
     assert code == 0, err
     assert "these are all items that there are" in err
     assert measured("read").items == 90

@@ -311,7 +311,7 @@ def test_nothing_is_measured_of_a_broken_adapter(whole: Path, call: Call) -> Non
     for name in ("model", "lora"):
         shutil.copytree(whole / name, name)
     weights(lambda found: next(iter(found.values())).fill_(float("nan")))(Path("lora"))
-    code, _, err = call("measure", "./model", "--adapter", "./lora", "--corpus", write("a.jsonl", sums(8)))
+    code, _, err = call("measure", "./model", "--adapter", "./lora", "--eval", write("a.jsonl", sums(8)))
     assert code == 1
     assert err.splitlines()[-1].startswith("error: lora: expected finite weights of an adapter")
     assert not Path("runs").exists()
@@ -319,6 +319,6 @@ def test_nothing_is_measured_of_a_broken_adapter(whole: Path, call: Call) -> Non
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "tiny:9M"])
 def test_a_path_of_the_command_line_is_not_called_by_the_name_of_a_setting(name: str, call: Call) -> None:
-    code, _, err = call("measure", name, "--corpus", write("a.jsonl", sums(8)))
+    code, _, err = call("measure", name, "--eval", write("a.jsonl", sums(8)))
     assert code == 1
     assert err.splitlines()[-1].endswith("Correct the path of the model.")

@@ -187,8 +187,8 @@ def test_checkpoints_are_judged_by_one_grader_chosen_before_measuring(call: Call
         return [made * count for made in Says(text).sample(prompts, count=1, temperature=0)]
 
     monkeypatch.setattr(Learner, "sample", sample)
-    asked = ("--corpus", write("a.jsonl", rows), "--samples", "1", "--max-new-tokens", "16")
-    code, _, err = call("verdict", "before", "after", *asked, "--no-gate")
+    asked = ("--eval", write("a.jsonl", rows), "--samples", "1", "--max-new-tokens", "16")
+    code, _, err = call("verdict", "--no-suite", "before", "after", *asked, "--no-gate")
     assert code == 0, err
     assert "grader of capitals: includes, because includes accepts 6 of 6 completions and final_answer 0" in err
     assert err.index("grader of capitals: includes") < err.index("measure before")
@@ -196,7 +196,7 @@ def test_checkpoints_are_judged_by_one_grader_chosen_before_measuring(call: Call
     assert read_yaml(run.path / "run.yaml", RunConfig).corpus.graders["capitals"] == "includes"
     assert [note.check for note in read_list(run.notes, Observation)] == ["grader chosen"]
     assert "The grader of task &#39;capitals&#39; is includes" in run.page.read_text(encoding="utf-8")
-    code, _, err = call("verdict", "before", "before", *asked, "--grader", "final_answer")
+    code, _, err = call("verdict", "--no-suite", "before", "before", *asked, "--grader", "final_answer")
     assert "graders: chosen" not in err
     assert "Take --grader capitals=includes" in err
     code, _, err = call("run", "a.jsonl", "--init", "--model", "before")

@@ -23,7 +23,7 @@ from mixwright.run.folder import RunFolder, read_plan, read_yaml, write_measurem
 from mixwright.run.opening import open_run_folder
 
 MEASURING = (
-    "--adapter --batch-size --budget --chat-template --column --corpus --engine --eval --grader --greedy --items "
+    "--adapter --batch-size --budget --chat-template --column --engine --eval --grader --greedy --items "
     "--max-new-tokens --options-by --parallel --samples --served-model --system --task --temperature"
 )
 """How a checkpoint is measured without a YAML."""
@@ -37,15 +37,15 @@ FLAGS = {
     "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
     "--mask --out --skills --steps --task --top-up --workers",
     "measure": flags(
-        "RUN.YAML|MODEL|LOG|URL", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
+        "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
     "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --sample",
     "mine": flags(
-        "RUN.YAML|MODEL",
-        "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --rehearse --try",
+        "MODEL|RUN.YAML TRAIN",
+        "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",
     ),
     "plan": flags(
-        "RUN.YAML|MODEL TRAIN",
+        "MODEL|RUN.YAML TRAIN",
         "--batch --dry-run --export --export-to --folder --keep --objective --only-replay --output --planner --replay"
         " --share --steps",
     ),
@@ -54,12 +54,12 @@ FLAGS = {
     "verdict": flags(
         "RUN|BEFORE AFTER",
         "--beside --cannot-tell --decoding --each --folder --full --gate --json --junit --margin --markdown --max-items"
-        " --protect --suite-seed --trained-on --until-decided --why",
+        " --protect --suite --suite-seed --trained-on --until-decided --why",
     ),
     "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --output",
     "diagnose": "ROLLOUTS --fail-on --full --json",
-    "rewards": "FUNCTIONS --column --completion --corpus --fail-on --full --items --json --weight",
+    "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
@@ -244,7 +244,7 @@ def test_a_comparison_is_never_written_over_a_run(call: Call) -> None:
         inside = Path("run") / made
         inside.parent.mkdir(exist_ok=True)
         inside.touch() if inside.suffix else inside.mkdir()
-        code, _, err = call("verdict", "before", "after", "--corpus", "a.jsonl", "--folder", "run")
+        code, _, err = call("verdict", "--no-suite", "before", "after", "--eval", "a.jsonl", "--folder", "run")
         assert code == 1
         assert f"run: expected a new folder, or that of an earlier comparison, got a run, which has {made}" in err
         inside.unlink() if inside.suffix else inside.rmdir()
@@ -254,24 +254,24 @@ def test_a_verdict_passes_closes_or_is_inconclusive(call: Call, tmp_path: Path) 
     from _example_run import build_pair, item_rows
 
     build_pair(tmp_path / "run")
-    assert call("verdict", "run", "--protect", "products@1")[0] == 3
-    assert call("verdict", "run", "--protect", "chain_sum@1")[0] == 4
-    assert call("verdict", "run", "--protect", "chain_sum@1", "--cannot-tell", "warn")[0] == 0
-    code, out, _ = call("verdict", "run", "--gate")
+    assert call("verdict", "--no-suite", "run", "--protect", "products@1")[0] == 3
+    assert call("verdict", "--no-suite", "run", "--protect", "chain_sum@1")[0] == 4
+    assert call("verdict", "--no-suite", "run", "--protect", "chain_sum@1", "--cannot-tell", "warn")[0] == 0
+    code, out, _ = call("verdict", "--no-suite", "run", "--gate")
     assert code == 3, "nobody named what matters, and a cell is shown to be damaged"
     assert "products level 1" in out
-    assert call("verdict", "run", "--no-gate")[0] == 0
-    assert call("verdict", "run", "--protect", "chain")[0] == 1
-    assert call("verdict", "run", "--cannot-tell", "pass")[0] == 1
-    assert call("verdict", "nowhere")[0] == 1
+    assert call("verdict", "--no-suite", "run", "--no-gate")[0] == 0
+    assert call("verdict", "--no-suite", "run", "--protect", "chain")[0] == 1
+    assert call("verdict", "--no-suite", "run", "--cannot-tell", "pass")[0] == 1
+    assert call("verdict", "--no-suite", "nowhere")[0] == 1
     names = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
     rows = item_rows(("add", None), {name: [float("." not in name and name != "chance")] * 1000 for name in names})
     for name in ("before", "after"):
         write_measurements(RunFolder("good").measurements(name), rows)
-    assert call("verdict", "good", "--markdown", "note.md", "--junit", "junit.xml")[0] == 0
+    assert call("verdict", "--no-suite", "good", "--markdown", "note.md", "--junit", "junit.xml")[0] == 0
     assert Path("note.md").is_file()
     assert Path("junit.xml").is_file()
-    assert call("verdict", "good", "--each")[0] == 0
+    assert call("verdict", "--no-suite", "good", "--each")[0] == 0
 
 
 def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, t
     rows = item_rows(("add", None), {"greedy": [1.0] * 9, "pass@1": [0.5] * 9})
     for name in ("before", "after"):
         write_measurements(RunFolder(tmp_path / "old" / "trial" / "steered-0").path / f"{name}.parquet", rows)
-    code, _, err = call("verdict", "old")
+    code, _, err = call("verdict", "--no-suite", "old")
     assert code == 1
     assert "earlier version" in err
     assert err.rstrip().endswith("Measure again, in a new folder.")

@@ -21,7 +21,7 @@ def pair(names: Sequence[str] = ("before", "after")) -> None:
 def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
     pair()
     write("a.jsonl", sums(12))
-    code, _, err = call("verdict", "before", "after", "--corpus", "a.jsonl", "--items", "4", "--no-gate")
+    code, _, err = call("verdict", "--no-suite", "before", "after", "--eval", "a.jsonl", "--items", "4", "--no-gate")
     assert code == 0, err
     run = RunFolder("runs/comparison")
     manifest = read_json(run.manifest, RunManifest)
@@ -45,7 +45,7 @@ def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
 
 def test_greedy_decoding_alone_reads_the_same_and_says_nothing_of_samples(call: Call) -> None:
     pair()
-    asked = ("verdict", "before", "after", "--corpus", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
+    asked = ("verdict", "--no-suite", "before", "after", "--eval", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
     assert call(*asked, "--samples", "2", "--folder", "both", "--no-gate")[0] == 0
     code, _, err = call(*asked, "--samples", "0", "--folder", "greedy", "--protect", "sum", "--full")
     assert code in (3, 4), err  # models of random weights: nothing passes
@@ -66,6 +66,6 @@ def test_greedy_decoding_alone_reads_the_same_and_says_nothing_of_samples(call: 
     code, _, err = call(*asked, "--samples", "0", "--sampled", "--folder", "none")
     assert code == 1
     assert "expected samples, which --sampled is judged by" in err
-    code, _, err = call("plan", "before", "--corpus", "a.jsonl", "--samples", "0")
+    code, _, err = call("plan", "before", "a.jsonl", "--objective", "grpo", "--samples", "0")
     assert code == 1
     assert "expected samples, which the planner difficulty reads" in err

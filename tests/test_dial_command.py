@@ -46,7 +46,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_skill_rises_and_knowledge_falls_with_the_strength(models: Path, call: Call) -> None:
-    words = ["--corpus", str(models / "items.jsonl"), "--grader", "exact", "--keep", "a", "--max-new-tokens", "2"]
+    words = ["--eval", str(models / "items.jsonl"), "--grader", "exact", "--keep", "a", "--max-new-tokens", "2"]
     code, out, err = call("dial", str(models / "base"), str(models / "tuned"), *words, "--json", "--max-loss", "1")
     assert code == 0, err
     found = json.loads(out)
@@ -66,13 +66,13 @@ def test_skill_rises_and_knowledge_falls_with_the_strength(models: Path, call: C
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "expected --corpus FILE"),
-        (("--corpus", "ITEMS", "--keep", "c"), "task of the items"),
-        (("--corpus", "ITEMS"), "--keep with some of the tasks a, b, got none"),
-        (("--corpus", "ITEMS", "--keep", "a", "--keep", "b"), "got all of them"),
-        (("--corpus", "ITEMS", "--keep", "a", "--alpha", "0"), "--alpha above 0"),
-        (("--corpus", "ITEMS", "--keep", "a", "--alpha", "nan"), "--alpha above 0"),
-        (("--corpus", "ITEMS", "--keep", "a", "--sampled"), "greedy decoding, got --sampled"),
+        ((), "expected --eval FILE"),
+        (("--eval", "ITEMS", "--keep", "c"), "task of the items"),
+        (("--eval", "ITEMS"), "--keep with some of the tasks a, b, got none"),
+        (("--eval", "ITEMS", "--keep", "a", "--keep", "b"), "got all of them"),
+        (("--eval", "ITEMS", "--keep", "a", "--alpha", "0"), "--alpha above 0"),
+        (("--eval", "ITEMS", "--keep", "a", "--alpha", "nan"), "--alpha above 0"),
+        (("--eval", "ITEMS", "--keep", "a", "--sampled"), "greedy decoding, got --sampled"),
     ],
 )
 def test_what_is_refused(models: Path, call: Call, words: tuple[str, ...], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints measured without a YAML: `measure MODEL --corpus FILE`, `plan MODEL --corpus FILE`, `verdict BEFORE AFTER`."""
+"""Checkpoints measured without a YAML: `measure MODEL`, `plan MODEL TRAIN`, `verdict BEFORE AFTER`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def manifest(folder: str) -> RunManifest:
 
 def test_a_checkpoint_is_measured_without_a_yaml(call: Call) -> None:
     checkpoint("now")
-    code, out, err = call("measure", "now", "--corpus", write("a.jsonl", sums(12)), "--items", "5", *FAST, "--json")
+    code, out, err = call("measure", "now", "--eval", write("a.jsonl", sums(12)), "--items", "5", *FAST, "--json")
     assert code == 0, err
     greedy = [row for row in json.loads(out)["measurements"] if row["name"] == "greedy"]
     assert [(row["task"], row["n"]) for row in greedy] == [("sum", 5)]
@@ -65,7 +65,7 @@ def test_a_checkpoint_is_measured_without_a_yaml(call: Call) -> None:
 def test_what_was_measured_is_kept_as_a_run_keeps_it(call: Call) -> None:
     checkpoint("now")
     write("a.jsonl", sums(12))
-    arguments = ("measure", "now", "--corpus", "a.jsonl", "--items", "5", *FAST, "--folder", "kept")
+    arguments = ("measure", "now", "--eval", "a.jsonl", "--items", "5", *FAST, "--folder", "kept")
     code, _, err = call(*arguments)
     assert code == 0, err
     run = RunFolder("kept")
@@ -81,7 +81,7 @@ def test_what_was_measured_is_kept_as_a_run_keeps_it(call: Call) -> None:
 
 def test_a_plan_is_made_without_a_yaml_on_stdout_or_in_a_file(call: Call) -> None:
     checkpoint("now")
-    arguments = ("plan", "now", "--corpus", write("a.jsonl", sums(12)), "--items", "5", *FAST, "--steps", "7")
+    arguments = ("plan", "now", write("a.jsonl", sums(12)), "--objective", "grpo", "--items", "5", *FAST, "--steps", "7")
     code, out, err = call(*arguments)
     assert code == 0, err
     printed = yaml.safe_load(out)
@@ -99,7 +99,7 @@ def test_a_plan_is_made_without_a_yaml_on_stdout_or_in_a_file(call: Call) -> Non
 
 def test_a_plan_needs_rows_that_its_objective_can_be_trained_on(call: Call) -> None:
     checkpoint("now")
-    arguments = ("plan", "now", "--corpus", write("a.jsonl", sums(6)), *FAST, "--planner", "proportional")
+    arguments = ("plan", "now", write("a.jsonl", sums(6)), *FAST, "--planner", "proportional")
     code, out, err = call(*arguments, "--objective", "dpo", "--output", "mine.yaml")
     assert (code, out) == (1, "")
     assert "'chosen' in every training row, for --objective dpo, got none in 6 of 6 rows, the first at a.jsonl:1. " in err
@@ -110,30 +110,30 @@ def test_a_plan_needs_rows_that_its_objective_can_be_trained_on(call: Call) -> N
 
 
 WRONG = {
-    "a YAML and --corpus": (("measure", "run.yaml", "--corpus", "a.jsonl"), "RUN.YAML alone, or MODEL with --corpus FILE"),
-    "a checkpoint alone": (("plan", "now"), "Add --corpus FILE to measure a checkpoint"),
-    "an option of measuring": (("measure", "run.yaml", "--items", "3"), "--items with --corpus FILE"),
-    "an option of planning": (("plan", "run.yaml", "--steps", "3"), "--steps with --corpus FILE"),
-    "a run with options": (("verdict", "somewhere", "--sampled"), "--greedy/--sampled with --corpus FILE"),
-    "no AFTER": (("verdict", "now", "--corpus", "a.jsonl"), "AFTER, the checkpoint to compare with BEFORE"),
+    "a YAML and rows": (("measure", "run.yaml", "--eval", "a.jsonl"), "RUN.YAML alone, or MODEL with rows"),
+    "a checkpoint alone": (("plan", "now"), "RUN.YAML, or MODEL with rows"),
+    "an option of measuring": (("measure", "run.yaml", "--items", "3"), "a checkpoint with --items"),
+    "an option of planning": (("plan", "run.yaml", "--steps", "3"), "MODEL TRAIN with --steps"),
+    "a run with options": (("verdict", "--no-suite", "somewhere", "--sampled"), "a checkpoint with --greedy/--sampled"),
+    "no AFTER": (("verdict", "--no-suite", "now", "--eval", "a.jsonl"), "AFTER, the checkpoint to compare with BEFORE"),
     "two decodings": (
-        ("verdict", "now", "now", "--corpus", "a.jsonl", "--sampled", "--decoding", "greedy"),
+        ("verdict", "--no-suite", "now", "now", "--eval", "a.jsonl", "--sampled", "--decoding", "greedy"),
         "one declared decoding",
     ),
     "system without template": (
-        ("measure", "now", "--corpus", "a.jsonl", "--system", "x", "--no-chat-template"),
+        ("measure", "now", "--eval", "a.jsonl", "--system", "x", "--no-chat-template"),
         "--system with the chat template",
     ),
     "an empty adapter": (
-        ("measure", "now", "--corpus", "a.jsonl", "--adapter", ""),
+        ("measure", "now", "--eval", "a.jsonl", "--adapter", ""),
         "error: expected the folder of an adapter, got an empty name. Name it (--adapter",
     ),
     "columns that nobody knows": (
-        ("measure", "now", "--corpus", "odd.jsonl"),
+        ("measure", "now", "--eval", "odd.jsonl"),
         "Name it: --column prompt=COLUMN, or corpus.columns: {prompt: COLUMN} in run.yaml.",
     ),
-    "a temperature of 0": (("measure", "now", "--corpus", "a.jsonl", "--temperature", "0"), "For the likeliest answer"),
-    "a folder beside a printed plan": (("plan", "now", "--corpus", "a.jsonl", "--folder", "x"), "--output FILE"),
+    "a temperature of 0": (("measure", "now", "--eval", "a.jsonl", "--temperature", "0"), "For the likeliest answer"),
+    "a folder beside a printed plan": (("plan", "now", "a.jsonl", "--objective", "grpo", "--folder", "x"), "--output FILE"),
 }
 
 
@@ -184,7 +184,9 @@ def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) 
     columns = [part for pair in ("prompt=frage", "answer=antwort", "task=sorte") for part in ("--column", pair)]
     write("odd.jsonl", rows)
     asked = (*columns, "--grader", "sum=numeric", "--items", "4", "--temperature", "0.5", "--batch-size", "3", "--sampled")
-    code, _, err = call("verdict", "before", "after", "--corpus", "odd.jsonl", *asked, "--system", "add", *FAST, "--no-gate")
+    code, _, err = call(
+        "verdict", "--no-suite", "before", "after", "--eval", "odd.jsonl", *asked, "--system", "add", *FAST, "--no-gate"
+    )
     assert code == 0, err
     settings = manifest("runs/comparison").settings
     wanted = {
@@ -207,9 +209,9 @@ def test_an_adapter_folder_is_put_on_the_model_that_it_names_or_on_before(call: 
     checkpoint("base")
     checkpoint("other", 1)
     write("a.jsonl", sums(12))
-    asked = ("--corpus", "a.jsonl", "--items", "4", *FAST)
+    asked = ("--eval", "a.jsonl", "--items", "4", *FAST)
     for named, before, base in (("base", "other", "base"), ("hub/that-is-not-here", "other", "other")):
-        code, _, err = call("verdict", before, adapter("lora", named), *asked, "--no-gate")
+        code, _, err = call("verdict", "--no-suite", before, adapter("lora", named), *asked, "--no-gate")
         assert code == 0, err
         assert manifest("runs/comparison").settings["model after"] == f"{base} + lora"
         assert f"model: {base} + lora" in err
@@ -223,7 +225,7 @@ def test_where_nothing_was_right_the_grader_is_doubted_with_an_example(call: Cal
     checkpoint("after", 1)
     rows = [*sums(6), *({"task": "gold", "prompt": f"{n}=", "answer": f"ZZ{n}"} for n in range(6))]
     code, _, err = call(
-        "verdict", "before", "after", "--corpus", write("a.jsonl", rows), "--grader", "exact", *FAST, "--no-gate"
+        "verdict", "--no-suite", "before", "after", "--eval", write("a.jsonl", rows), "--grader", "exact", *FAST, "--no-gate"
     )
     assert code == 0, err
     assert "no answer of task 'gold' was right before or after" in err
@@ -246,19 +248,19 @@ def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left
     rows += [{"task": "tales", "prompt": f"tell {n}", "completion": prose.format(n)} for n in range(8)]
     checkpoint("now")
     asked = ("--samples", "1", "--items", "4", "--folder", "kept")
-    code, _, err = call("measure", "now", "--corpus", write("a.jsonl", rows), *asked)
+    code, _, err = call("measure", "now", "--eval", write("a.jsonl", rows), *asked)
     assert code == 0, err
     assert "grader of maths: final_answer, 8 of 8 answers end in `#### answer`; another: --grader NAME" in err
     assert "tales is not measured, nothing to grade" in err
     more = [{"task": "yes", "prompt": f"{n}>1?", "answer": "yes" if n > 1 else "no"} for n in range(9)]
     more += [{"task": "too", "prompt": f"{n}>2?", "answer": "yes" if n > 2 else "no"} for n in range(9)]
-    _, _, told = call("measure", "now", "--corpus", write("more.jsonl", [*more, *sums(9)]), *FAST)
+    _, _, told = call("measure", "now", "--eval", write("more.jsonl", [*more, *sums(9)]), *FAST)
     assert "grader of yes, too: final_answer, 18 of 18 answers are one of 2 texts; another: --grader NAME" in told
     assert "grader of sum: final_answer, 9 of 9 answers are one number; another: --grader NAME" in told
     assert "now has a context of 64 tokens" in err
     assert manifest("kept").settings["max_new_tokens"] == 64 - 2, "prompts of two characters"
     assert {row.task for row in read_measurements(RunFolder("kept").measurements("before"))} == {"maths", "*"}
-    code, _, err = call("measure", "now", "--corpus", write("b.jsonl", rows[8:]), *asked[:4])
+    code, _, err = call("measure", "now", "--eval", write("b.jsonl", rows[8:]), *asked[:4])
     assert code == 1
     assert "expected rows with answers that can be graded" in err
 
@@ -266,7 +268,7 @@ def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left
 def test_a_person_gets_a_line_per_task_and_level_and_the_rest_when_asked(call: Call) -> None:
     checkpoint("now")
     rows = [{**row, "level": n % 2} for n, row in enumerate(sums(24))] + [{**row, "task": "other"} for row in sums(9)]
-    asked = ("measure", "now", "--corpus", write("a.jsonl", rows), *FAST)
+    asked = ("measure", "now", "--eval", write("a.jsonl", rows), *FAST)
     code, out, err = call(*asked)
     assert code == 0, err
     lines = [line.split() for line in out.splitlines() if line.startswith("  ")]
@@ -282,7 +284,7 @@ def test_a_person_gets_a_line_per_task_and_level_and_the_rest_when_asked(call: C
     numbers = json.loads(call(*asked, "--json")[1])["measurements"]
     chance = next(row for row in numbers if (row["task"], row["name"]) == ("other", "chance"))
     assert f"{chance['value']:.1%}" in next(line for line in lines if line[0] == "other")
-    assert "mixwright verdict now YOUR_MODEL --corpus a.jsonl" in out
+    assert "mixwright verdict now YOUR_MODEL --eval a.jsonl" in out
 
 
 def test_a_task_of_one_level_has_one_line() -> None:
@@ -301,7 +303,7 @@ def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: 
     rows = sums(12)
     rows[3]["prompt"] = "1+" * 40
     checkpoint("now")
-    code, out, err = call("measure", "now", "--corpus", write("a.jsonl", rows), "--samples", "1", "--json")
+    code, out, err = call("measure", "now", "--eval", write("a.jsonl", rows), "--samples", "1", "--json")
     assert code == 0, err
     assert (
         "warning: 1 of 12 rows are left out, whose prompts leave no room for an answer of 16 tokens in a context of 64"
@@ -310,7 +312,7 @@ def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: 
     assert "a.jsonl:4 of task 'sum' with 80 tokens" in err
     assert {row["n"] for row in json.loads(out)["measurements"] if row["name"] == "greedy"} == {11}
     longer = [{**row, "prompt": row["prompt"] * 20} for row in sums(12)]
-    code, _, err = call("measure", "now", "--corpus", write("b.jsonl", longer), "--folder", "kept")
+    code, _, err = call("measure", "now", "--eval", write("b.jsonl", longer), "--folder", "kept")
     assert code == 1
     assert "12 of 12 without; the first: b.jsonl:1 of task 'sum' with 80 tokens" in err
     assert "measure," not in err

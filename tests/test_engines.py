@@ -77,12 +77,12 @@ def test_kept_answers_of_another_engine_are_not_found(tmp_path: Path, monkeypatc
 
 def test_measure_names_the_engine_and_gives_it_what_the_checkpoint_holds(call: Call, sevens: list[str | None]) -> None:
     before, after = checkpoints()
-    asked = ("--corpus", write("a.jsonl", sums(30)), "--samples", "0", "--max-new-tokens", "4")
+    asked = ("--eval", write("a.jsonl", sums(30)), "--samples", "0", "--max-new-tokens", "4")
     code, _, err = call("measure", before, *asked, "--engine", "vllm", "--folder", "a")
     assert code == 0, err
     assert "engine: sevens 1 writes the completions" in err
     assert read_json(RunFolder("a").manifest, RunManifest).settings["engine"] == "sevens 1"
-    assert call("verdict", before, after, *asked, "--engine", "vllm", "--folder", "c", "--no-gate")[0] == 0
+    assert call("verdict", "--no-suite", before, after, *asked, "--engine", "vllm", "--folder", "c", "--no-gate")[0] == 0
     assert sevens == [before, before, after]
     get_peft_model(load_learner(before).model, LoraConfig(target_modules="all-linear")).save_pretrained("lora")
     assert plain_source("lora") is None
@@ -92,7 +92,7 @@ def test_measure_names_the_engine_and_gives_it_what_the_checkpoint_holds(call: C
 
 @pytest.mark.parametrize("wrong", ["dial", "server"])
 def test_an_engine_is_refused_where_it_would_not_write(call: Call, wrong: str) -> None:
-    corpus, (before, after) = ("--corpus", write("a.jsonl", sums(30))), checkpoints()
+    corpus, (before, after) = ("--eval", write("a.jsonl", sums(30))), checkpoints()
     command = {
         "dial": ("dial", before, after, *corpus, "--keep", "all"),
         "server": ("measure", "http://127.0.0.1:9/v1", *corpus),
@@ -104,7 +104,7 @@ def test_an_engine_is_refused_where_it_would_not_write(call: Call, wrong: str) -
 
 def test_a_temperature_that_vllm_does_not_take_is_refused_before_it_starts(call: Call, sevens: list[str | None]) -> None:
     before, _ = checkpoints()
-    asked = ("measure", before, "--corpus", write("a.jsonl", sums(30)), "--engine", "vllm", "--sampled")
+    asked = ("measure", before, "--eval", write("a.jsonl", sums(30)), "--engine", "vllm", "--sampled")
     code, _, err = call(*asked, "--temperature", "3")
     assert (code, sevens) == (1, [])
     assert "a temperature of at most 2" in err
@@ -115,7 +115,7 @@ def test_a_missing_package_is_said_before_a_model_is_read(call: Call, monkeypatc
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "vllm" else found(name, *rest))
     before, _ = checkpoints()
     monkeypatch.setattr(load, "load_learner", lambda *_, **__: pytest.fail("weights were read"))
-    code, _, err = call("measure", before, "--corpus", write("a.jsonl", sums(30)), "--engine", "vllm")
+    code, _, err = call("measure", before, "--eval", write("a.jsonl", sums(30)), "--engine", "vllm")
     assert code == 1
     assert "expected the package vllm, for --engine vllm, got none. Install vLLM in an environment of its own" in err
 

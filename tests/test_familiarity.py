@@ -140,7 +140,7 @@ def test_fresh_rows_that_stand_in_the_corpus_are_not_fresh(tmp_path: Path) -> No
 
 def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
     corpus, fresh = write("a.jsonl", sums(12)), write("fresh.jsonl", sums(12, 40))
-    asked = ("measure", checkpoint("one"), "--corpus", corpus, "--samples", "0", "--max-new-tokens", "4")
+    asked = ("measure", checkpoint("one"), "--eval", corpus, "--samples", "0", "--max-new-tokens", "4")
     code, out, err = call(*asked, "--fresh", fresh, "--json")
     assert code == 0, err
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}

@@ -166,7 +166,7 @@ def test_what_was_cut_is_told_with_the_length_it_was_cut_at_and_more_is_advised(
     assert MeasureConfig(max_new_tokens=48, continued_tokens=192).longest_completion == 192
     seen = PairBasis(right=True, word="cannot tell", gate="inconclusive", protected=2, items=200, cut=0.5)
     settings = {"max_new_tokens": 48, "continued_tokens": 192}
-    first = _list_steps_after_comparison("cannot tell", "mixwright verdict a b --corpus c", seen, settings)[0]
+    first = _list_steps_after_comparison("cannot tell", "mixwright verdict a b --eval c", seen, settings)[0]
     assert "--max-new-tokens 384" in first.text, "as asked is not continued: 96 would be less than what was too little"
     assert "192 tokens" in first.caption
 
@@ -193,20 +193,24 @@ def test_a_comparison_says_room_and_price_first_and_takes_over_an_earlier_room(
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(12)])
     found = FreeAnswers((5, 20), (True, True), 6.0)
     monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: found)
-    asked = ("--corpus", rows, "--samples", "1", "--items", "12")
-    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--folder", "one", "--no-gate")
+    asked = ("--eval", rows, "--samples", "1", "--items", "12")
+    code, _, err = call(
+        "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--folder", "one", "--no-gate"
+    )
     assert code == 0, err
     assert err.index("price: 12 items x 2 completions x 2 models") < err.index("measure before")
     kept = read_yaml(Path("one/run.yaml"), RunConfig).measure
     assert (kept.max_new_tokens, kept.continued_tokens) == (32, 59), "a context of 64, prompts of 5 characters"
     monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: FreeAnswers((50,), (True,), 6.0))
-    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--beside", "one", "--folder", "two")
+    code, _, err = call(
+        "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--beside", "one", "--folder", "two"
+    )
     assert code == 4, err
     again = read_yaml(Path("two/run.yaml"), RunConfig).measure
     assert (again.max_new_tokens, again.continued_tokens) == (kept.max_new_tokens, kept.continued_tokens)
     assert "as in the measuring that is taken over" in err
     code, _, err = call(
-        "verdict", "before", "after", *asked, "--grader", "exact", "--max-new-tokens", "4", "--folder", "three"
+        "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--max-new-tokens", "4", "--folder", "three"
     )
     assert err.index("price: 12 items x 2 completions x 2 models") < err.index("measure before")
     assert read_yaml(Path("three/run.yaml"), RunConfig).measure.continued_tokens == 0

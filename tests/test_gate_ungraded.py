@@ -257,7 +257,7 @@ def test_graded_and_ungraded_tasks_are_measured_together(call: Call) -> None:
     Path("rows.jsonl").write_text("\n".join(lines_), encoding="utf-8")
     model().save_pretrained("a")
     tokenizer().save_pretrained("a")
-    asked = ("verdict", "a", "a", "--corpus", "rows.jsonl", "--max-new-tokens", "4", "--folder", "out")
+    asked = ("verdict", "--no-suite", "a", "a", "--eval", "rows.jsonl", "--max-new-tokens", "4", "--folder", "out")
     code, out, err = call(*asked, "--protect", "n", "--protect", "s")
     assert code == 4, err
     assert "20 prompts are answered by both" in err

@@ -28,7 +28,7 @@ def gold(name: str, folder: str = "runs/comparison") -> dict[str, float]:
 
 def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_string_is_right(call: Call) -> None:
     before, after = checkpoint("before"), checkpoint("after", 1)
-    code, _, err = call("verdict", before, after, "--corpus", rows(), *GRADERS, *FAST)
+    code, _, err = call("verdict", "--no-suite", before, after, "--eval", rows(), *GRADERS, *FAST)
     assert code == 4, err
     assert "gold answers: probability of the answers of sum is read" in err
     assert "numeric accepts more than one string: not of number" in err
@@ -47,12 +47,12 @@ def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_
 
 def test_a_comparison_without_gold_answers_is_taken_over_and_they_are_read_then(call: Call) -> None:
     before, after = checkpoint("before"), checkpoint("after", 1)
-    asked = ("--corpus", rows(), *GRADERS, *FAST)
-    assert call("verdict", before, after, *asked, "--folder", "kept")[0] == 4
+    asked = ("--eval", rows(), *GRADERS, *FAST)
+    assert call("verdict", "--no-suite", before, after, *asked, "--folder", "kept")[0] == 4
     known, place = gold("before", "kept"), RunFolder("kept").measurements("before")
     assert len(known) == 16
     write_measurements(place, [row for row in read_measurements(place) if row.probe != "gold"])
-    code, _, err = call("verdict", before, after, *asked, "--beside", "kept")
+    code, _, err = call("verdict", "--no-suite", before, after, *asked, "--beside", "kept")
     assert code == 4, err
     assert "read gold answers before" in err
     assert gold("before") == known
@@ -60,7 +60,7 @@ def test_a_comparison_without_gold_answers_is_taken_over_and_they_are_read_then(
 
 def test_where_no_grader_accepts_one_string_alone_nothing_is_read_and_the_line_says_why(call: Call) -> None:
     before = checkpoint("before")
-    code, out, err = call("measure", before, "--corpus", rows(), "--grader", "numeric", *FAST, "--json")
+    code, out, err = call("measure", before, "--eval", rows(), "--grader", "numeric", *FAST, "--json")
     assert code == 0, err
     assert "gold answers: not read (numeric accepts more than one string: not of number, sum)" in err
     assert not [row for row in json.loads(out)["measurements"] if row["name"] == "gold"]

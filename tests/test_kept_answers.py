@@ -134,7 +134,7 @@ def test_measure_goes_on_after_a_stop_and_leaves_what_one_run_leaves(call: Call,
     asked = (
         "measure",
         before,
-        "--corpus",
+        "--eval",
         write("a.jsonl", sums(30)),
         "--samples",
         "2",
@@ -163,8 +163,9 @@ def test_a_comparison_goes_on_after_a_stop(call: Call, monkeypatch: pytest.Monke
     models = checkpoints()
     asked = (
         "verdict",
+        "--no-suite",
         *models,
-        "--corpus",
+        "--eval",
         write("a.jsonl", sums(30)),
         "--samples",
         "1",
@@ -191,7 +192,7 @@ def test_the_first_completions_are_not_written_again_when_measuring(call: Call, 
     before, _ = checkpoints()
     rows = write("a.jsonl", [{"prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(12)])
     written = count_written(monkeypatch)
-    code, _, err = call("measure", before, "--corpus", rows, "--samples", "0", "--max-new-tokens", "4")
+    code, _, err = call("measure", before, "--eval", rows, "--samples", "0", "--max-new-tokens", "4")
     assert code == 0, err
     assert "graders: chosen by 12 first completions" in err
     assert written.count(12) == 1, written
@@ -282,8 +283,9 @@ def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     models = checkpoints()
     asked = (
         "verdict",
+        "--no-suite",
         *models,
-        "--corpus",
+        "--eval",
         write("a.jsonl", sums(9)),
         "--samples",
         "0",
@@ -304,7 +306,7 @@ def test_a_measuring_that_was_stopped_while_it_was_written_goes_on(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     before, _ = checkpoints()
-    asked = ("measure", before, "--corpus", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
+    asked = ("measure", before, "--eval", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
     with monkeypatch.context() as patch:
         stop_in(patch, place)
         assert call(*asked, "--folder", "cut")[0] == 2
@@ -318,12 +320,12 @@ def test_what_was_measured_is_found_by_later_commands_and_a_finished_folder_is_n
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after = checkpoints()
-    options = ("--corpus", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
+    options = ("--eval", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
     assert call("measure", before, *options, "--folder", "one")[0] == 0
     code, _, err = call("measure", before, *options, "--folder", "one")
     assert (code, "Choose another --folder" in err) == (1, True)
     written = count_written(monkeypatch)
     assert call("measure", before, *options, "--folder", "two")[0] == 0
     assert written == []
-    assert call("verdict", before, after, *options, "--no-gate")[0] == 0
+    assert call("verdict", "--no-suite", before, after, *options, "--no-gate")[0] == 0
     assert sum(written) == 9, "of the later model alone"

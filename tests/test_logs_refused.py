@@ -206,8 +206,8 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
     ("arguments", "message"),
     [
         (["good.jsonl"], "got one evaluation log, good.jsonl"),
-        (["good.jsonl", "smollm2"], "expected two evaluation logs, or two checkpoints with --corpus FILE"),
-        (["good.jsonl", "good.jsonl", "--corpus", "good.jsonl"], "got --corpus. A log was measured already"),
+        (["good.jsonl", "smollm2"], "expected two evaluation logs, or two checkpoints"),
+        (["good.jsonl", "good.jsonl", "--eval", "good.jsonl"], "got --eval. A log was measured already"),
         (["good.jsonl", "good.jsonl", "--items", "9"], "got --items"),
         (["good.jsonl", "good.jsonl", "--until-decided"], "got --until-decided"),
         (["good.jsonl", "good.jsonl", "--grader", "summ=score"], "Nearest: sum."),

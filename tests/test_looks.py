@@ -147,8 +147,8 @@ def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> No
     tiny = [Cell("a", None, 5, 1), Cell("b", None, 3, 1)]  # no number would be enough here, and the file has no more
     assert plan_looks(tiny, 10)[-1][1].items == 8
     rows = sums(20) + [{"task": "other", "prompt": f"{n}?", "answer": "y"} for n in range(20)]
-    asked = ("--corpus", write("a.jsonl", rows), "--gate", "--until-decided", "--max-items", "7")
-    code, _, err = call("verdict", checkpoint("before"), checkpoint("after"), *asked)
+    asked = ("--eval", write("a.jsonl", rows), "--gate", "--until-decided", "--max-items", "7")
+    code, _, err = call("verdict", "--no-suite", checkpoint("before"), checkpoint("after"), *asked)
     assert (code, "--max-items of 16 or more" in err, Path("runs").exists()) == (1, True, False), err
 
 
@@ -228,11 +228,11 @@ def test_a_full_disk_names_the_file_and_keeps_what_stood_there(tmp_path: Path, m
 def test_what_cannot_be_graded_is_named_beside_looks(call: Call) -> None:
     said = [{"task": "s", "prompt": f"Say {n}.", "completion": f"The word {n} is said."} for n in range(20)]
     numbers = [{"task": "n", "prompt": f"What is {n}?", "completion": f"{n}"} for n in range(20)]
-    asked = ("--corpus", write("a.jsonl", numbers + said), "--gate", "--until-decided", "--max-items", "40")
+    asked = ("--eval", write("a.jsonl", numbers + said), "--gate", "--until-decided", "--max-items", "40")
     models = (checkpoint("before"), checkpoint("after", 1))
-    code, _, err = call("verdict", *models, *asked, "--protect", "s")
+    code, _, err = call("verdict", "--no-suite", *models, *asked, "--protect", "s")
     assert (code, "got none of s. Name graders" in err) == (1, True), err
-    code, _, err = call("verdict", *models, *asked, "--protect", "n", "--max-new-tokens", "2")
+    code, _, err = call("verdict", "--no-suite", *models, *asked, "--protect", "n", "--max-new-tokens", "2")
     assert (code, "look 1 of 4, 5 of 20 items" in err) == (4, True), err
 
 
@@ -272,9 +272,9 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
 
     monkeypatch.setattr(Learner, "sample", counted)
     before, after = checkpoint("before"), checkpoint("after", 1)
-    asked = ("--corpus", write("a.jsonl", sums(60)), "--grader", "exact", "--max-new-tokens", "4")
+    asked = ("--eval", write("a.jsonl", sums(60)), "--grader", "exact", "--max-new-tokens", "4")
     looks = (*asked, "--why", "--protect", "sum", "--until-decided", "--max-items", "40")
-    code, out, err = call("verdict", before, after, *looks)
+    code, out, err = call("verdict", "--no-suite", before, after, *looks)
     assert code == 4, err  # random models: no answer is right
     assert [f"look {n} of 4, {10 * n} of 40 items" in err for n in (1, 2, 3, 4)] == [True] * 4
     assert "look 4 of 4, 40 of 40 items" in out
@@ -283,14 +283,14 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     kept = [path.read_text(encoding="utf-8").splitlines() for path in find_store().glob("*/answers.jsonl")]
     assert [sum("made" in json.loads(line) for line in lines) >= 40 for lines in kept] == [True, True]
     written.clear()
-    code, again, err = call("verdict", before, after, *looks)
+    code, again, err = call("verdict", "--no-suite", before, after, *looks)
     assert (code, again) == (4, out), err
     assert sum(written) == 0, "nothing is written a second time"
     model = checkpoint("before", 2)  # another model under the same name
-    assert call("verdict", model, after, *looks)[0] == 4
+    assert call("verdict", "--no-suite", model, after, *looks)[0] == 4
     assert sum(written) == 40
     question_file(RunFolder("runs/comparison")).unlink()
-    assert call("verdict", "runs/comparison", "--why", "--protect", "sum")[1].count("look 4 of 4") == 1
+    assert call("verdict", "--no-suite", "runs/comparison", "--why", "--protect", "sum")[1].count("look 4 of 4") == 1
 
 
 def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_them(
@@ -300,9 +300,9 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mixwright.cli.judging.ask_gate", stopped)
-    asked = ("--corpus", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
+    asked = ("--eval", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
     models = (checkpoint("before"), checkpoint("after", 1))
-    call("verdict", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")
+    call("verdict", "--no-suite", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")
     assert not RunFolder("runs/comparison").page.exists()
     assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion) == GateQuestion(("sum",), look=Look(4, 8, 8))
 
@@ -313,7 +313,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
      ("--until-decided", "--sampled")],
 )  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(call: Call, more: tuple[str, ...]) -> None:
-    code, _, err = call("verdict", "before", "after", "--corpus", write("a.jsonl", sums(8)), *more)
+    code, _, err = call("verdict", "--no-suite", "before", "after", "--eval", write("a.jsonl", sums(8)), *more)
     assert code == 1
     assert err.startswith("error: expected")
 
@@ -334,10 +334,12 @@ def test_a_look_does_not_pass_while_no_answer_of_a_protected_task_was_right(
     monkeypatch.setattr(Learner, "sample", sample)
     before, after = checkpoint("before"), checkpoint("after")
     blind = [{"task": "z", "prompt": f"z{n}", "answer": "y"} for n in range(200)]
-    asked = ("--corpus", write("a.jsonl", sums(200) + blind), "--grader", "exact", "--gate", "--until-decided")
-    code, _, err = call("verdict", before, after, *asked, "--protect", "sum", "--max-items", "400")
+    asked = ("--eval", write("a.jsonl", sums(200) + blind), "--grader", "exact", "--gate", "--until-decided")
+    code, _, err = call("verdict", "--no-suite", before, after, *asked, "--protect", "sum", "--max-items", "400")
     assert (code, "look 4 of 4" in err) == (0, False), err
-    code, out, err = call("verdict", before, after, *asked, "--protect", "sum", "--protect", "z", "--max-items", "400")
+    code, out, err = call(
+        "verdict", "--no-suite", before, after, *asked, "--protect", "sum", "--protect", "z", "--max-items", "400"
+    )
     assert code in (3, 4), out  # 3: the made-up answers had a probability of 1, which the model reads otherwise
     assert "not decided, since no answer of z was right" in err
     assert "look 4 of 4" in err

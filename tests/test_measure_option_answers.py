@@ -175,7 +175,7 @@ def test_room_and_price_come_from_the_items_that_are_written(tmp_path: Path) -> 
 def test_measure_takes_the_likeliest_option_where_it_is_asked_to_and_says_so(call: Call) -> None:
     checkpoint("now")
     rows = [{"prompt": f"{n}+1=", "answer": str(n + 1), "options": [str(n + 1), str(n)]} for n in range(12)]
-    how = ("measure", "now", "--corpus", write("a.jsonl", rows), "--items", "5", "--options-by", "likelihood", *FAST)
+    how = ("measure", "now", "--eval", write("a.jsonl", rows), "--items", "5", "--options-by", "likelihood", *FAST)
     code, _, err = call(*how, "--folder", "kept", "--grader", "choice")
     assert code == 0, err
     assert "the option with the highest log-probability is the answer" in err

@@ -162,10 +162,10 @@ def test_a_converted_folder_that_lost_its_settings_is_made_again(tmp_path: Path,
 
 def test_a_gguf_file_is_a_checkpoint_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "small.GGUF").write_bytes(b"")
-    assert Measuring(corpus="eval.jsonl").measures_checkpoint(str(tmp_path / "small.GGUF"))
+    assert Measuring("eval.jsonl").measures_checkpoint(str(tmp_path / "small.GGUF"))
     (tmp_path / "settings.txt").write_text("")
     with pytest.raises(InputError, match=r"RUN\.YAML alone"):
-        Measuring(corpus="eval.jsonl").measures_checkpoint(str(tmp_path / "settings.txt"))
+        Measuring("eval.jsonl").measures_checkpoint(str(tmp_path / "settings.txt"))
 
 
 def test_what_is_not_there_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_a_name_that_no_hub_can_have_is_refused_before_the_hub_is_asked(name: st
     with pytest.raises(InputError, match=f"folder of a model.*OWNER/NAME at the hub, got '{name}'"):
         check_model(ModelConfig(name))
     tiny().save(Path("model"))
-    code, _, err = call("verdict", "model", name, "--corpus", write("a.jsonl", sums(8)))
+    code, _, err = call("verdict", "--no-suite", "model", name, "--eval", write("a.jsonl", sums(8)))
     assert (code, f"got {name!r}" in err, Path("runs").exists()) == (1, True, False), err
 
 

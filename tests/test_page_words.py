@@ -66,7 +66,7 @@ def test_an_option_stands_once_in_a_command(command: str, expected: str) -> None
     assert with_option(command, "--items", "266") == expected
 
 
-ASKED = "mixwright verdict BEFORE AFTER --corpus eval.jsonl --items 40"
+ASKED = "mixwright verdict BEFORE AFTER --eval eval.jsonl --items 40"
 
 
 def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str = ASKED) -> RunFolder:
@@ -96,18 +96,14 @@ def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> Non
     (step,) = verdict.next
     needed = int(step.command.rpartition(" ")[2])
     assert (verdict.reason, needed > 40) == ("too few items", True)
-    assert step.command == f"mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {needed}"
+    assert step.command == f"mixwright verdict BEFORE AFTER --eval eval.jsonl --items {needed}"
     assert f"{math.ceil(needed * 1.5 / 60)} minutes" in step.text  # one cell
 
 
 @pytest.mark.parametrize(
     ("command", "more"),
     [
-        (ASKED, "mixwright verdict BEFORE AFTER --corpus FILE_WITH_MORE_ROWS --items {}"),
-        (
-            f"{ASKED} --eval e.jsonl",
-            "mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {} --eval FILE_WITH_MORE_ROWS",
-        ),
+        (ASKED, "mixwright verdict BEFORE AFTER --eval FILE_WITH_MORE_ROWS --items {}"),
     ],
 )
 def test_where_all_items_were_measured_rows_must_be_added(tmp_path: Path, command: str, more: str) -> None:

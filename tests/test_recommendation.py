@@ -191,7 +191,7 @@ def test_where_no_answer_was_right_nothing_is_called_unchanged(tmp_path: Path) -
 
 def test_the_next_command_names_what_the_manifest_does(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
-    command = "mixwright verdict base out/step-500 --corpus eval.jsonl"
+    command = "mixwright verdict base out/step-500 --eval eval.jsonl"
     write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", command))
     verdict = write_verdict(run)
     assert (verdict.before, verdict.after, verdict.reason) == ("base", "step-500", "a task was lost")
@@ -200,13 +200,13 @@ def test_the_next_command_names_what_the_manifest_does(tmp_path: Path) -> None:
 
 
 def test_what_was_taken_over_stays_in_the_command_or_is_named_in_its_place() -> None:
-    command = "mixwright verdict a b --corpus c --beside d"
+    command = "mixwright verdict a b --eval c --beside d"
     settings = {"items": 80, "samples": 0, "max_new_tokens": 48, "grader": "includes"}
     seen = pair(protected=1)
     (ship, *_) = _list_steps_after_comparison("ship", command, seen, settings)
     assert ship.text == command.replace(" b ", " LATER "), "the same question, of another model"
     (more, *_) = _list_steps_after_comparison("cannot tell", command, seen, settings)
-    anew = "mixwright verdict a b --corpus c --items 80 --samples 0 --max-new-tokens 48 --grader includes"
+    anew = "mixwright verdict a b --eval c --items 80 --samples 0 --max-new-tokens 48 --grader includes"
     assert more.text == anew
 
 

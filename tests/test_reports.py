@@ -89,7 +89,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch, task: str = "old") -> tuple[str, .
     monkeypatch.setattr(mining, "rehearsal_rows", lambda corpus, load: made)
     train, test = dirty_files()
     requests = write("requests.jsonl", [{"prompt": row.prompt} for row in rows])
-    return ("mine", "some/model", "--corpus", train, "--eval", test, "--miner", "rehearsal", "--rehearse", requests)
+    return ("mine", "some/model", train, "--eval", test, "--miner", "rehearsal", "--replay", requests)
 
 
 def arguments_of(verb: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def arguments_of(verb: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     if verb == "diagnose":
         return ("diagnose", rollouts())
     answered = [{"prompt": f"Is {city} a city?", "answer": f"{place}{city}"} for place, city in enumerate(CITIES)]
-    return ("rewards", "planted_rewards:holds", "--corpus", write("answers.jsonl", answered))
+    return ("rewards", "planted_rewards:holds", "--eval", write("answers.jsonl", answered))
 
 
 VERBS = ("audit", "audit_fix", "measure", "plan", "mine", "diagnose", "rewards")
@@ -128,7 +128,7 @@ def test_quiet_leaves_the_report_and_silences_stderr(verb: str, call: Call, monk
     assert code == 0
     assert out
     assert [line for line in err.splitlines() if not line.startswith("warning")] == []
-    corpus = ("--corpus", "none.jsonl") if verb == "rewards" else ("--miner", "pruning") if verb == "mine" else ()
+    corpus = ("--eval", "none.jsonl") if verb == "rewards" else ("--miner", "pruning") if verb == "mine" else ()
     code, _, err = call(*arguments[:1], "no/such/file.yaml", *corpus, "--quiet")
     assert (code, err.startswith("error: ")) == (1, True), "errors stay"
 

@@ -159,11 +159,11 @@ def test_every_behaviour_can_be_written() -> None:
 
 
 def test_the_command_prints_and_fails_as_asked(call: Call, corpus: Path) -> None:
-    code, out, _ = call("rewards", "planted_rewards:holds", "--corpus", str(corpus / "rows.jsonl"), "--fail-on", "error")
+    code, out, _ = call("rewards", "planted_rewards:holds", "--eval", str(corpus / "rows.jsonl"), "--fail-on", "error")
     assert code == 3
     assert "planted_rewards:holds (TRL)" in out
     assert "overpaid" in out
-    code, out, _ = call("rewards", "exact", "--corpus", str(corpus / "rows.jsonl"), "--json", "--fail-on", "error")
+    code, out, _ = call("rewards", "exact", "--eval", str(corpus / "rows.jsonl"), "--json", "--fail-on", "error")
     data: dict[str, Any] = json.loads(out)
     assert (code, data["best_paid_form"]) == (0, "bare")
     assert {one["severity"] for one in data["observations"]} <= {"warning", "info"}

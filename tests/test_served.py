@@ -40,7 +40,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def ask(call: Call, stub: Stub, *more: str) -> tuple[int, str, str]:
-    return call("measure", stub.url, "--corpus", write("e.jsonl", sums(20)), "--grader", "exact", *more)
+    return call("measure", stub.url, "--eval", write("e.jsonl", sums(20)), "--grader", "exact", *more)
 
 
 def test_answers_become_a_log_that_is_judged(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +225,7 @@ def test_two_served_models_are_gated(call: Call) -> None:
 
     names = ("--served-model", "old", "--served-model", "new")
     write("e.jsonl", sums(60))
-    gate = ("--corpus", "e.jsonl", "--grader", "exact", "--gate", "--protect", "sum", "--items", "60")
+    gate = ("--eval", "e.jsonl", "--grader", "exact", "--gate", "--protect", "sum", "--items", "60")
     with serving(answer) as stub:
         code, out, err = call("verdict", stub.url, stub.url, *names, *gate)
         assert code == 3, err
@@ -263,14 +263,14 @@ def test_two_served_models_are_gated(call: Call) -> None:
     ],
 )
 def test_options_that_do_not_fit_are_refused(call: Call, arguments: tuple[str, ...], told: str) -> None:
-    code, out, err = call(*arguments, "--corpus", write("e.jsonl", sums(10)))
+    code, out, err = call(*arguments, "--eval", write("e.jsonl", sums(10)))
     assert (code, out) == (1, "")
     assert told in err.splitlines()[-1]
     assert "sk-1" not in err
 
 
 def test_options_of_servers_need_one(call: Call) -> None:
-    code, _, err = call("measure", "somewhere", "--corpus", write("e.jsonl", sums(10)), "--parallel", "2")
+    code, _, err = call("measure", "somewhere", "--eval", write("e.jsonl", sums(10)), "--parallel", "2")
     assert code == 1
     assert "--parallel with http://HOST/v1" in err
 
@@ -294,10 +294,10 @@ def test_another_model_behind_the_same_name_is_noticed(call: Call) -> None:
         assert (code, out) == (1, "")
         assert "expected the same answers as before, got other answers to" in err
         (log,) = Path("runs/served").glob("*/log.jsonl")
-        code, _, err = call("verdict", str(log), stub.url, "--corpus", "e.jsonl", "--grader", "exact", "--items", "20")
+        code, _, err = call("verdict", str(log), stub.url, "--eval", "e.jsonl", "--grader", "exact", "--items", "20")
         assert code == 1
         worse[0] = False
-        code, _, err = call("verdict", str(log), stub.url, "--corpus", "e.jsonl", "--grader", "exact", "--items", "20")
+        code, _, err = call("verdict", str(log), stub.url, "--eval", "e.jsonl", "--grader", "exact", "--items", "20")
         assert (code, "expected a log outside the folder of the server's answers" in err) == (1, True)
 
 
@@ -351,7 +351,7 @@ def test_nothing_that_a_server_says_moves_the_cursor_or_repeats_the_key(
     """On the terminal and in no file; an answer stays as it is in its file but for the key, because it is graded."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setattr(served, "RETRIES", 0)
-    corpus = ("--corpus", write("e.jsonl", sums(20)), "--grader", "exact")
+    corpus = ("--eval", write("e.jsonl", sums(20)), "--grader", "exact")
     with serving(lambda body: SAID[name] if body["model"] != "old" else add(body)) as stub:
         if verb == "measure":
             code, out, err = call("measure", stub.url, *corpus, "--full")

@@ -57,7 +57,7 @@ def test_it_writes_what_the_model_writes_here(call: Call, served: tuple[str, Pat
     url, checkpoint = served
     corpus = write("e.jsonl", sums(12))
     code, _, err = call(
-        "measure", url, "--served-model", str(checkpoint), "--corpus", corpus, "--grader", "exact", "--max-new-tokens", "8"
+        "measure", url, "--served-model", str(checkpoint), "--eval", corpus, "--grader", "exact", "--max-new-tokens", "8"
     )
     assert code == 0, err
     (lacking,) = [line for line in err.splitlines() if "does not support" in line]
@@ -76,7 +76,7 @@ def test_it_takes_a_temperature_and_decodes_greedily(call: Call, served: tuple[s
     url, checkpoint = served
     corpus = write("e.jsonl", sums(12))
     code, _, err = call(
-        "measure", url, "--served-model", str(checkpoint), "--corpus", corpus, "--max-new-tokens", "8", "--sampled"
+        "measure", url, "--served-model", str(checkpoint), "--eval", corpus, "--max-new-tokens", "8", "--sampled"
     )
     assert code == 1
     assert "expected samples that differ" in err

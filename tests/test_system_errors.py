@@ -34,9 +34,9 @@ COMMANDS = (
     ("run", "run.yaml", "--folder", LONG),
     ("run", "--init", LONG),
     ("run", "--init", "a.jsonl", "--output", LONG),
-    ("verdict", LONG),
-    ("verdict", LONG, LONG, "--corpus", "a.jsonl"),
-    ("verdict", "before", "after", "--corpus", LONG),
+    ("verdict", "--no-suite", LONG),
+    ("verdict", "--no-suite", LONG, LONG, "--eval", "a.jsonl"),
+    ("verdict", "--no-suite", "before", "after", "--eval", LONG),
 )
 
 
@@ -92,7 +92,7 @@ def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, m
     assert "base-0" in refused[1]
     assert "ulimit -f" in refused[1]
     assert limited("run", "run.yaml", "--folder", "torn")[0] == 0
-    code, err = limited("verdict", "torn", limit=20_000)
+    code, err = limited("verdict", "--no-suite", "torn", limit=20_000)
     assert code == 1, err
     assert err.startswith("error: torn/verdict.json: expected a limit")
     assert Path("torn/trial/result.json").read_bytes() == Path("whole/trial/result.json").read_bytes()
@@ -200,7 +200,7 @@ def test_a_checkpoint_that_was_cut_short_is_told_with_its_file(tmp_path: Path, c
         tokenizer().save_pretrained(folder)
     os.truncate(cut / "model.safetensors", 5000)
     write("a.jsonl", sums())
-    code, _, err = call("verdict", str(whole), str(cut), "--corpus", "a.jsonl")
+    code, _, err = call("verdict", "--no-suite", str(whole), str(cut), "--eval", "a.jsonl")
     assert code == 1
     assert "cut" in err
     assert "safetensors" in err

@@ -86,8 +86,8 @@ def chats(call: Call) -> str:  # in the folder of `call`
 def test_two_models_never_pass_by_loss_alone_and_answers_that_became_empty_are_lost(
     before: str, after: str, expected: int, word: str, chats: str, call: Call
 ) -> None:
-    asked = ("--corpus", chats, "--max-new-tokens", "4")
-    code, out, err = call("verdict", before, after, *asked, "--samples", "3")
+    asked = ("--eval", chats, "--max-new-tokens", "4")
+    code, out, err = call("verdict", "--no-suite", before, after, *asked, "--samples", "3")
     assert code == expected, out + err
     assert "no answer can be graded, so held-out loss is compared" in err
     assert "up to 4 tokens each" in err
@@ -99,20 +99,22 @@ def test_two_models_never_pass_by_loss_alone_and_answers_that_became_empty_are_l
     settings = data["manifest"]["settings"]
     assert {"samples", "decoding", "grader"}.isdisjoint(settings)
     assert settings["probe"] == "held_out_loss"
-    code, _, err = call("verdict", before, after, *asked, "--beside", "runs/comparison", "--folder", "third")
+    code, _, err = call("verdict", "--no-suite", before, after, *asked, "--beside", "runs/comparison", "--folder", "third")
     assert (code, "expected answers that can be graded" in err) == (1, True)
 
 
 def test_protected_pairs_are_refused_before_anything_is_measured(chats: str, call: Call) -> None:
     write("pairs.jsonl", PAIRS)
-    code, _, err = call("verdict", "sure", "flat", "--corpus", "pairs.jsonl", "--protect", "all", "--no-chat-template")
+    code, _, err = call(
+        "verdict", "--no-suite", "sure", "flat", "--eval", "pairs.jsonl", "--protect", "all", "--no-chat-template"
+    )
     assert (code, Path("runs").exists()) == (1, False)
     assert "got preference pairs" in err
 
 
 def test_pairs_are_compared_by_preference_and_never_pass(chats: str, call: Call) -> None:
     write("pairs.jsonl", PAIRS)
-    code, out, err = call("verdict", "flat", "sure", "--corpus", "pairs.jsonl", "--no-chat-template")
+    code, out, err = call("verdict", "--no-suite", "flat", "sure", "--eval", "pairs.jsonl", "--no-chat-template")
     assert code in (3, 4), err
     data = check_first(RunFolder("runs/comparison"), out)
     (task,) = data["tasks"]
@@ -124,8 +126,8 @@ def test_of_one_item_nothing_is_claimed(chats: str, call: Call) -> None:
     """Loss of the lone row of a task, of the lone row of a file, and the margin of a lone pair."""
     lone = [CHATS[0] | {"task": "lone"}]
     for name, rows in {"two": lone + [row | {"task": "many"} for row in CHATS[1:]], "one": lone, "pair": PAIRS[:1]}.items():
-        asked = ("--corpus", write(f"{name}.jsonl", rows), "--folder", name)
-        assert call("verdict", "sure", "flat", *asked)[0] == 4
+        asked = ("--eval", write(f"{name}.jsonl", rows), "--folder", name)
+        assert call("verdict", "--no-suite", "sure", "flat", *asked)[0] == 4
         tasks = json.loads(RunFolder(name).verdict_data.read_text(encoding="utf-8"))["tasks"]
         words = {task["task"]: task["word"] for task in tasks}
         assert (

@@ -87,7 +87,7 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierCompari
     manifest = None if missing_files else read_json(run.manifest, RunManifest)
     if manifest is None or "checkpoint after" not in manifest.settings:
         got = f"one without {missing_files[0].name}" if missing_files else "a run of one checkpoint"
-        remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
+        remedy = "Write one first: mixwright verdict BEFORE OTHER --eval FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
     if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
         remedy = "Name the same model, or measure it again."

@@ -1,4 +1,4 @@
-"""Comparison of two checkpoints, whoever trained them, on one corpus: `mixwright verdict BEFORE AFTER --corpus C`."""
+"""Comparison of two checkpoints, whoever trained them, on the same items: `mixwright verdict BEFORE AFTER`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mixwright.cli import output
 from mixwright.cli.direct import prepare, read_rows
-from mixwright.cli.options import CORPUS_OPTION, Measuring
+from mixwright.cli.options import EVAL_OPTION, Measuring
 from mixwright.cli.ready import PreparedModels
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
@@ -62,8 +62,8 @@ def sweep_strengths(
     if measuring.budget is not None:
         raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
     measuring.check_no_engine("dial, whose weights change with the strength")
-    if measuring.corpus is None:
-        raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
+    if measuring.held_out is None:
+        raise InputError(EVAL_OPTION, "nothing", "Name the examples that the strengths are compared on.")
     alphas = alphas or DEFAULT_ALPHAS
     if bad_alphas := [strength for strength in alphas if not 0 < strength <= MAX_ALPHA]:
         raise InputError(

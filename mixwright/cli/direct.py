@@ -1,4 +1,4 @@
-"""Checkpoints measured without a YAML: `measure` and `plan MODEL --corpus FILE`, and what `verdict` shares with them."""
+"""Checkpoints measured without a YAML: `measure MODEL`, `plan MODEL TRAIN`, and what `verdict` shares with them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_rows(
     graders: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = say,
 ) -> Graded:
-    """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
+    """Read training rows and held-out items, with a grader for each task; says what was taken and why.
 
     Args:
         measuring: the options.
@@ -69,10 +69,10 @@ def read_rows(
     """
     grader_of_all, grader_by_task = parse_graders(measuring.grader)
     grader_by_task = {**(graders or {}), **grader_by_task} if grader_of_all is None else grader_by_task
-    assert measuring.corpus is not None
-    config = CorpusConfig(
-        measuring.corpus, measuring.held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column)
-    )
+    if (rows := measuring.train or measuring.held_out) is None:
+        raise InputError("--eval FILE", "no rows", "Name items to measure on.")
+    held_out = measuring.held_out if measuring.train else None
+    config = CorpusConfig(rows, held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column))
     config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
     graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded)
     for note in graded.notes:
@@ -348,7 +348,7 @@ def measure_checkpoint(
         measuring: the options.
         folder: where it is kept; None keeps nothing.
         evidence: probes that are wanted beside the default ones.
-        rows: those of --corpus, where they are read already.
+        rows: those to measure on, where they are read already.
         samples: of each item, where nobody asked for a number.
         fresh: rows that nobody trained on, for the probe familiarity.
         start: the model that training began with, for the same probe.

@@ -41,6 +41,8 @@ class Gating:
     """Rows of which no items are asked, of the general suite."""
     suite_seed: int = 0
     """Seed of the items of the general suite."""
+    suite: bool = True
+    """Whether two checkpoints are asked general requests."""
     looks: int = PLANNED_LOOKS
     """Looks that are planned."""
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -90,6 +92,6 @@ class Gating:
                 raise InputError("--margin or --each", "both", remedy)
         remedy = "Name both checkpoints, or leave it out."
         if self.beside is not None and not compares:
-            raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", remedy)
+            raise InputError("BEFORE AFTER with --beside", "no AFTER", remedy)
         if self.until_decided and not compares:
-            raise InputError("BEFORE AFTER --corpus FILE with --until-decided", "no AFTER", remedy)
+            raise InputError("BEFORE AFTER with --until-decided", "no AFTER", remedy)

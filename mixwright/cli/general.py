@@ -8,7 +8,7 @@ from typing import Any
 
 from mixwright.cli.direct import measure_checkpoint
 from mixwright.cli.gating import Gating
-from mixwright.cli.options import CORPUS_OPTION, Measuring, parse_columns
+from mixwright.cli.options import EVAL_OPTION, Measuring, parse_columns
 from mixwright.cli.output import say
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
@@ -43,7 +43,7 @@ def with_suite(model: str, measuring: Measuring, rows: Sequence[dict[str, Any]])
 
     Args:
         model: the one that answers first; without a chat template it is not asked for chats of several messages.
-        measuring: the options, without --corpus.
+        measuring: the options.
         rows: items of the suite.
 
     Raises:
@@ -51,7 +51,7 @@ def with_suite(model: str, measuring: Measuring, rows: Sequence[dict[str, Any]])
     """
     own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
     if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
-        raise InputError(f"{CORPUS_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
+        raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
     if any("=" not in grader for grader in measuring.grader or ()):
         raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
     if not _takes_chats(model, measuring):
@@ -63,9 +63,7 @@ def with_suite(model: str, measuring: Measuring, rows: Sequence[dict[str, Any]])
     graders = [f"{family.name}={family.grader}" for family in FAMILIES if family.name in families]
     corpus = "\n".join([str(path), *(measuring.held_out or "").splitlines()])
     samples = 0 if measuring.samples is None else measuring.samples
-    return dataclasses.replace(
-        measuring, corpus=corpus, held_out=None, samples=samples, grader=[*graders, *(measuring.grader or ())]
-    )
+    return dataclasses.replace(measuring, held_out=corpus, samples=samples, grader=[*graders, *(measuring.grader or ())])
 
 
 def _takes_chats(model: str, measuring: Measuring) -> bool:

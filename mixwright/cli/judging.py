@@ -34,9 +34,9 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
     Raises:
         InputError: options that do not go together, a checkpoint, a log, the corpus or the folder cannot be used.
     """
-    if measuring.corpus is not None and not after:
-        raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
-    gating.check(compares=bool(after), general=bool(after) and measuring.corpus is None)
+    if measuring.held_out is not None and not after:
+        raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
+    gating.check(compares=bool(after), general=bool(after) and gating.suite)
     if not after and find_reader(before) is not None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
         raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {before}", remedy)
@@ -54,7 +54,7 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
     elif after:
         from mixwright.cli.compare import compare
 
-        if measuring.corpus is None:
+        if gating.suite:
             from mixwright.cli.general import compare_on_suite
 
             measuring, gating = compare_on_suite(before, measuring, gating)

@@ -50,7 +50,7 @@ def are_logs(before: str, after: str) -> bool:
         refuse_unknown_file(source)
     if any(found) and not all(found):
         log, other = (before, after) if found[0] else (after, before)
-        expected = "two evaluation logs, or two checkpoints with --corpus FILE"
+        expected = "two evaluation logs, or two checkpoints"
         raise InputError(expected, f"a log, {log}, and {other}", "See docs/logs.md for the forms of logs.")
     return all(found)
 
@@ -130,7 +130,7 @@ def _tell(line: str) -> None:
 def check_log_options(measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options that mean nothing where nothing is measured."""
     given = [name for name in measuring.given_options() if name not in ("--grader", "--greedy/--sampled")]
-    given += ["--corpus"] if measuring.corpus is not None else []
+    given += ["--eval"] if measuring.held_out is not None else []
     taken = {"--until-decided": gating.until_decided, "--beside": gating.beside}
     given += [name for name, value in taken.items() if value]
     if given:

@@ -105,8 +105,8 @@ def _note(success: Measurement, chance: Measurement | None) -> str:
 
 def comparing_command(source: str, measuring: Measuring) -> str:
     """Return the command that compares the trained model with `source`."""
-    words = ["mixwright", "verdict", source, "YOUR_MODEL" if measuring.corpus else "LOG_AFTER"]
-    for option, files in (("--corpus", measuring.corpus), ("--eval", measuring.held_out)):
-        own_files = [name for name in (files or "").splitlines() if Path(name).parent != find_store()]  # else the suite
-        words += [word for name in own_files for word in (option, name)]
+    words = ["mixwright", "verdict", source, "YOUR_MODEL" if measuring.held_out or measuring.train else "LOG_AFTER"]
+    files = (measuring.held_out or "").splitlines()
+    own_files = [name for name in files if Path(name).parent != find_store()]  # else general requests
+    words += [word for name in own_files for word in ("--eval", name)]
     return one_line(shlex.join(words))

@@ -136,7 +136,7 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
 
     Args:
         model: checkpoint.
-        measuring: --corpus names the training rows, --eval the held-out items; requests in either are skipped.
+        measuring: names the training rows, and the held-out items; requests in either are skipped.
         miner: name of the plug-in; all but `rehearsal` need a run.
         requests: file of the requests.
         export_to: folder for rehearsal.jsonl and manifest.json; by default `rehearsal`.
@@ -146,11 +146,11 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     """
     if miner != REHEARSAL_MINER:
         remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
-        raise InputError("RUN.YAML for this miner; with --corpus only `rehearsal` runs", miner, remedy)
+        raise InputError("RUN.YAML for this miner; for MODEL only `rehearsal` runs", miner, remedy)
     if measuring.budget is not None:
-        raise InputError("--budget with --try", "--budget with --corpus", "Leave it out: every request is answered.")
+        raise InputError("--budget with --try", "--budget with MODEL", "Leave it out: every request is answered.")
     if requests is None:
-        raise InputError("--rehearse FILE, with requests such as users send", "nothing", "Name the file.")
+        raise InputError("--replay FILE, with requests such as users send", "nothing", "Name the file.")
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "a folder with other files", "Name another.", file=folder)
@@ -176,6 +176,5 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     report += table(("task", "rows"), counts.most_common()[::-1])
     examples = rehearsal.rows[:: len(rehearsal.rows) // MAX_EXAMPLES + 1]
     report += [f"  {cut(f'{plain(row.prompt)} -> {plain(row.target)}', line_width() - 2)}" for row in examples]
-    corpus = " --corpus ".join((measuring.corpus or "").splitlines())
-    command = f"mixwright plan {model} --corpus {corpus} --objective sft --replay {path}"
+    command = f"mixwright plan {model} {measuring.train or 'TRAIN'} --objective sft --replay {path}"
     output.out("\n".join([*report, "", one_line(f"Next: {command}")]))

@@ -67,21 +67,21 @@ TRAINED_ON_HELP = "Rows that AFTER was trained on: general requests that stand i
 EXPORT_HELP = (
     "Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported unchanged."
 )
-EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or in the current one with --corpus."
+EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or in the current one."
 REPLAY_HELP = (
     "Rows, or requests that the model answers, to replay with yours; where a gold answer is known, wrong ones are dropped."
 )
 PROMPTS_HELP = (
-    "With --corpus and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the model "
+    "With a checkpoint and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the model "
     "are dropped."
 )
 SHARE_HELP = "For SFT and DPO: share of replay in the training samples, at most .5. Default: .1; with TRAIN .25."
-KEEP_HELP = "With --corpus, for SFT and DPO: task to protect, whatever was measured. Repeatable."
+KEEP_HELP = "With --eval, for SFT and DPO: task to protect, whatever was measured. Repeatable."
 PLAN_OUTPUT_HELP = (
-    "With --corpus: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to stdout, and the "
+    "With --eval: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to stdout, and the "
     "report to stderr."
 )
-FRESH_HELP = "With --corpus: unseen rows of the same tasks; shows whether the model was trained on the held-out items."
+FRESH_HELP = "With --eval: unseen rows of the same tasks; shows whether the model was trained on the held-out items."
 START_HELP = "With --fresh: the model before training, for a more sensitive check."
 FAIL_HELP = "Exit with 3 on a finding of this severity or worse. With never, the exit code is 0."
 BUDGET_HELP = "Time for the whole command, such as 90s, 20m or 1h30m; sets items, samples and seeds. Default: no limit."
@@ -101,12 +101,13 @@ AUDIT_WORKERS_HELP = (
     "Processes for the long passes over the rows; 0 takes one per CPU core. Helps from 100,000 rows; findings stay the same."
 )
 GPUS_HELP = "GPUs of the cluster per worker; with .5 two workers share one. Default: none."
-CORPUS_OPTION = "--corpus FILE"
-CORPUS_HELP = (
-    "Rows to measure on, without a RUN.YAML; formats as for audit. Repeatable. Without it, measure and verdict ask "
-    "general requests."
+EVAL_OPTION = "--eval FILE"
+EVAL_HELP = "Held-out items to measure on; formats as for audit. Repeatable."
+SUITE_HELP = (
+    "Also ask general requests, which ship with Mixwright (the default of two checkpoints without --protect). --no-suite: "
+    "only --eval."
 )
-REPEATABLE_SOURCES = {"corpus", "held_out"}
+REPEATABLE_SOURCES = {"held_out"}
 """Options that name files, and may be repeated."""
 
 
@@ -114,14 +115,7 @@ REPEATABLE_SOURCES = {"corpus", "held_out"}
 class Measuring:
     """Options to measure a checkpoint without a YAML, one per field; None if not given."""
 
-    corpus: Annotated[
-        str | None,
-        typer.Option(help=CORPUS_HELP),
-    ] = None
-    held_out: Annotated[
-        str | None,
-        typer.Option("--eval", help="Held-out items, measured in place of --corpus, or with general requests. Repeatable."),
-    ] = None
+    held_out: Annotated[str | None, typer.Option("--eval", help=EVAL_HELP)] = None
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None
     task: Annotated[str | None, typer.Option(help="Task of rows without a task column. Default: all.")] = None
     grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME", help=GRADER_HELP)] = None
@@ -141,31 +135,32 @@ class Measuring:
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME", help=BUDGET_HELP)] = None
     served_model: Annotated[list[str] | None, typer.Option(metavar="NAME", help=SERVED_HELP)] = None
     parallel: Annotated[int | None, typer.Option(min=1, max=1024, help=PARALLEL_HELP)] = None
+    train: str | None = None
+    """Training rows, the argument TRAIN of `plan` and `mine`; no option."""
 
     def given_options(self) -> list[str]:
-        """Return the given options other than --corpus, as they are typed."""
-        names = {"held_out": "eval", "greedy": "greedy/--sampled"}
-        fields = [f.name for f in dataclasses.fields(self) if f.name != "corpus" and getattr(self, f.name) is not None]
+        """Return the given options other than --eval, as they are typed."""
+        names = {"greedy": "greedy/--sampled"}
+        known = ("held_out", "train")
+        fields = [f.name for f in dataclasses.fields(self) if f.name not in known and getattr(self, f.name) is not None]
         return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
 
     def measures_checkpoint(self, source: str) -> bool:
-        """Whether `source` is a checkpoint that is measured on --corpus; else it is a RUN.YAML.
+        """Tell whether `source` is a checkpoint that is measured on rows named here; else it is a RUN.YAML.
 
         Raises:
-            InputError: a YAML and --corpus together, a checkpoint without it, or an option that a YAML has itself.
+            InputError: a YAML and rows together, a checkpoint without any, or an option that a YAML has itself.
         """
-        is_settings_file = is_settings(source)
-        if self.corpus is not None:
+        is_settings_file, rows = is_settings(source), self.train or self.held_out
+        if rows is not None:
             self.check_budget()
             if is_settings_file:
-                got = f"the file {source} and --corpus"
-                raise InputError(f"RUN.YAML alone, or MODEL with {CORPUS_OPTION}", got, "Leave one of the two out.")
+                got = f"the file {source}, and {rows}"
+                raise InputError("RUN.YAML alone, or MODEL with rows", got, "Leave one of the two out.")
             return True
         if not is_settings_file:
-            got = f"{source!r} without --corpus"
-            remedy = f"Add {CORPUS_OPTION} to measure a checkpoint, "
-            remedy += "or name a settings file: mixwright run --init FILE writes one."
-            raise InputError(f"RUN.YAML, or MODEL with {CORPUS_OPTION}", got, remedy)
+            remedy = "Name rows, or a settings file: mixwright run --init FILE writes one."
+            raise InputError("RUN.YAML, or MODEL with rows", f"{source!r} alone", remedy)
         dataclasses.replace(self, engine=None).check_no_measuring_options()
         return False
 
@@ -189,11 +184,9 @@ class Measuring:
             raise InputError("--items or --budget", "both", "Leave one out: a budget chooses the items.")
 
     def check_no_measuring_options(self) -> None:
-        """Raises InputError where an option was given that only means something beside --corpus."""
-        if given_names := self.given_options():
-            raise InputError(
-                f"{', '.join(given_names)} with {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML."
-            )
+        """Raise InputError if an option was given that only means something for a checkpoint."""
+        if given_names := [*(["--eval"] if self.held_out is not None else []), *self.given_options()]:
+            raise InputError(f"a checkpoint with {', '.join(given_names)}", "none", "Name one, or set this in RUN.YAML.")
 
 
 def is_settings(source: str) -> bool:
@@ -244,7 +237,7 @@ class Placing:
         """Raises InputError where a checkpoint is worked on in this process."""
         if any(value is not None for value in (self.cluster, self.gpus_per_worker)):
             remedy = "Leave it out, or work on a RUN.YAML."
-            raise InputError(f"RUN.YAML with --cluster and --gpus-per-worker, or {CORPUS_OPTION}", "both", remedy)
+            raise InputError("RUN.YAML with --cluster and --gpus-per-worker", "a checkpoint", remedy)
 
 
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
@@ -263,7 +256,7 @@ def _with_options(command: Callable[..., None], record: type[Any], keyword: str)
     repeatable = hints.keys() & REPEATABLE_SOURCES - own_names
     for name in repeatable:
         hints[name] = Annotated[list[str] | None, *hints[name].__metadata__]
-    fields = dataclasses.fields(record)
+    fields = [field for field in dataclasses.fields(record) if hasattr(hints[field.name], "__metadata__")]
     further_parameters = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
         for field in fields

@@ -13,13 +13,13 @@ from mixwright.cli import output
 from mixwright.cli.direct import load_models, measure_checkpoint, read_rows
 from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
 from mixwright.cli.measured import comparing_command
-from mixwright.cli.options import Measuring
+from mixwright.cli.options import Measuring, parse_columns
 from mixwright.cli.planned import planned_lines
 from mixwright.cli.token_shares import loss_token_shares
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
-from mixwright.corpus import Corpus
+from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
-from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
+from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, infer_objective
 from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
@@ -116,7 +116,13 @@ def _measure_and_plan(
     Raises:
         InputError: as `prepare`, or for the planner, the objective or missing columns.
     """
-    train_options = {"objective": planning.objective, "steps": planning.steps, "prompts": planning.batch}
+    objective = planning.objective
+    if objective is None:
+        rows = CorpusConfig(str(measuring.train or measuring.held_out), eval_share=0.0)
+        rows = replace(rows, columns=parse_columns(measuring.column), task=measuring.task or "all")
+        objective = infer_objective(read_corpus(rows))
+        output.say(f"objective: {objective}, from the columns of the rows; another: --objective")
+    train_options = {"objective": objective, "steps": planning.steps, "prompts": planning.batch}
     train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
     config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner), train=train)
     given_options = {"keep": list(planning.keep) or None, "share": planning.share}
@@ -125,7 +131,6 @@ def _measure_and_plan(
             asked = " and ".join(f"--{name}" for name in plan_options)
             raise InputError(f"{asked} for SFT or DPO", f"the planner {config.planner}", "Leave it out.")
         config = replace(config, plan=replace(config.plan, options=plan_options))
-    objective = config.train.objective
     if objective not in NEEDED_COLUMNS:
         raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
     check_planner(config.planner, objective)

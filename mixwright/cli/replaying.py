@@ -201,7 +201,8 @@ def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
 
     if chat is None and (prompt is None or target is None):
         got = f"columns {', '.join(map(str, row))}"
-        raise InputError("rows of prompt and completion, or of messages", got, "Name them: --column prompt=COLUMN.")
+        remedy = "Name them: --column prompt=COLUMN. For RL: --objective grpo."
+        raise InputError("rows of prompt and completion, or of messages", got, remedy)
     return write
 
 

@@ -137,9 +137,9 @@ def _same_server(one: str, other: str) -> bool:
 
 
 def _read_rows(measuring: Measuring) -> Graded:
-    """The rows of --corpus. Raises InputError without it, for options that mean nothing here, and for free text."""
-    if measuring.corpus is None:
-        raise InputError("--corpus FILE", "nothing", "Name the rows for the served model to answer.")
+    """The rows of --eval. Raises InputError without it, for options that mean nothing here, and for free text."""
+    if measuring.held_out is None:
+        raise InputError("--eval FILE", "nothing", "Name the rows for the served model to answer.")
     if needless := [name for name in measuring.given_options() if name in NEEDLESS]:
         raise InputError("a server without options for loading or timing", ", ".join(needless), "Leave them out.")
     if measuring.samples is not None and measuring.greedy is not False:

@@ -52,7 +52,7 @@ def _show(name: str, read: str, observations: Sequence[Observation], *, full: bo
 
 def rewards(
     functions: Annotated[list[str], typer.Argument(help="Reward functions (package.module:function) or graders.")],
-    corpus: Annotated[str, typer.Option(help="Rows with answers to test them on; formats as for audit.")],
+    held_out: Annotated[str, typer.Option("--eval", help="Rows with answers to test them on; formats as for audit.")],
     weight: Annotated[
         list[float] | None, typer.Option(help="Weight of each function, in the same order. Default: 1 each.")
     ] = None,
@@ -70,7 +70,7 @@ def rewards(
     from mixwright.config import CorpusConfig
     from mixwright.rewards.stage import run_reward_audit
 
-    config = CorpusConfig(corpus, eval_share=0.0, columns=parse_columns(column))
+    config = CorpusConfig(held_out, eval_share=0.0, columns=parse_columns(column))
     found = run_reward_audit(functions, config, weights=weight or (), items=items, completion_column=completion)
     calls = ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
     milliseconds = 1000 * found.seconds_per_completion

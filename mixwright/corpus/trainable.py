@@ -10,6 +10,14 @@ NEEDED_COLUMNS = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("cho
 """Objective -> what each training row must have; of plain text the text itself is the target."""
 
 
+def infer_objective(corpus: Corpus) -> str:
+    """Return what training rows like these are for: dpo for pairs, sft for completions, else grpo."""
+    if has_pairs(corpus):
+        return "dpo"
+    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
+    return "sft" if train["target"].null_count < len(train) else "grpo"
+
+
 def has_pairs(corpus: Corpus) -> bool:
     """Whether a training row has a chosen and a rejected answer."""
     train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))

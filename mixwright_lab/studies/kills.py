@@ -190,7 +190,7 @@ def settings_of(made: Path) -> dict[str, dict[str, Any]]:
 def commands(made: Path) -> list[Command]:
     """The command lines, in the order of their length."""
     before, after, graded = str(made / "before"), str(made / "after"), str(made / "graded.jsonl")
-    measuring = ("--corpus", graded, "--items", "12", "--samples", "2", "--batch-size", "12", "--folder", "out")
+    measuring = ("--eval", graded, "--items", "12", "--samples", "2", "--batch-size", "12", "--folder", "out")
     return [
         Command("measure", ("measure", before, *measuring)),
         Command("verdict --gate", ("verdict", before, after, *measuring, "--gate", "--protect", "copy")),

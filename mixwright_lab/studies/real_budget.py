@@ -164,11 +164,11 @@ def do_job(job: BudgetJob, files: Files) -> dict[str, Any]:
     log, limit = place / "log.txt", ["--budget", f"{60 * job.minutes:g}s"]
     folder = place / "out"
     verb, extra = job.name.partition(",")[0], {"init seconds": 0.0}
-    rows = ["--corpus", str(files.demo.held_out), "--folder", str(folder)]
+    rows = ["--eval", str(files.demo.held_out), "--folder", str(folder)]
     if verb == "measure":
         tiny = job.name.endswith("tiny")
         model = str(files.tiny / "bases" / "base-0") if tiny else MODEL
-        rows = ["--corpus", str(files.many), "--folder", str(folder)] if tiny else rows
+        rows = ["--eval", str(files.many), "--folder", str(folder)] if tiny else rows
         code, seconds = _call(["measure", model, *rows, *limit], log)
     elif verb.startswith("verdict"):
         code, seconds = _call(["verdict", MODEL, str(files.tuned), *rows, *limit], log)

@@ -73,7 +73,7 @@ def measure(quick: bool) -> Result:
         load_learner("smollm2").save(models["before"])
         merge_adapter(load_learner(str(narrow))).save(models["after"])
         graders = [word for task in tasks for word in ("--grader", f"{task}=includes")]
-        asked = ("--corpus", str(files.held_out), "--samples", "0", "--max-new-tokens", str(TOKENS), *graders)
+        asked = ("--eval", str(files.held_out), "--samples", "0", "--max-new-tokens", str(TOKENS), *graders)
         own = judge(folder, "smollm2", str(narrow), *asked)
         texts = {
             (side, task): own_texts(model, [row["prompt"] for row in of_task[task]])

@@ -19,7 +19,7 @@ from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommenda
 
 DEFAULT_COMMAND = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
-COMPARE_COMMAND = "mixwright verdict BEFORE AFTER --corpus FILE"
+COMPARE_COMMAND = "mixwright verdict BEFORE AFTER --eval FILE"
 COMPARE_LOGS_COMMAND = "mixwright verdict BEFORE AFTER"
 LOG_SETTING = "log before"
 """Setting in the manifest of a comparison of two evaluation logs, which a comparison of checkpoints does not have."""
@@ -176,11 +176,10 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     words, items_needed = shlex.split(command), basis.items_needed
     if advice == "cannot tell" and not basis.right_before:
         return [*steps, Code("Add questions that the earlier model can answer, and compare again", command)]
-    if advice == "cannot tell" and words[1:2] == ["verdict"] and "--corpus" not in words and "--eval" not in words:
+    if advice == "cannot tell" and words[1:2] == ["verdict"] and "--eval" not in words:
         return [*steps, Code("Add test items of your own", with_option(command, "--eval", "FILE"))]
     if advice == "cannot tell" and basis.all_items_measured and items_needed:
-        source = "--eval" if "--eval" in words else "--corpus"
-        longer_command = with_option(with_option(command, source, "FILE_WITH_MORE_ROWS"), "--items", str(items_needed))
+        longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), "--items", str(items_needed))
         rows_per_cell = max(items_needed - basis.items // basis.cells, 1)
         return [*steps, Code(f"Add about {rows_per_cell:,} questions per task: all of the file were asked", longer_command)]
     minutes = math.ceil((items_needed or 0) * basis.cells * basis.pace / 60)
