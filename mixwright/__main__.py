@@ -13,14 +13,14 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from mixwright import __version__
 from mixwright.cli import options, output, verbs_beside
 from mixwright.cli.budget import Budget, start_budget
+from mixwright.cli.help import Verb, Verbs
 from mixwright.cli.options import (
     Json,
     Measuring,
@@ -41,38 +41,13 @@ if TYPE_CHECKING:
     from mixwright.run.folder import RunFolder
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
-VERBS_BY_HEADING = {
-    "Start here": ("audit", "measure", "plan", "verdict", "run"),
-    "Other stages": ("scan", "mine", "steer", "trial"),
-    "Other tools": ("diagnose", "rewards", "dial", "replicates"),
-    "Plug-ins": ("list", "explain"),
-}
-"""Headings of `--help`, and the verbs under each."""
-
-
-class Verbs(TyperGroup):
-    """Verbs under their headings."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the part of `--help` that lists the verbs."""
-        width = max(map(len, self.commands))
-        for heading, names in VERBS_BY_HEADING.items():
-            with formatter.section(heading):
-                rows = [
-                    (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - width - 6))
-                    for name in names
-                ]
-                formatter.write_dl(rows)
-
-
 app = typer.Typer(
     cls=Verbs,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Decide what a language model trains on, and prove what that did to it. "
-    "Flow: audit -> measure -> scan -> mine -> plan -> steer -> trial -> verdict.",
+    "The journey: audit TRAIN, verdict BASE TUNED, plan BASE TRAIN, verdict BASE TUNED2.",
 )
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings; `mixwright run --init` writes them.")]
@@ -113,7 +88,7 @@ def program(
     """Take the options of the program; its help text is above."""
 
 
-@app.command()
+@app.command(cls=Verb)
 def audit(
     train: Annotated[
         list[str],
@@ -183,7 +158,7 @@ def audit(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Find errors in training data: leaks, repeats, contradictions, broken formats. No model needed."""
+    """Find leaks, repeats and contradictions in training data. Needs no model."""
     from mixwright.cli.auditing import Files, audit_files
     from mixwright.config import CorpusConfig
 
@@ -197,7 +172,7 @@ def audit(
         raise typer.Exit(EXIT_FOUND)
 
 
-@app.command()
+@app.command(cls=Verb)
 @with_placing
 @with_measuring
 def measure(
@@ -211,7 +186,7 @@ def measure(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Measure what a model gets right, per task, compared with chance; or read it from an evaluation log."""
+    """Measure what a model gets right, task by task. Without --eval it answers general requests that ship with Mixwright."""
     from mixwright.cli import measured
     from mixwright.cli.logs import measure_log
     from mixwright.logs.reading import find_reader, refuse_unknown_file
@@ -268,7 +243,7 @@ def measure(
     )
 
 
-@app.command()
+@app.command(cls=Verb)
 @with_placing
 def scan(
     config: Config,
@@ -277,7 +252,7 @@ def scan(
     sample: Annotated[int | None, typer.Option(min=1, help="Number of rows to scan, chosen by a hash of their ids.")] = None,
     folder: Folder = None,
 ) -> None:
-    """Run the starting model over every row: a table of losses, IFD, entropy, gradients and pass rates."""
+    """Read every row with the starting model. Writes a table of losses, IFD, entropy, gradients and pass rates."""
     from mixwright import api
     from mixwright.scan.table import scan_folder
 
@@ -295,7 +270,7 @@ def scan(
         output.out(f"{scan_folder(run, result.base_name)}: {result.rows:,} rows, {progress}")
 
 
-@app.command()
+@app.command(cls=Verb)
 @with_placing
 @with_measuring
 def mine(
@@ -313,7 +288,7 @@ def mine(
     replay: Annotated[str | None, typer.Option(metavar="FILE", help=options.PROMPTS_HELP)] = None,
     folder: Folder = None,
 ) -> None:
-    """Choose training rows, or make new ones; --try trains on them and compares."""
+    """Choose training rows, or make new ones. With --try it trains on them and compares."""
     from mixwright.cli.mining import mine_checkpoint, mine_folder
 
     budget, measuring = measuring.budget, replace(measuring, train=train, budget=measuring.budget if train else None)
@@ -338,7 +313,7 @@ def mine(
     mine_folder(placing.applied_to(settings), run, config.parent, **mining_options)
 
 
-@app.command()
+@app.command(cls=Verb)
 @with_measuring
 def plan(
     source: Source,
@@ -360,7 +335,7 @@ def plan(
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
     export_to: Annotated[Path | None, typer.Option(help=options.EXPORT_TO_HELP)] = None,
 ) -> None:
-    """Decide the share of each task, and what to replay, with a reason for each number."""
+    """Choose what to replay, and write one file to train on. With --eval, or for DPO and RL: the share of each task."""
     from mixwright.cli.export import check_export
     from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
 
@@ -392,42 +367,7 @@ def plan(
     plan_folder(settings, run, config.parent, export, export_to, dry_run=dry_run)
 
 
-@app.command()
-@with_placing
-def steer(config: Config, placing: Placing, folder: Folder = None, dry_run: DryRun = False) -> None:
-    """Train once under the plan; --dry-run shows what would be drawn."""
-    from mixwright import api
-    from mixwright.cli.dry_run import first_draws
-    from mixwright.run.opening import validate_run
-
-    if dry_run:
-        settings, run_folder = load_settings(config, folder)
-        checked_run = validate_run(placing.applied_to(settings), run_folder, relative_to=config.parent, for_trial=True)
-        output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked_run))
-        return
-    output.out(str(api.steer(config, folder, placing=placing, say=output.say)))
-
-
-@app.command()
-@with_placing
-def trial(
-    config: Config,
-    placing: Placing,
-    folder: Folder = None,
-    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=options.DATA_HELP)] = None,
-    budget: BudgetOption = None,
-) -> None:
-    """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright import api
-    from mixwright.trial.selection import format_selection
-
-    result = api.trial(config, folder, data=data, budget=budget, placing=placing, say=output.say)
-    output.out_effects(result.effects)
-    for line in format_selection(result):
-        output.out(one_line(line))
-
-
-@app.command()
+@app.command(cls=Verb)
 @with_measuring
 def verdict(
     before: Annotated[
@@ -465,7 +405,7 @@ def verdict(
     full: Annotated[bool, typer.Option("--full", help="Print every task, level and example.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a model learned and what it lost, compared with the model before; write the page."""
+    """Say what a model learned and what it lost. Compares it with the model before, and writes a page."""
     from mixwright.cli.gating import Gating
     from mixwright.cli.judging import check_exports, judge, write_exports
 
@@ -486,7 +426,7 @@ def verdict(
         raise typer.Exit(code)
 
 
-@app.command()
+@app.command(cls=Verb)
 @with_placing
 def run(
     placing: Placing,
@@ -498,14 +438,17 @@ def run(
     held_out: Annotated[str | None, typer.Option("--eval", help="With --init: held-out items.")] = None,
     model: Annotated[str | None, typer.Option(help="With --init: checkpoint; default: a tiny model, built here.")] = None,
     objective: Annotated[str | None, typer.Option(help="With --init: grpo, sft or dpo; default: from the columns.")] = None,
+    only: Annotated[Literal["steer", "trial"] | None, typer.Option(help=options.ONLY_HELP)] = None,
+    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=options.DATA_HELP)] = None,
     folder: Folder = None,
     dry_run: DryRun = False,
     budget: BudgetOption = None,
 ) -> None:
-    """Run every stage, from the data to the verdict; continues where it stopped."""
+    """Try a plan on your own model against simple rules. All stages, from data to verdict; goes on where it stopped."""
     from mixwright import api
-    from mixwright.cli.dry_run import outline
+    from mixwright.cli.dry_run import first_draws, outline
     from mixwright.run.opening import validate_run
+    from mixwright.trial.selection import format_selection
 
     if init:
         from mixwright.cli.init import write_settings
@@ -520,23 +463,37 @@ def run(
         raise InputError("--init with --eval, --model and --objective", "no --init", "Add it, or set them in RUN.YAML.")
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
+    if data is not None and only != "trial":
+        raise InputError("--only trial with --data", str(only), "Add it, or leave --data out.")
     if dry_run:
         settings, run_folder = load_settings(source, folder)
         settings = placing.applied_to(settings)
         checked_run = validate_run(settings, run_folder, relative_to=source.parent, for_trial=True)
+        if only == "steer":
+            output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked_run))
+            return
         output.say("dry run: settings and data are valid; checking the trainer, timing items and steps")
         output.out_rows(("stage", "steps"), outline(checked_run))
+        return
+    if only == "steer":
+        output.out(str(api.steer(source, folder, placing=placing, say=output.say)))
+        return
+    if only == "trial":
+        result = api.trial(source, folder, data=data, budget=budget, placing=placing, say=output.say)
+        output.out_effects(result.effects)
+        for line in format_selection(result):
+            output.out(one_line(line))
         return
     run_options = {"budget": budget, "placing": placing, "console": output.console()}
     api.run(source, folder, **run_options, say=lambda line: output.say(one_line(line)))
 
 
-app.command()(verbs_beside.diagnose)
-app.command()(verbs_beside.rewards)
-app.command()(with_measuring(verbs_beside.dial))
-app.command()(verbs_beside.replicates)
+app.command(cls=Verb)(verbs_beside.diagnose)
+app.command(cls=Verb)(verbs_beside.rewards)
+app.command(cls=Verb)(with_measuring(verbs_beside.dial))
+app.command(cls=Verb)(verbs_beside.replicates)
 app.command("list")(verbs_beside.list_plugins)
-app.command()(verbs_beside.explain)
+app.command(cls=Verb)(verbs_beside.explain)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -191,7 +191,7 @@ def graded_run() -> None:
     for miner in miners:
         command("mine", "grpo.yaml", "--folder", "grpo", "--miner", miner)
     shutil.copytree("grpo", "mined", ignore=shutil.ignore_patterns("trial"))
-    command("trial", "grpo.yaml", "--folder", "mined", "--data", "influence")
+    command("run", "grpo.yaml", "--only", "trial", "--folder", "mined", "--data", "influence")
 
 
 def target_run() -> None:
@@ -230,7 +230,7 @@ def target_run() -> None:
     path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
     data["trial"] |= {"nulls": ["permuted_order"], "seeds": 1}
     write_settings("staged", data)
-    command("trial", "staged.yaml", "--folder", "staged")
+    command("run", "staged.yaml", "--only", "trial", "--folder", "staged")
     command("verdict", "--no-suite", "staged")
 
 

@@ -45,7 +45,7 @@ def test_a_budget_in_which_nothing_is_measured_is_refused_by_every_verb_that_tak
     for command in (
         ("run", "run.yaml"),
         ("run", "--init", "a.jsonl"),
-        ("trial", "run.yaml"),
+        ("run", "run.yaml", "--only", "trial"),
         ("mine", "run.yaml", "--miner", "pruning", "--try"),
         ("measure", "nowhere", "--eval", "a.jsonl"),
         ("verdict", "--no-suite", "nowhere", "elsewhere", "--eval", "a.jsonl"),

@@ -49,15 +49,13 @@ FLAGS = {
         "--batch --dry-run --export --export-to --folder --keep --objective --only-replay --output --planner --replay"
         " --share --steps",
     ),
-    "steer": "RUN.YAML --cluster --dry-run --engine --folder --gpus-per-worker",
-    "trial": "RUN.YAML --budget --cluster --data --engine --folder --gpus-per-worker",
     "verdict": flags(
         "RUN|BEFORE AFTER",
         "--beside --cannot-tell --decoding --each --folder --full --gate --json --junit --margin --markdown --max-items"
         " --protect --suite --suite-seed --trained-on --until-decided --why",
     ),
-    "run": "RUN.YAML|TRAIN --budget --cluster --dry-run --engine --eval --folder --gpus-per-worker --init --model "
-    "--objective --output",
+    "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "
+    "--objective --only --output",
     "diagnose": "ROLLOUTS --fail-on --full --json",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
@@ -206,7 +204,7 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
     assert first_draws(validate_run(config, run, for_trial=True)) == [("sum", "1.000", 40, 40)]
     plan = read_plan(run.plan)
     write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"summ": 1.0}),)))
-    code, _, err = call("steer", "run.yaml", "--dry-run")
+    code, _, err = call("run", "run.yaml", "--only", "steer", "--dry-run")
     assert code == 1
     assert "summ" in err
     assert err.count("\n") == 1
@@ -231,10 +229,11 @@ def test_other_settings_need_another_folder_once_something_rests_on_them(tmp_pat
 def test_a_stage_whose_forerunner_did_not_run_leaves_no_folder(call: Call) -> None:
     write("a.jsonl", sums())
     Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
-    for command, needed in (("plan", "mixwright measure"), ("steer", "mixwright plan"), ("trial", "mixwright plan")):
-        code, _, err = call(command, "run.yaml")
+    only = {name: ("run", "run.yaml", "--only", name) for name in ("steer", "trial")}
+    for command, needed in ((("plan", "run.yaml"), "measure"), (only["steer"], "plan"), (only["trial"], "plan")):
+        code, _, err = call(*command)
         assert code == 1
-        assert f"Run `{needed}` first." in err
+        assert f"Run `mixwright {needed}` first." in err
         assert not Path("runs").exists()
 
 

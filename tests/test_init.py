@@ -94,7 +94,7 @@ def test_an_objective_that_the_rows_do_not_allow_is_refused_with_those_that_they
 
 def test_examples_in_place_of_settings_are_told_apart(call: Call) -> None:
     write("rows.jsonl", sums())
-    for arguments in (("run", "rows.jsonl", "--dry-run"), ("run", "rows.jsonl"), ("trial", "rows.jsonl")):
+    for arguments in (("run", "rows.jsonl", "--dry-run"), ("run", "rows.jsonl"), ("run", "rows.jsonl", "--only", "trial")):
         code, _, err = call(*arguments)
         assert code == 1
         assert "mixwright run --init rows.jsonl" in err

@@ -109,7 +109,7 @@ def test_from_a_file_to_a_verdict(
     plan = read_plan(run.plan)
     write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"morse": 0.5, "frist": 0.5}),)))
     capsys.readouterr()
-    assert call("trial", "run.yaml") == 1
+    assert call("run", "run.yaml", "--only", "trial") == 1
     said = capsys.readouterr().err
     assert "frist" in said
     assert "Traceback" not in said

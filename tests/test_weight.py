@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 564_170,
-    "mixwright_lab": 190_441,
-    "tests": 481_443,
+    "mixwright": 564_685,
+    "mixwright_lab": 190_443,
+    "tests": 481_554,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (

@@ -26,7 +26,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else 
 SCANNED_HELP = (
     "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
 )
-DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, against all rows and as many random ones."
+ONLY_HELP = "One stage of RUN.YAML: steer trains once under the plan, trial compares it with simpler choices."
+DATA_HELP = "With --only trial: mined rows (a miner's name or a table) against all rows and as many random ones."
 SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 COLUMNS_HELP = (
     "Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target, "

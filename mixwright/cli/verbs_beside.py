@@ -24,7 +24,7 @@ def diagnose(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Find why an RL run does not learn: groups without a signal, rewards, collapse. No model needed."""
+    """Find why an RL run does not learn. Reads its rollouts; needs no model."""
     from mixwright.logs.diagnosis import diagnose as diagnose_log
     from mixwright.logs.diagnosis import summarise
     from mixwright.logs.rollouts import read_rollouts
@@ -66,7 +66,7 @@ def rewards(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Test reward functions before training: wrong answers that they pay, and right answers that they do not."""
+    """Find wrong answers that a reward pays. And right ones that it does not; needs no model."""
     from mixwright.config import CorpusConfig
     from mixwright.rewards.stage import run_reward_audit
 
@@ -92,7 +92,7 @@ def dial(
     max_loss: Annotated[float, typer.Option(min=0.0, max=1.0, help=options.LOSS_HELP)] = 0.02,
     as_json: Json = False,
 ) -> None:
-    """Mix a base and a tuned model, and find the largest strength that keeps the other tasks."""
+    """Mix a base and a tuned model. Finds the largest strength that keeps the other tasks."""
     from mixwright.cli.dialling import show_sweep
 
     show_sweep(base, tuned, measuring, keep or (), alpha or (), max_loss, as_json=as_json)
@@ -103,7 +103,7 @@ def replicates(
     target: Annotated[float, typer.Option(min=0.01, max=0.99, help="Reliability to reach.")] = 0.8,
     as_json: Json = False,
 ) -> None:
-    """Check whether a ranking of candidates is noise, and how many runs of each would make it reliable."""
+    """Check whether a ranking of candidates is noise. Says how many runs of each would make it reliable."""
     from mixwright.cli.replicates import rank_source
     from mixwright.estimates.replicates import format_ranking
 
@@ -119,14 +119,14 @@ def list_plugins(
     kind: Annotated[str | None, typer.Argument(help="checks, probes, planners ...; default: all kinds.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List every plug-in, without importing any."""
+    """List every plug-in."""
     from mixwright.cli.plugins import show_list
 
     show_list(kind, as_json=as_json)
 
 
 def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright list`, for example formats.")]) -> None:
-    """Explain a phenomenon: every plug-in of that name, in the order of the flow."""
+    """Explain a plug-in. Every one of that name, in the order of the flow."""
     from mixwright.cli.plugins import show_entries
 
     show_entries(name)

@@ -31,7 +31,7 @@ COUNT_FIELDS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refus
 """Counts of a line of steps.jsonl or progress.jsonl."""
 PROGRESS_FIELDS = ("rollouts", "evaluated", "success")
 """What every line of progress.jsonl has."""
-REMEDY = "Remove the branch folder and run `mixwright trial` again."
+REMEDY = "Remove the branch folder and run `mixwright run --only trial` again."
 
 
 @dataclass(frozen=True, slots=True)

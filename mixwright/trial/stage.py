@@ -122,7 +122,7 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
     if is_stale:
         aside = folder.result.with_name("result.earlier.json")
         folder.result.replace(aside)
-        say(f"the plan was changed since the trial: its result is {aside} now; `mixwright trial` tries this plan")
+        say(f"the plan was changed since the trial: its result is {aside} now; `mixwright run --only trial` tries this plan")
     return Path(branch)
 
 

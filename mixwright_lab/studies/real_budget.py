@@ -174,7 +174,7 @@ def do_job(job: BudgetJob, files: Files) -> dict[str, Any]:
         code, seconds = _call(["verdict", MODEL, str(files.tuned), *rows, *limit], log)
     elif verb == "trial":
         settings = files.place / "tiny_run.yaml"
-        code, seconds = _call(["trial", str(settings), "--folder", str(files.tiny), *limit], log)
+        code, seconds = _call(["run", str(settings), "--only", "trial", "--folder", str(files.tiny), *limit], log)
         folder = files.tiny
     elif verb.startswith("mine"):
         settings = _init(files, place, log, [], job.name)[2]

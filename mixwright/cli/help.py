@@ -1,0 +1,67 @@
+"""Layout of `--help`: verbs under headings, and the options of a verb in groups, those that matter most first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+VERBS_BY_HEADING = {
+    "Verbs": ("audit", "measure", "plan", "verdict", "run", "rewards", "diagnose"),
+    "More": ("mine", "scan", "dial", "replicates", "list", "explain"),
+}
+"""Headings of `--help`, and the verbs under each."""
+MATTER_MOST = {
+    "audit": ("--eval", "--fix", "--out"),
+    "measure": ("--eval", "--items", "--folder"),
+    "plan": ("--eval", "--share", "--replay"),
+    "verdict": ("--eval", "--trained-on", "--protect"),
+    "run": ("--init", "--only", "--budget"),
+    "mine": ("--miner", "--replay", "--keep"),
+}
+"""Verb -> options that its help begins with."""
+GROUPS = {
+    "Rows": "--column --task --grader --items --suite --suite-seed --trained-on --fresh --start --skills --cue --context",
+    "Gate": "--gate --protect --each --margin --cannot-tell --until-decided --max-items",
+    "Answers": "--samples --temperature --greedy --decoding --options-by --max-new-tokens --system --chat-template",
+    "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker --workers",
+    "Output": "--folder --beside --full --why --json --markdown --junit --output --export --export-to --help",
+}
+"""Heading -> the options under it, in the help of every verb."""
+
+
+class Verbs(TyperGroup):
+    """Verbs under their headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the part of `--help` that lists the verbs."""
+        width = max(map(len, self.commands))
+        for heading, names in VERBS_BY_HEADING.items():
+            with formatter.section(heading):
+                rows = [
+                    (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - width - 6))
+                    for name in names
+                ]
+                formatter.write_dl(rows)
+
+
+class Verb(TyperCommand):
+    """A verb whose options stand in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the options that matter most, those of the verb alone, and the groups."""
+        first = MATTER_MOST.get(str(self.name), ())
+        group_by_option = {option: heading for heading, words in GROUPS.items() for option in words.split()}
+        rows: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "First", "Options", *GROUPS)}
+        for parameter in self.get_params(ctx):
+            if (row := parameter.get_help_record(ctx)) is None:
+                continue
+            option = parameter.opts[0]
+            if parameter.param_type_name == "argument":
+                rows["Arguments"].append(row)
+            else:
+                rows["First" if option in first else group_by_option.get(option, "Options")].append(row)
+        for heading, own in rows.items():
+            if own:
+                with formatter.section("Options that matter most" if heading == "First" else heading):
+                    formatter.write_dl(own)
