@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mixwright.run.folder import RunFolder
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
+COMPARISON = Path("runs/comparison")
 app = typer.Typer(
     cls=Verbs,
     no_args_is_help=True,
@@ -370,15 +371,16 @@ def plan(
 @app.command(cls=Verb)
 @with_measuring
 def verdict(
-    before: Annotated[
-        str, typer.Argument(metavar="RUN|BEFORE", help="Run folder; with AFTER, a checkpoint, log or server.")
-    ],
     measuring: Measuring,
+    before: Annotated[
+        str | None, typer.Argument(metavar="BEFORE|RUN", help="Checkpoint, log or server; or a run folder, without AFTER.")
+    ] = None,
     after: Annotated[
         str | None, typer.Argument(metavar="AFTER", help="Checkpoint, log or server to compare with BEFORE.")
     ] = None,
+    example: Annotated[bool, typer.Option("--example", help="Judge two logs that ship with Mixwright: no model.")] = False,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
-    folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
+    folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = COMPARISON,
     beside: Annotated[
         Path | None,
         typer.Option(
@@ -409,6 +411,11 @@ def verdict(
     from mixwright.cli.gating import Gating
     from mixwright.cli.judging import check_exports, judge, write_exports
 
+    if example:
+        before, after = (str(Path(__file__).parent / "example" / f"{name}.jsonl") for name in ("before", "tuned"))
+        folder = Path("runs/example") if folder == COMPARISON else folder
+    if before is None:
+        raise InputError("BEFORE and AFTER, or a run folder", "nothing", "To see a report: mixwright verdict --example")
     files = (measuring.held_out or "").splitlines()
     check_exports(markdown, junit, (before, after, *files))
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)

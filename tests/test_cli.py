@@ -14,7 +14,8 @@ import pytest
 import typer
 from cli_call import Call, sums, write
 
-from mixwright.__main__ import VERBS_BY_HEADING, app
+from mixwright.__main__ import app
+from mixwright.cli.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pool_measurements
@@ -50,9 +51,9 @@ FLAGS = {
         " --share --steps",
     ),
     "verdict": flags(
-        "RUN|BEFORE AFTER",
-        "--beside --cannot-tell --decoding --each --folder --full --gate --json --junit --margin --markdown --max-items"
-        " --protect --suite --suite-seed --trained-on --until-decided --why",
+        "BEFORE|RUN AFTER",
+        "--beside --cannot-tell --decoding --each --example --folder --full --gate --json --junit --margin --markdown"
+        " --max-items --protect --suite --suite-seed --trained-on --until-decided --why",
     ),
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --only --output",
@@ -89,6 +90,14 @@ def test_help_list_and_explain_import_nothing_heavy(arguments: list[str]) -> Non
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "mixwright" in imported
     assert imported.isdisjoint(HEAVY)
+
+
+def test_the_example_is_a_report_without_torch(tmp_path: Path) -> None:
+    code = "import sys; from mixwright.__main__ import app; app(['verdict', '--example'], standalone_mode=False)"
+    code += "; assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("DO NOT SHIP tuned.jsonl")
+    assert (tmp_path / "runs" / "example" / "verdict.html").is_file()
 
 
 def test_usage_errors_are_the_users(call: Call) -> None:
@@ -155,7 +164,7 @@ def test_list_names_kinds_without_plugins_and_explain_lists_some_for_a_far_name(
 def test_the_version(call: Call) -> None:
     assert call("--version") == (0, f"mixwright {version('mixwright')}\n", "")
     assert "--version" in call("--help")[1]
-    assert "Flow: audit -> measure" in " ".join(call("--help")[1].split())
+    assert "audit TRAIN, verdict BASE TUNED" in " ".join(call("--help")[1].split())
 
 
 def test_help_shows_what_most_people_need_first_and_every_verb_once_under_a_heading(call: Call) -> None:
@@ -167,10 +176,21 @@ def test_help_shows_what_most_people_need_first_and_every_verb_once_under_a_head
             headings[list(headings)[-1]].append(line.split()[0])
     del headings["Options"]
     assert headings == {heading: list(names) for heading, names in VERBS_BY_HEADING.items()}
-    assert len(next(iter(headings.values()))) == 5
     assert sorted(name for names in headings.values() for name in names) == sorted(FLAGS)
-    for names in headings.values():
-        assert names == sorted(names, key=list(FLAGS).index), "in the order of the flow"
+
+
+def test_the_help_of_a_verb_begins_with_what_matters_most_and_names_every_option_once(call: Call) -> None:
+    command: Any = typer.main.get_command(app)
+    of_groups = [option for words in GROUPS.values() for option in words.split()]
+    assert len(of_groups) == len(set(of_groups))
+    for name, verb in command.commands.items():
+        out = call(name, "--help")[1]
+        options = [parameter.opts[0] for parameter in verb.params if parameter.param_type_name == "option"]
+        shown = [line.split()[0] for line in out.splitlines() if line.startswith("  --")]
+        assert sorted(shown) == sorted({*options, "--help"}), name
+        assert not set(MATTER_MOST.get(name, ())) - set(options), name
+        if name in MATTER_MOST:
+            assert set(shown[: len(MATTER_MOST[name])]) == set(MATTER_MOST[name])
 
 
 def test_wrong_data_is_told_in_one_line_and_leaves_nothing(call: Call) -> None:
