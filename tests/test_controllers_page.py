@@ -10,8 +10,7 @@ from project_files import ROOT
 
 from mixwright.catalog import listing
 from mixwright.errors import InputError
-from mixwright_lab.studies import levers, real_page
-from mixwright_lab.studies.report import rounded
+from mixwright_lab.studies import levers
 
 PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
 
@@ -54,24 +53,8 @@ def as_printed(values: Iterable[float], decimals: int) -> tuple[str, ...]:
     return tuple(f"{round(value, decimals) + 0.0:.{decimals}f}" for value in values)
 
 
-def printed_from_rows() -> set[tuple[str, ...]]:
-    """Figures of README's sentences that come from rows of the studies, and stand in no result."""
-    figures = [real_page.kept_of_old_tasks(), real_page.companies_lost()]
-    figures += [rounded(column) for seeds in real_page.tenth_less_quarter().values() for column in zip(*seeds, strict=True)]
-    found = set()
-    for value, low, high in triples(figures):
-        for decimals in (0, 1):
-            found.add(as_printed((value, low, high), decimals))
-            found.add(as_printed((-value, -high, -low), decimals))
-    return found
-
-
-@pytest.mark.parametrize(("page", "has_some"), [("docs/controllers.md", True), ("README.md", False)])
-def test_every_interval_of_a_page_is_that_of_a_result(page: str, has_some: bool) -> None:
-    """In points or as it stands, either way round (gain or loss). README's table is of rows (tests/test_real_page.py).
-
-    A block of code shows one run, which is no result.
-    """
+def test_every_interval_of_the_page_is_that_of_a_result() -> None:
+    """In points or as it stands, either way round (gain or loss). A block of code shows one run, which is no result."""
     known = set()
     for path in (ROOT / "mixwright_lab" / "results" / "studies").glob("*.json"):
         for value, low, high in triples(json.loads(path.read_text(encoding="utf-8"))["figures"]):
@@ -79,13 +62,11 @@ def test_every_interval_of_a_page_is_that_of_a_result(page: str, has_some: bool)
                 for decimals in (0, 1, 2):
                     known.add(as_printed((scale * value, scale * low, scale * high), decimals))
                     known.add(as_printed((-scale * value, -scale * high, -scale * low), decimals))
-    if page == "README.md":
-        known |= printed_from_rows()
-    whole = re.sub(r"<!-- results:.*<!-- /results -->", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    whole = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"^```.*?^```$", "", whole, flags=re.DOTALL | re.MULTILINE))
     number = r"([+-]?\d+(?:\.\d+)?)"
     found = list(re.finditer(rf"{number}(?: (?:%|points|times))? ?\[{number}(?: %)?, {number}(?: %)?\]", text))
-    assert found or not has_some
+    assert found
     for match in found:
         decimals = max(len(end.partition(".")[2]) for end in match.groups())
         assert as_printed(map(float, match.groups()), decimals) in known, match.group(0)

@@ -1,15 +1,13 @@
-"""README.md and docs/real.md quote the committed results of the real studies."""
+"""docs/real.md quotes the committed results of the real studies."""
 
 import pytest
-from project_files import ROOT
 
 from mixwright.errors import InputError
 from mixwright_lab.studies import real_page
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/real.md"])
-def test_the_tables_are_those_of_the_results(name: str) -> None:
-    page = (ROOT / name).read_text(encoding="utf-8")
+def test_the_tables_are_those_of_the_results() -> None:
+    page = real_page.PAGE.read_text(encoding="utf-8")
     assert real_page.written(page) == page
 
 

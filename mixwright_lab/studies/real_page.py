@@ -1,7 +1,7 @@
-"""Writer of the tables and pictures of what became of a real model: README.md and docs/real.md, from committed results.
+"""Writer of the tables and pictures of what became of a real model, docs/real.md, from committed results.
 
 Every figure is greedy success in points, with the 95 % interval over seeds that the study gave it; nothing is typed by hand.
-README's picture has the arms of the three SFT studies.
+The second picture has the arms of the three SFT studies.
 
     python -m mixwright_lab.studies.real_page
 """
@@ -35,7 +35,7 @@ from mixwright_lab.studies.report import RESULTS, rounded
 from mixwright_lab.text_page import replace_between
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "real.md")
+PAGE = ROOT / "docs" / "real.md"
 PICTURE, KEPT_PICTURE = ROOT / "docs" / "real.png", ROOT / "docs" / "kept.png"
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
@@ -429,13 +429,11 @@ def use_few_colours(path: Path) -> None:
 
 
 def main() -> None:
-    """Write both pages and the pictures."""
-    for page in PAGES:
-        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
-        print(page.relative_to(ROOT))
+    """Write the page and the pictures."""
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     draw()
     draw_kept()
-    print(*(one.relative_to(ROOT) for one in (PICTURE, KEPT_PICTURE)))
+    print(*(one.relative_to(ROOT) for one in (PAGE, PICTURE, KEPT_PICTURE)))
 
 
 if __name__ == "__main__":
