@@ -412,7 +412,7 @@ def verdict(
     from mixwright.cli.judging import check_exports, judge, write_exports
 
     if example:
-        before, after = (str(Path(__file__).parent / "example" / f"{name}.jsonl") for name in ("before", "tuned"))
+        before, after = (str(verbs_beside.EXAMPLE / f"{name}.jsonl") for name in ("before", "tuned"))
         folder = Path("runs/example") if folder == COMPARISON else folder
     if before is None:
         raise InputError("BEFORE and AFTER, or a run folder", "nothing", "To see a report: mixwright verdict --example")
@@ -495,6 +495,7 @@ def run(
     api.run(source, folder, **run_options, say=lambda line: output.say(one_line(line)))
 
 
+app.command(cls=Verb)(verbs_beside.init)
 app.command(cls=Verb)(verbs_beside.diagnose)
 app.command(cls=Verb)(verbs_beside.rewards)
 app.command(cls=Verb)(with_measuring(verbs_beside.dial))

@@ -57,6 +57,7 @@ FLAGS = {
     ),
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --only --output",
+    "init": "FOLDER",
     "diagnose": "ROLLOUTS --fail-on --full --json",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
@@ -98,6 +99,14 @@ def test_the_example_is_a_report_without_torch(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("DO NOT SHIP tuned.jsonl")
     assert (tmp_path / "runs" / "example" / "verdict.html").is_file()
+
+
+def test_example_files_go_into_a_new_folder_and_nowhere_else(call: Call) -> None:
+    code, out, _ = call("init", "files")
+    assert (code, "Next: mixwright verdict files/before.jsonl files/tuned.jsonl" in out) == (0, True)
+    assert call("audit", "files/train.jsonl", "--eval", "files/eval.jsonl", "--fail-on", "error")[0] == 0
+    code, _, err = call("init", "files")
+    assert (code, "a new or empty folder" in err) == (1, True)
 
 
 def test_usage_errors_are_the_users(call: Call) -> None:

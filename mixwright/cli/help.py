@@ -8,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 
 VERBS_BY_HEADING = {
     "Verbs": ("audit", "measure", "plan", "verdict", "run", "rewards", "diagnose"),
-    "More": ("mine", "scan", "dial", "replicates", "list", "explain"),
+    "More": ("init", "mine", "scan", "dial", "replicates", "list", "explain"),
 }
 """Headings of `--help`, and the verbs under each."""
 MATTER_MOST = {

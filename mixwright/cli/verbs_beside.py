@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -10,10 +12,24 @@ import typer
 from mixwright.cli import options, output
 from mixwright.cli.options import Json, Measuring, parse_columns
 from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
+from mixwright.errors import InputError
 from mixwright.records import Observation
 
+EXAMPLE = Path(__file__).parent.parent / "example"
+"""Files that ship with the package, to try the commands on."""
 Full = Annotated[bool, typer.Option("--full", help="Print every finding.")]
 FailOn = Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)]
+
+
+def init(folder: Annotated[Path, typer.Argument(help="Folder, new or empty.")] = Path("example")) -> None:
+    """Write example files to try the commands on. Rows, test items, requests, two logs, and a README."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("a new or empty folder", "something else", "Name another.", file=folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sorted(EXAMPLE.iterdir()):
+        shutil.copy(source, folder)
+        output.out(str(folder / source.name))
+    output.out(f"\nNext: mixwright verdict {folder / 'before.jsonl'} {folder / 'tuned.jsonl'}")
 
 
 def diagnose(
