@@ -420,7 +420,7 @@ def verdict(
     check_exports(markdown, junit, (before, after, *files))
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
     decoding = choose_decoding(measuring.greedy, decoding)
-    gating = Gating(*gate_options, decoding, beside, trained_on, suite_seed, suite and not protect)
+    gating = Gating(*gate_options, decoding, beside, trained_on, suite_seed, suite)
 
     def show(run: RunFolder, verdict: Verdict) -> None:
         write_exports(verdict, markdown, junit)

@@ -86,7 +86,9 @@ for command in app.registered_commands:
 
 def test_every_verb_of_the_command_line_is_a_function_with_an_example_that_runs() -> None:
     functions = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
-    assert sorted(functions) == sorted(VERBS) == sorted(name for group in GROUPS for name in group)
+    stages = {"steer", "trial"}  # `run --only` of the command line
+    assert sorted(functions) == sorted(name for group in GROUPS for name in group)
+    assert set(functions) - stages == set(VERBS) - {"init"}
 
 
 SETTINGS: dict[str, tuple[type, ...]] = {
@@ -99,7 +101,7 @@ SETTINGS: dict[str, tuple[type, ...]] = {
 """What a function is handed in place of options of its verb."""
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"init"}))
 def test_a_verb_and_its_function_have_the_same_defaults(verb: str) -> None:
     """An option of the command line that is None where a setting has a default leaves that default as it is."""
     asked = {name: each.default for name, each in inspect.signature(VERBS[verb]).parameters.items()}
@@ -117,8 +119,8 @@ def test_a_verb_and_its_function_have_the_same_defaults(verb: str) -> None:
 def test_defaults_that_a_help_text_names_are_those_of_the_settings() -> None:
     train = TrainConfig()
     said = {name: each.annotation for name, each in inspect.signature(VERBS["plan"]).parameters.items()}
-    for option, value in {"objective": train.objective, "steps": train.steps, "batch": train.prompts}.items():
-        assert f"Default: {value}." in str(said[option].__metadata__[0].help), option
+    for option, value in {"steps": train.steps, "batch": train.prompts}.items():
+        assert f"; {value} with --eval." in str(said[option].__metadata__[0].help), option
 
 
 @pytest.mark.parametrize(

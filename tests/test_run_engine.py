@@ -157,8 +157,8 @@ def test_what_cannot_be_is_refused_before_a_model_is_loaded(call: Call, monkeypa
     write_run()
     monkeypatch.setattr("mixwright.learner.load.load_learner", lambda *_, **__: pytest.fail("loaded"))
     monkeypatch.setitem(sys.modules, "vllm", None)  # as if it were not installed
-    for verb in ("run", "measure", "scan", "steer", "trial"):
-        code, _, err = call(verb, "run.yaml", "--engine", "vllm")
+    for verb, *more in (("run",), ("measure",), ("scan",), ("run", "--only", "steer"), ("run", "--only", "trial")):
+        code, _, err = call(verb, "run.yaml", *more, "--engine", "vllm")
         assert code == 1
         assert "the package vllm" in err or "an earlier stage" in err, verb
     assert not Path("runs").exists()

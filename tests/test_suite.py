@@ -166,7 +166,7 @@ def test_without_rows_the_suite_is_measured_with_the_grader_of_each_family(
     monkeypatch.chdir(tmp_path)
     base = checkpoint("base", chat=True)
     measuring = with_suite(base, Measuring(items=2), draw_items())
-    assert measuring.corpus is not None
+    assert measuring.held_out is not None
     assert comparing_command("m", measuring) == "mixwright verdict m YOUR_MODEL"
     rows = read_rows(measuring, tell=lambda line: None)
     assert {task: rows.config.graders[task] for task in rows.corpus.tasks} == {one.name: one.grader for one in FAMILIES}
@@ -243,7 +243,7 @@ def test_harder_rungs_are_asked_only_where_something_easier_was_right(monkeypatc
     asked = []
 
     def measure(model: str, measuring: Measuring, folder: None, *, with_notes: bool) -> Any:
-        rows = [json.loads(line) for line in Path(str(measuring.corpus)).read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in Path(str(measuring.held_out)).read_text(encoding="utf-8").splitlines()]
         cells = sorted({(row["task"], row["level"]) for row in rows})
         asked.append(cells)
         right = [(task, rung, 0.5 * (task != "open0" and rung != 3)) for task, rung in cells]
@@ -257,6 +257,6 @@ def test_harder_rungs_are_asked_only_where_something_easier_was_right(monkeypatc
     compared, _ = general.compare_on_suite("m", Measuring(), Gating())
     assert {rung for _, rung in asked[0]} == {1, 2}
     assert set(asked[1]) == {(family.name, rung) for family in families[1:] for rung in (3, 4)}
-    rows = [json.loads(line) for line in Path(str(compared.corpus)).read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in Path(str(compared.held_out)).read_text(encoding="utf-8").splitlines()]
     assert {row["task"] for row in rows} == {family.name for family in families[1:]}
     assert {row["id"].split("-")[1] for row in rows} == {"1", "2", "4"}

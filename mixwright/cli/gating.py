@@ -42,7 +42,7 @@ class Gating:
     suite_seed: int = 0
     """Seed of the items of the general suite."""
     suite: bool = True
-    """Whether two checkpoints are asked general requests."""
+    """Whether two checkpoints are asked general requests, if no task is named."""
     looks: int = PLANNED_LOOKS
     """Looks that are planned."""
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -52,6 +52,11 @@ class Gating:
     def margin_share(self) -> float | None:
         """The margin as a share."""
         return None if self.margin is None else self.margin / 100
+
+    @property
+    def asks_general(self) -> bool:
+        """Whether two checkpoints are asked general requests."""
+        return self.suite and not self.protect
 
     @property
     def question(self) -> GateQuestion:

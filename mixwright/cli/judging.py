@@ -36,7 +36,7 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
     """
     if measuring.held_out is not None and not after:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
-    gating.check(compares=bool(after), general=bool(after) and gating.suite)
+    gating.check(compares=bool(after), general=bool(after) and gating.asks_general)
     if not after and find_reader(before) is not None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
         raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {before}", remedy)
@@ -54,7 +54,7 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
     elif after:
         from mixwright.cli.compare import compare
 
-        if gating.suite:
+        if gating.asks_general:
             from mixwright.cli.general import compare_on_suite
 
             measuring, gating = compare_on_suite(before, measuring, gating)
