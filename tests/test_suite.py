@@ -32,15 +32,17 @@ from mixwright.suite.draw import (
     FAMILIES,
     OPEN_FAMILIES,
     PER_RUNG,
+    REPLAYED,
     RING_ITEMS,
     SEALED_FAMILIES,
     choose_rungs,
     describe_lack,
     draw_items,
     draw_to_compare,
+    read_requests,
     write_suite,
 )
-from mixwright.suite.family import FORMS, Family, Item, find_form, follow, read_data
+from mixwright.suite.family import FORMS, Family, Item, find_form, follow
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file
 from mixwright_lab.studies.questions import OLD_TASKS, questions
 
@@ -48,12 +50,12 @@ ROWS = draw_items(per_rung=40, seed=11)
 
 
 def request_rows() -> list[dict[str, Any]]:
-    return [row for family in OPEN_FAMILIES for row in read_data(f"requests_{family.name}.jsonl")]
+    return [row | {"kind": kind} for kind in REPLAYED for row in read_requests(kind)]
 
 
 def requests() -> list[str]:
     """Prompts to replay, as text."""
-    return [json.dumps(row.get("prompt") or row["messages"]) for row in request_rows()]
+    return [json.dumps(row["prompt"]) for row in request_rows()]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -97,7 +99,7 @@ def as_rows(path: Path, rows: list[dict[str, Any]]) -> str:
 def test_items_requests_sealed_kinds_and_tasks_of_the_demo_are_disjoint_by_the_checks_of_the_audit(tmp_path: Path) -> None:
     sealed_names = {family.name for family in SEALED_FAMILIES}
     demo = [{"prompt": prompt, "answer": answer} for task in OLD_TASKS for prompt, answer in questions(task)]
-    asked = [{"prompt": row.get("prompt") or row["messages"]} for row in request_rows()]
+    asked = [{"prompt": row["prompt"]} for row in request_rows()]
     opened, sealed = ([row for row in ROWS if (row["task"] in sealed_names) == is_sealed] for is_sealed in (False, True))
     pairs = [(asked, opened + sealed), (opened, sealed), (demo, opened + sealed), (asked, demo)]
     for number, (train, held_out) in enumerate(pairs):
@@ -110,7 +112,7 @@ def test_there_are_enough_families_and_a_third_is_sealed() -> None:
     assert len(FAMILIES) >= 24
     assert 3 * len(SEALED_FAMILIES) >= len(FAMILIES)
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
-    counts = {family.name: len(read_data(f"requests_{family.name}.jsonl")) for family in OPEN_FAMILIES}
+    counts = {kind: len(read_requests(kind)) for kind in REPLAYED}
     assert {name: count for name, count in counts.items() if not 40 <= count <= 60} == {}
 
 

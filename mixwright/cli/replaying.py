@@ -30,8 +30,7 @@ from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.plan.stage import make_plan
 from mixwright.records import Example, Plan, Text, plain
 from mixwright.run.folder import write_plan, write_text
-from mixwright.suite.draw import OPEN_FAMILIES, write_suite
-from mixwright.suite.family import read_data
+from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.verdict.page.text import format_count
 
 PREFIX = "replay."
@@ -98,7 +97,7 @@ def plan_training(
     first = next(iter(raw.values()))
     write_row = choose_form(first, columns)
     drawn = max(len(raw) / (1 - replaying.share), (replaying.steps or 0) * replaying.batch) * replaying.share
-    per_kind = math.ceil(ASKED_PER_ROW * drawn / len(OPEN_FAMILIES))
+    per_kind = math.ceil(ASKED_PER_ROW * drawn / len(REPLAYED))
     single = not takes_messages(first, columns)
     requests = [] if replaying.only else list(list_requests(per_kind, single=single))
     sources = [str(write_suite(find_store(), requests))] if requests else []
@@ -157,10 +156,10 @@ def plan_training(
 
 def list_requests(per_kind: int, *, single: bool) -> Iterator[dict[str, Any]]:
     """Draw requests of the suite, of each kind as many; `single` leaves out those with a system message or several turns."""
-    for family in OPEN_FAMILIES:
-        rows = [row for row in read_data(f"requests_{family.name}.jsonl") if not single or "prompt" in row]
+    for kind in REPLAYED:
+        rows = [row for row in read_requests(kind) if not single or isinstance(row["prompt"], str)]
         for row in Random(0).sample(rows, min(per_kind, len(rows))):
-            yield {"task": f"{PREFIX}{family.name}", "prompt": row.get("prompt") or row["messages"]}
+            yield {"task": f"{PREFIX}{kind}"} | row
 
 
 def find_column(row: Mapping[str, Any], ours: str, columns: Mapping[str, str]) -> str | None:

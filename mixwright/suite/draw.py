@@ -15,12 +15,19 @@ from random import Random
 from typing import Any
 
 from mixwright.run.folder import write_text
-from mixwright.suite.family import Family, Item, find_form
+from mixwright.suite.family import Family, Item, find_form, read_data
 from mixwright.suite.open import FAMILIES as OPEN_FAMILIES
 from mixwright.suite.sealed import FAMILIES as SEALED_FAMILIES
 
 FAMILIES: tuple[Family, ...] = (*OPEN_FAMILIES, *SEALED_FAMILIES)
 """Kinds of requests; of the sealed ones no requests are ever replayed."""
+ONLY_REPLAYED = (
+    *("advising", "coding", "explaining", "howto", "ideas", "opinions", "rewriting", "storytelling", "summarizing"),
+    "writing",
+)
+"""Kinds of open-ended requests, which nothing grades: they are replayed, and never asked to compare."""
+REPLAYED = (*(family.name for family in OPEN_FAMILIES), *ONLY_REPLAYED)
+"""Kinds of which there are requests to replay."""
 PER_RUNG = 8
 """Items of a rung by which rungs are chosen: about 950."""
 MAX_MISSES = 100
@@ -31,6 +38,11 @@ MIN_FAMILIES, MIN_SEALED, MIN_ITEMS = 5, 3, 400
 """Families of suitable rungs, sealed ones among them, and items, below which the suite says nothing of a model."""
 RING_ITEMS = 800
 """Items of the open families, and of the sealed ones, at the last look: an unharmed model passes at the default margin."""
+
+
+def read_requests(kind: str) -> list[dict[str, Any]]:
+    """Read the requests of a kind that are answered for replay: rows with `prompt`, a text or messages."""
+    return [{"prompt": row.get("prompt") or row["messages"]} for row in read_data(f"requests_{kind}.jsonl")]
 
 
 def draw_items(

@@ -5,13 +5,17 @@ not seen the suite) with LoRA. Every arm sees the same 320 draws of new rows, 16
 steps are equal on new rows:
 
 - `new rows`; `marked`, the same with a system message of their own, in training and in the test;
-- `general 10 %` and `general 25 %`: own greedy answers to the requests of the 16 open families of the suite;
+- `26 kinds, 10 %` and `26 kinds, 25 %`: own greedy answers to the suite's requests;
 - `chat 10 %`: own answers to public chat prompts (seed tasks of Self-Instruct); `tested 10 %`: own answers to other prompts
   of the tasks that are tested, sealed ones included;
-- `control`: as many steps as `general 10 %`, on own answers to the chat prompts alone, which should harm nothing;
-- `5 families` and `10 families`: `general 10 %` with as many rows of fewer kinds, two seeds of the first world;
-- `divergence`: `new rows` and, at every step, a penalty on the divergence from the start on the replay of `general 10 %`,
+- `control`: as many steps as `26 kinds, 10 %`, on own answers to the chat prompts alone, which should harm nothing;
+- `5 families` and `10 families`: `26 kinds, 10 %` with as many rows of fewer kinds, two seeds of the first world;
+- `divergence`: `new rows` and, at every step, a penalty on the divergence from the start on the replay of `26 kinds, 10 %`,
   whose answers are not trained on; once.
+
+Seed 211 was run first, with requests of 16 kinds of short answers (arms `general`): a tenth kept less than as many chat rows
+did. So ten kinds of open-ended requests were written, by an author who had seen neither the suite nor the tests, and a tenth
+and a quarter were tried on seed 3. Neither seed decides; goals and seeds were committed before the others were run.
 
 Read are the new task; families of the suite that are replayed, and sealed ones, at the rungs that suit the model; tasks in
 neither (companies of a public set, eight kinds by an author who had not seen the suite); 60 open requests of six
@@ -43,8 +47,15 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright.suite.draw import FAMILIES, OPEN_FAMILIES, SEALED_FAMILIES, draw_items, draw_to_compare
-from mixwright.suite.family import read_data
+from mixwright.suite.draw import (
+    FAMILIES,
+    OPEN_FAMILIES,
+    REPLAYED,
+    SEALED_FAMILIES,
+    draw_items,
+    draw_to_compare,
+    read_requests,
+)
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.everyday import tool_calls
@@ -52,7 +63,7 @@ from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes, 
 from mixwright_lab.studies.public_sets import read_chat, read_pairs
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
 
-MODEL, SEEDS, QUICK = "smollm2", (211, 223, 227, 229, 233), (3,)
+MODEL, SEEDS, QUICK = "smollm2", (223, 227, 229, 233, 239), (3,)
 DATA = Path(__file__).parent / "general_data"
 ROWS_FILE, PLACE = RESULTS / "general.rows.jsonl", Path("runs") / "general"
 TRAINING = Training()
@@ -73,8 +84,8 @@ BEFORE, NEW, MARKED, GENERAL, MORE, CHAT, TESTED, CONTROL, DIVERGENCE = (
     "before",
     "new rows",
     "marked",
-    "general 10 %",
-    "general 25 %",
+    "26 kinds, 10 %",
+    "26 kinds, 25 %",
     "chat 10 %",
     "tested 10 %",
     "control",
@@ -84,9 +95,9 @@ SHARES = {GENERAL: 0.10, MORE: 0.25, CHAT: 0.10, TESTED: 0.10, "5 families": 0.1
 """Arm -> share of replay in all rows."""
 FEWER = {"5 families": 5, "10 families": 10}
 WAVES = (
-    ((*WORLDS,), SEEDS[:3], (BEFORE, NEW, MARKED, GENERAL, CONTROL)),
-    ((*WORLDS,), SEEDS[:3], (MORE, CHAT, TESTED)),
-    ((*WORLDS,), SEEDS[3:], (BEFORE, NEW, MARKED, GENERAL, CONTROL)),
+    ((*WORLDS,), SEEDS[:3], (BEFORE, NEW, MARKED, MORE, GENERAL, CONTROL)),
+    ((*WORLDS,), SEEDS[:3], (CHAT, TESTED)),
+    ((*WORLDS,), SEEDS[3:], (BEFORE, NEW, MARKED, MORE, GENERAL, CONTROL)),
     (("tools",), SEEDS[:2], (*FEWER,)),
     (("tools",), SEEDS[:1], (DIVERGENCE,)),
 )
@@ -155,11 +166,7 @@ def prompts_to_answer(source: str) -> list[dict[str, Any]]:
         chat = read_chat(Path(os.environ["MIXWRIGHT_PUBLIC"]))
         return [{"task": "chat", "prompt": as_messages(row["prompt"])} for row in chat]
     if source == GENERAL:
-        return [
-            {"task": family.name, "prompt": as_messages(row.get("prompt") or row["messages"])}
-            for family in OPEN_FAMILIES
-            for row in read_data(f"requests_{family.name}.jsonl")
-        ]
+        return [{"task": kind, "prompt": as_messages(row["prompt"])} for kind in REPLAYED for row in read_requests(kind)]
     rows = [row for row in read_rows(DATA / "blind.jsonl") if row["split"] == "requests"]
     sealed = {name: numbers for name, numbers in rungs().items() if name in {family.name for family in SEALED_FAMILIES}}
     rows += draw_items(SEALED_FAMILIES, per_rung=12, seed=1, rungs=sealed)
@@ -337,7 +344,7 @@ def readings(row: Row, before: Row) -> dict[str, float]:
 
 def kept_rows() -> dict[tuple[str, int, str], dict[str, Any]]:
     """Finished rows of these settings, by world, seed and arm."""
-    same = [row for row in read_rows(ROWS_FILE) if row["settings"] == settings()]
+    same = [row for row in read_rows(ROWS_FILE) if row["settings"] == settings() and row["seed"] in SEEDS]
     return {(row["world"], row["seed"], row["arm"]): row for row in same}
 
 
@@ -364,16 +371,20 @@ def figures_of(rows: Mapping[tuple[str, int, str], Row]) -> tuple[dict[str, Any]
             (GENERAL, CHAT),
             (GENERAL, TESTED),
             (GENERAL, NEW),
+            (MORE, CONTROL),
+            (MORE, MARKED),
             (MORE, NEW),
         )
         for name in ("kept, sealed", "kept, neither", "kept, all", "right, new", "foreign")
     }
-    by_task: dict[str, list[float]] = defaultdict(list)
-    for key, row in rows.items():
-        if key[2] == GENERAL:
+    for general in (GENERAL, MORE):
+        by_task: dict[str, list[float]] = defaultdict(list)
+        for row in (row for key, row in rows.items() if key[2] == general):
             for task, share in foreign_by_task(row).items():
                 by_task[task].append(share)
-    table["foreign of general 10 %, by task"] = {task: round(statistics.mean(shares), 1) for task, shares in by_task.items()}
+        table[f"foreign of {general}, by task"] = {
+            task: round(statistics.mean(shares), 1) for task, shares in by_task.items()
+        }
     return table, differences
 
 
@@ -385,25 +396,26 @@ def goals_of(rows: Mapping[tuple[str, int, str], Row], differences: Mapping[str,
         found = interval(values) if len(values) > 1 else nothing
         return Goal(name, found, text, len(values) > 1 and bool(reached(found)))
 
-    found = [
-        goal(
-            name := f"{GENERAL} less {CONTROL}: kept, {ring}",
-            differences[name],
-            f">= -{MOST_LOSS:g}",
-            lambda one: one.value >= -MOST_LOSS,
-        )
-        for ring in READINGS
-    ]
-    for other, text, reached in (
-        (MARKED, "low > 0", lambda one: one.low > 0),
-        (CHAT, ">= 0", lambda one: one.value >= 0),
-        (TESTED, f">= -{MOST_UNDER_TESTED:g}", lambda one: one.value >= -MOST_UNDER_TESTED),
-    ):
-        found.append(goal(name := f"{GENERAL} less {other}: kept, all", differences[name], text, reached))
-    name = f"{GENERAL} less {NEW}: right, new"
-    found.append(goal(name, differences[name], f">= -{MOST_NEW_LOSS:g}", lambda one: one.value >= -MOST_NEW_LOSS))
-    shares = [foreign(row) for key, row in rows.items() if key[2] == GENERAL]
-    return [*found, goal(f"{GENERAL}: foreign, %", shares, f"<= {MOST_FOREIGN:g}", lambda one: one.value <= MOST_FOREIGN)]
+    found = []
+    for general in (GENERAL, MORE):
+        conditions_on_pairs: list[tuple[str, str, str, Any]] = [
+            *((CONTROL, f"kept, {ring}", f">= -{MOST_LOSS:g}", lambda one: one.value >= -MOST_LOSS) for ring in READINGS),
+            (MARKED, "kept, all", "low > 0", lambda one: one.low > 0),
+            (NEW, "right, new", f">= -{MOST_NEW_LOSS:g}", lambda one: one.value >= -MOST_NEW_LOSS),
+        ]
+        if general == GENERAL:  # as many rows as these arms
+            under = f">= -{MOST_UNDER_TESTED:g}"
+            conditions_on_pairs += [
+                (CHAT, "kept, all", ">= 0", lambda one: one.value >= 0),
+                (TESTED, "kept, all", under, lambda one: one.value >= -MOST_UNDER_TESTED),
+            ]
+        for other, reading, text, reached in conditions_on_pairs:
+            name = f"{general} less {other}: {reading}"
+            found.append(goal(name, differences[name], text, reached))
+        shares = [foreign(row) for key, row in rows.items() if key[2] == general]
+        name = f"{general}: foreign, %"
+        found.append(goal(name, shares, f"<= {MOST_FOREIGN:g}", lambda one: one.value <= MOST_FOREIGN))
+    return found
 
 
 def measure(quick: bool, begin: bool = True) -> Result:
