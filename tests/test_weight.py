@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 564_940,
-    "mixwright_lab": 190_422,
-    "tests": 481_658,
+    "mixwright": 565_037,
+    "mixwright_lab": 190_482,
+    "tests": 481_685,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
