@@ -1,5 +1,5 @@
 # Every target does its own set-up from nothing; a second call starts at once.
-#   make demo     the main job on a pretrained model, to a verdict page     (FULL=1: longer; SHORT=1: few items)
+#   make demo     the main job on a pretrained model, to a verdict page     (SHORT=1: few steps)
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them
 #   make optional the tests that `make test` skips without Reasoning Gym, which takes a C compiler, and without Chromium
@@ -51,11 +51,11 @@ demo: announce $(READY)-core
 	$(BIN)/python -m mixwright_lab.demo audit; audited=$$?; \
 	wait $$installing || { cat $$log >&2; exit 1; }; \
 	exit $$audited
-	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full) $(if $(SHORT),--short)
+	@$(BIN)/python -m mixwright_lab.demo $(if $(SHORT),--short)
 
 announce:
-	@echo "the demo takes about eight minutes on two CPU cores$(if $(FULL), (FULL=1: longer)): it installs Mixwright, torch and a model of"
-	@echo "135 million parameters, audits a data set meanwhile, measures the model, trains it with and without the plan, and compares"
+	@echo "the demo takes about twenty minutes on two CPU cores: it installs Mixwright, torch and a model of 135 million"
+	@echo "parameters, trains it on tool calls, says what that did to it, writes a file to train on, and does both again"
 
 check: $(READY)-dev
 	@$(BIN)/ruff format --check .

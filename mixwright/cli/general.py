@@ -32,8 +32,8 @@ from mixwright.verdict.page.text import format_count
 
 SUITE_LOOKS = 16
 """Interim analyses of a comparison on the suite, one in about 100 items: a ruined model is told at the first."""
-FIRST_RUNGS = 2
-"""Rungs of each family that are asked first; the harder ones only if one of their answers was right."""
+FIRST_RUNGS, HOPEFUL = 2, 0.25
+"""Rungs of each family that are asked first, and the share right on one of them from which the harder ones are asked."""
 REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never replayed", "your tasks"
 """Groups of tasks, of each of which a loss has to be ruled out."""
 
@@ -87,7 +87,7 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     harder = {
         family.name: range(FIRST_RUNGS + 1, family.rungs + 1)
         for family in FAMILIES
-        if family.rungs > FIRST_RUNGS and any(right.get((family.name, rung), 0.0) for rung in first[family.name])
+        if family.rungs > FIRST_RUNGS and any(right.get((family.name, rung), 0.0) >= HOPEFUL for rung in first[family.name])
     }
     if harder:
         right |= _measure_rungs(before, alone, draw_items(seed=gating.suite_seed, rungs=harder))

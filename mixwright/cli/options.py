@@ -76,7 +76,7 @@ PROMPTS_HELP = (
     "With a checkpoint and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the model "
     "are dropped."
 )
-SHARE_HELP = "For SFT and DPO: share of replay in the training samples, at most .5. Default: .1; with TRAIN .25."
+SHARE_HELP = "For SFT and DPO: share of replay in the training samples, at most .5. Default: .25; with --eval .1."
 KEEP_HELP = "With --eval, for SFT and DPO: task to protect, whatever was measured. Repeatable."
 PLAN_OUTPUT_HELP = (
     "With --eval: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to stdout, and the "

@@ -9,11 +9,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mixwright_lab.demo.steps import Demo
 from mixwright_lab.demo.training import Training
 
-SHORT = {"training": Training(steps=3), "margin": 45}
+SHORT: dict[str, Any] = {"training": Training(steps=3), "margin": 45, "max_new_tokens": 12}
 """The same demo where its figures do not matter."""
 
 

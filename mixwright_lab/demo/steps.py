@@ -15,7 +15,7 @@ from pathlib import Path
 from mixwright_lab.demo.requests import RequestFiles, write_requests
 from mixwright_lab.demo.training import Training, fine_tune
 
-MODEL, COMPLETION_TOKENS, AT_ONCE = "smollm2", 32, 2
+MODEL, AT_ONCE = "smollm2", 2
 EXIT_FAILED = (1, 2)
 """Exit codes of input that was refused and of a bug of ours."""
 CLOSING = (
@@ -34,6 +34,7 @@ class Demo:
         training: how the first model is trained; the second one sees the new rows as often.
         margin: loss that the gate excludes, in points.
         max_items: general requests at the last interim analysis.
+        max_new_tokens: tokens of an answer; of those that are replayed three times as many.
     """
 
     folder: Path
@@ -41,6 +42,7 @@ class Demo:
     training: Training = field(default_factory=Training)
     margin: int = 15
     max_items: int = 480
+    max_new_tokens: int = 32
     began: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -61,7 +63,7 @@ class Demo:
         say("\n3. What did it learn, and what became of everything else? Nobody has written a test of that.")
         self.judge(narrow, self.files.train)
         say("\n4. The plan: the model answers general requests itself, and these answers go among the rows.")
-        plan = ("--max-new-tokens", 3 * COMPLETION_TOKENS, "--folder", self.folder / "plan")
+        plan = ("--max-new-tokens", 3 * self.max_new_tokens, "--folder", self.folder / "plan")
         self.step(lambda: command("plan", MODEL, self.files.train, *plan))
         mix = self.folder / "plan" / "mix.jsonl"
         say("\n5. The same training on the mixed file, as many passes over the new rows.")
@@ -75,7 +77,7 @@ class Demo:
 
     def judge(self, model: Path, trained_on: Path) -> int:
         """Ask for the verdict on a model; returns its exit code."""
-        options = ("--trained-on", trained_on, "--eval", self.files.test, "--max-new-tokens", COMPLETION_TOKENS)
+        options = ("--trained-on", trained_on, "--eval", self.files.test, "--max-new-tokens", self.max_new_tokens)
         options += ("--margin", self.margin, "--max-items", self.max_items, "--folder", self.folder / model.name)
         return self.step(lambda: command("verdict", MODEL, model, *options))
 
