@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mixwright_lab.studies.jobs import write_rows
+from mixwright.run.folder import write_text
 
 TRAIN_ROWS, TEST_ITEMS = 180, 30
 LEAKED_ITEMS, REPEATED_ROWS = 12, 8
@@ -81,7 +81,10 @@ def write_requests(folder: Path, seed: int) -> RequestFiles:
         "test": [{"task": NEW_TASK, "prompt": prompt, "answer": call} for prompt, call in test],
     }
     shuffled = {name: rng.sample(part, len(part)) for name, part in parts.items()}
-    return RequestFiles(**{name: write_rows(folder / f"{name}.jsonl", part) for name, part in shuffled.items()})
+    files = RequestFiles(**{name: folder / f"{name}.jsonl" for name in shuffled})
+    for name, rows in shuffled.items():
+        write_text(getattr(files, name), "".join(json.dumps(row) + "\n" for row in rows))
+    return files
 
 
 def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
