@@ -54,7 +54,7 @@ demo: announce $(READY)-core
 	@$(BIN)/python -m mixwright_lab.demo $(if $(SHORT),--short)
 
 announce:
-	@echo "the demo takes about twenty minutes on two CPU cores: it installs Mixwright, torch and a model of 135 million"
+	@echo "the demo takes about a quarter of an hour on two CPU cores: it installs Mixwright, torch and a model of 135 million"
 	@echo "parameters, trains it on tool calls, says what that did to it, writes a file to train on, and does both again"
 
 check: $(READY)-dev
