@@ -359,7 +359,7 @@ def plan(
             raise InputError("--output FILE with --eval, --objective, --planner or --keep", got, "Leave them out.")
         plan_checkpoint(source, measuring, planning, output_file, export, export_to)
         return
-    options_by_name = {**asdict(planning), "output": output_file}
+    options_by_name = {**asdict(planning), "output": output_file, "only-replay": only_replay or None}
     if given_options := [f"--{name}" for name, value in options_by_name.items() if value not in (None, ())]:
         raise InputError(f"MODEL TRAIN with {', '.join(given_options)}", "RUN.YAML", "Set this in it.")
     config = Path(source)
@@ -396,7 +396,10 @@ def verdict(
     until_decided: Annotated[bool, typer.Option("--until-decided", help=options.UNTIL_HELP)] = False,
     max_items: Annotated[
         int | None,
-        typer.Option(min=4, help="Items at the last of them, over all tasks; general requests: 400 or more, default 1,600."),
+        typer.Option(
+            min=4,
+            help="Most items at the last of them; of general requests 400 or more, default 1,600.",
+        ),
     ] = None,
     suite: Annotated[bool, typer.Option("--suite/--no-suite", help=options.SUITE_HELP)] = True,
     trained_on: Annotated[str | None, typer.Option(metavar="FILE", help=options.TRAINED_ON_HELP)] = None,

@@ -428,7 +428,8 @@ def verdict(
     Args:
         before: folder of a run or of a comparison; with `after`, a checkpoint or an evaluation log.
         after: checkpoint or log that is compared with it.
-        measuring: examples that both checkpoints are measured on, or a `Measuring` of them.
+        measuring: test items of your own, or a `Measuring` of them; two checkpoints are asked general requests, too, unless
+            `gating` says `suite=False` or names tasks to protect.
         gating: what the gate is asked.
         folder: where a comparison is written.
         console: where the report is printed; None prints nothing.

@@ -299,7 +299,8 @@ def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[Prepared
     corpus, rng = ready.corpus.measured(), np.random.default_rng(ready.config.seed)
     tasks, found = np.array(corpus.table["task"].to_pylist()), list[tuple[PreparedModels, Look]]()
     of_suite, names = {task for ring in gating.rings.values() for task in ring}, dict.fromkeys(tasks.tolist())
-    most_of_own = math.ceil(RING_ITEMS / max(1, len(names.keys() - of_suite)))
+    most_of_group = RING_ITEMS if gating.max_items is None else gating.max_items // 2
+    most_of_own = math.ceil(most_of_group / max(1, len(names.keys() - of_suite)))
     orders = [
         rng.permutation(np.flatnonzero(tasks == task))[: RING_ITEMS if task in of_suite else most_of_own] for task in names
     ]

@@ -56,7 +56,7 @@ class Planning:
     """Tasks to protect, whatever was measured."""
     share: float | None = None
     """Share of the training samples that is replay, 0..0.5."""
-    rehearse: str | None = None
+    replay: str | None = None
     """File of rows or requests to replay."""
 
 
@@ -140,7 +140,7 @@ def _measure_and_plan(
         got, remedy = "--samples 0", "Leave it out, or ask for at least one."
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
 
-    rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse)
+    rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.replay)
     corpus = rows.all_rows or rows.corpus
     check_training(objective, corpus, "--objective")
     check_rehearsal(objective, corpus)

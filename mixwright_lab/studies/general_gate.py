@@ -82,6 +82,8 @@ class GateJob:
     world: str
     seed: int
     arm: str
+    rows: Path = ROWS_FILE
+    """File that the finished row is appended to."""
 
     @property
     def name(self) -> str:
@@ -138,7 +140,7 @@ def do_job(job: GateJob) -> None:
         items = [row for row in items if (seen.update([row["task"]]) or seen[row["task"]] <= PEER_ITEMS)]
     row = {"kind": job.kind, "world": job.world, "seed": job.seed, "arm": job.arm, "commit": conditions()["commit"]}
     row |= {"code": told.returncode, "look": gate["look"], "seconds": seconds, "headline": told.stdout.split("\n\n")[0]}
-    append_row(ROWS_FILE, row | {"fresh": answer(str(folder), items)})
+    append_row(job.rows, row | {"fresh": answer(str(folder), items)})
 
 
 Row = Mapping[str, Any]
@@ -163,8 +165,10 @@ def change(row: Row, before: Sequence[Sequence[Any]], ring: str) -> Interval:
 
 def falls_by_peer(row: Row, before: Sequence[Sequence[Any]]) -> list[str]:
     """Kinds that the peer's rule calls damaged."""
-    means = {kind: [statistics.mean(side) for side in zip(*pairs[:PEER_ITEMS], strict=True)] for (_, kind), pairs in
-             pairs_by_kind(row, before).items()}  # fmt: skip
+    means = {
+        kind: [statistics.mean(side) for side in zip(*pairs[:PEER_ITEMS], strict=True)]
+        for (_, kind), pairs in pairs_by_kind(row, before).items()
+    }
     return [kind for kind, (was, now) in means.items() if was - now > PEER_DROP + 1e-9]
 
 
@@ -220,12 +224,14 @@ def table(rows: Sequence[Row], before: Sequence[Sequence[Any]]) -> list[dict[str
 
 
 def goals_of(lines: Sequence[Mapping[str, Any]]) -> list[Goal]:
-    """What was fixed before the run."""
+    """Return what was fixed before the run; none is reached before all models of its kind were judged."""
     by_kind = {kind: [line for line in lines if line["kind"] == kind] for kind in (RUINED, HARMLESS, BETWEEN)}
 
     def goal(name: str, kind: str, found: int, text: str, reached: bool) -> Goal:
-        count = len(by_kind[kind])
-        return Goal(name, share_interval(found, count) if count else Interval(0, 0, 1, 0), text, bool(count) and reached)
+        count, planned = len(by_kind[kind]), sum(model[0] == kind for model in MODELS)
+        return Goal(
+            name, share_interval(found, count) if count else Interval(0, 0, 1, 0), text, count == planned and reached
+        )
 
     ruined, harmless = by_kind[RUINED], by_kind[HARMLESS]
     stopped, early = [line for line in ruined if line["code"] == 3], [line for line in ruined if line["items"] <= MOST_ITEMS]
@@ -242,9 +248,9 @@ def goals_of(lines: Sequence[Mapping[str, Any]]) -> list[Goal]:
 
 def measure(quick: bool, begin: bool = True) -> Result:
     """Do the jobs that are left; the headline is the share of ruined models that are stopped."""
-    wanted = [GateJob(*one) for one in MODELS]
-    wanted = [wanted[0], wanted[10]] if quick else wanted
-    done = {(row["world"], row["seed"], row["arm"]) for row in read_rows(ROWS_FILE)}
+    rows = PLACE / "quick.rows.jsonl" if quick else ROWS_FILE
+    wanted = [GateJob(*one, rows) for one in ((MODELS[0], MODELS[10]) if quick else MODELS)]
+    done = {(row["world"], row["seed"], row["arm"]) for row in read_rows(rows)}
     os.environ["MIXWRIGHT_STORE"] = str(PLACE.resolve() / "store")
     path = PLACE / "before.jsonl"
     if begin:
@@ -253,10 +259,10 @@ def measure(quick: bool, begin: bool = True) -> Result:
         jobs = [job for job in wanted if (job.world, job.seed, job.arm) not in done]
         run_in_processes(do_job, jobs, say="model")
     before = read_rows(path)[0]["fresh"]
-    lines = table(read_rows(ROWS_FILE), before)
+    lines = table(read_rows(rows), before)
     goals = goals_of(lines)
-    peer = {kind: f"{sum(bool(one['peer']) for one in lines if one['kind'] == kind)} of "
-            f"{sum(one['kind'] == kind for one in lines)}" for kind in (RUINED, HARMLESS, BETWEEN)}  # fmt: skip
+    by_kind = {kind: [bool(line["peer"]) for line in lines if line["kind"] == kind] for kind in (RUINED, HARMLESS, BETWEEN)}
+    peer = {kind: f"{sum(damaged)} of {len(damaged)}" for kind, damaged in by_kind.items()}
     figures = {"peer's rule: damaged": peer}
     about = {"margin": "default", "looks": SUITE_LOOKS, "fresh": FRESH_ITEMS, "answers": ROWS_FILE.name}
     return Result(goals[0].found, goals[0].name, (223, 227), lines, figures, about, goals=goals)
