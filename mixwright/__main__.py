@@ -482,7 +482,7 @@ def run(
         if only == "steer":
             output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked_run))
             return
-        output.say("dry run: settings and data are valid; checking the trainer, timing items and steps")
+        output.say("dry run: settings and data are valid; checking the settings of the trainer")
         output.out_rows(("stage", "steps"), outline(checked_run))
         return
     if only == "steer":

@@ -237,7 +237,7 @@ def measure(
         rows, notes = keep_fitting_corpus([learner], rows, measure_config)
         for note in notes:
             logger.warning(note)
-        room, continued, _ = find_room([learner], rows, measure_config, logger.info)
+        room, continued = find_room([learner], rows, measure_config, logger.info)
         measure_config = replace(measure_config, max_new_tokens=room.tokens, continued_tokens=continued)
     with run_engine(config, learner, None):
         return list(measure_learner(learner, rows, measure_config, start=start_learner, seed=seed).measurements)

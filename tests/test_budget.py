@@ -19,10 +19,8 @@ from mixwright.cli.measure_budget import half_width
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, most_items_within
+from mixwright.measure.fitting import most_items_within
 from mixwright.run.folder import read_yaml
-
-ONE = ItemCost(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -60,45 +58,6 @@ def test_a_budget_in_which_nothing_is_measured_is_refused_by_every_verb_that_tak
 def test_the_largest_number_per_cell_within_a_total_is_found(counts: list[int], total: int) -> None:
     by_trying = max((n for n in range(max(counts) + 1) if sum(min(c, n) for c in counts) <= total), default=0)
     assert most_items_within(counts, total) == by_trying
-
-
-def test_samples_go_before_items_and_time_that_is_left_buys_items() -> None:
-    counts, wanted = [100, 100, 20], Sizes(40, 8)  # 100 items, nine completions each: 900
-    assert count_items(counts, 40) == 100
-    assert fit_sizes(counts, 900, ONE, wanted_sizes=wanted) == Sizes(40, 8)
-    assert fit_sizes(counts, 1800, ONE, wanted_sizes=wanted) == Sizes(90, 8), "90 + 90 + 20 items"
-    assert fit_sizes(counts, 500, ONE, wanted_sizes=wanted) == Sizes(40, 4)
-    assert fit_sizes(counts, 100, ONE, wanted_sizes=wanted) == Sizes(40, 0)
-    assert fit_sizes(counts, 60, ONE, wanted_sizes=wanted) == Sizes(20, 0)
-    assert fit_sizes(counts, 60, ONE, wanted_sizes=wanted, fewest_samples=1) == Sizes(10, 1)
-    assert fit_sizes(counts, 23, ONE, wanted_sizes=wanted) is None, "seven of each cell would not be judged"
-    assert fit_sizes([3, 5], 8, ONE, wanted_sizes=wanted) == Sizes(5, 0), "there are no more"
-
-
-def test_longer_samples_cost_more_than_greedy_answers() -> None:
-    counts, wanted = [100], Sizes(40, 8)
-    assert fit_sizes(counts, 40 * 9, ItemCost(1.0, 4.0), wanted_sizes=wanted) == Sizes(40, 2), "1 + 2 x 4 seconds an item"
-    assert fit_sizes(counts, 40 * 4, ItemCost(1.0, 4.0), wanted_sizes=wanted) == Sizes(100, 0)
-
-
-def test_the_first_part_tells_how_much_slower_it_is_and_what_was_known_took_no_time() -> None:
-    from mixwright.cli.measure_budget import _estimate_slowdown
-
-    cost = ItemCost(2.0, 3.0)
-    assert _estimate_slowdown(cost, seconds=80.0, new_completions=20, items=20, samples=0, models=1) == 2.0
-    assert _estimate_slowdown(cost, seconds=40.0, new_completions=10, items=20, samples=0, models=1) == 2.0, (
-        "ten of twenty were known"
-    )
-    assert _estimate_slowdown(cost, seconds=100.0, new_completions=40, items=10, samples=1, models=2) == 2.0, (
-        "10 x (2 + 3) seconds, two models"
-    )
-    assert _estimate_slowdown(cost, seconds=9000.0, new_completions=20, items=20, samples=0, models=1) == 5.0
-    assert _estimate_slowdown(cost, seconds=9000.0, new_completions=2, items=20, samples=0, models=1) == 1.0, (
-        "two completions say nothing"
-    )
-    assert _estimate_slowdown(cost, seconds=20.0, new_completions=0, items=20, samples=0, models=1) == 0.5, (
-        "rows that are only read"
-    )
 
 
 class Clock:
@@ -151,35 +110,38 @@ def measured(folder: str) -> Any:
     return read_yaml(Path(folder, "run.yaml"), RunConfig).measure
 
 
-@pytest.mark.parametrize("seconds", [150, 700])
+@pytest.mark.parametrize(("pace", "most"), [(1.0, 60), (0.1, 400)])
 def test_measuring_takes_its_budget_and_writes_nothing_twice(
-    call: Call, clock: Clock, checkpoints: Path, seconds: int
+    call: Call, clock: Clock, checkpoints: Path, pace: float, most: int
 ) -> None:
-    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(90)])
-    code, _, err = call(
-        *("measure", str(checkpoints / "before"), "--eval", rows, "--grader", "exact", "--budget", f"{seconds}s"),
-        *("--folder", f"one{seconds}"),
-    )
+    """One second for each of 90 items and 60 in all; or quick items in batches that cost four seconds each."""
+    clock.per_completion, clock.per_call = pace, 4.0 * (pace < 1)
+    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(900)])
+    command = ("measure", str(checkpoints / "before"), "--eval", rows, "--grader", "exact", "--max-new-tokens", "4")
+    code, _, err = call(*command, "--budget", "60s", "--folder", "one")
     assert code == 0, err
-    sizes = measured(f"one{seconds}")
+    sizes = measured("one")
     assert "budget: " in err
-    assert 0.75 * seconds <= clock.now <= seconds
-    if seconds == 150:
-        assert sizes.samples < 8, "samples go first"
-    whole = sizes.items * (1 + sizes.samples)
-    assert clock.now < whole + 16 * 4, "beside the items themselves only a few were completed to time them"
+    assert clock.now <= 60
+    assert 0.5 * most <= sizes.items <= most
+    assert sizes.samples == 0, "the time is for items"
+    if pace == 1:
+        assert clock.now == sizes.items
 
 
-@pytest.mark.slow
-def test_a_model_that_is_much_quicker_in_large_batches_takes_its_budget_as_well(
-    call: Call, clock: Clock, checkpoints: Path
+@pytest.mark.parametrize(("seconds", "looks"), [(75, 1), (130, 2), (900, 4)])
+def test_no_look_is_begun_that_would_end_after_the_budget(
+    call: Call, clock: Clock, checkpoints: Path, seconds: int, looks: int
 ) -> None:
-    clock.per_call, clock.per_completion = 4.0, 0.1
-    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(2000)])
-    checkpoint = str(checkpoints / "before")
-    code, _, err = call("measure", checkpoint, "--eval", rows, "--grader", "exact", "--samples", "1", "--budget", "120s")
-    assert code == 0, err
-    assert 0.75 * 120 <= clock.now <= 120, "what a few completions take says little of what many do"
+    """Each of four looks takes 30 items of two checkpoints, a second each."""
+    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(120)])
+    command = ["verdict", "--no-suite", *(str(checkpoints / name) for name in ("before", "after")), "--eval", rows]
+    command += ["--grader", "exact", "--max-new-tokens", "4", "--until-decided", "--budget", f"{seconds}s"]
+    code, _, err = call(*command)
+    assert code == 4, err
+    assert f"look {looks} of 4" in err
+    assert f"look {looks + 1} of 4, {30 * (looks + 1)} of 120 items: " not in err
+    assert ("budget: measuring ends here" in err) == (looks < 4)
 
 
 def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Call, clock: Clock, checkpoints: Path) -> None:
@@ -208,7 +170,7 @@ def test_rows_that_are_only_read_are_timed_by_reading_a_few(
     paths = [str(checkpoints / name) for name in ("before", "after")]
     code, _, err = call("verdict", "--no-suite", *paths, "--eval", rows, "--budget", "5m", "--folder", "read", "--no-gate")
     assert code == 0, err
-    assert "these are all items that there are" in err
+    assert "90 of 90 items fit" in err
     assert measured("read").items == 90
 
 
@@ -229,14 +191,3 @@ def test_what_is_sampled_for_an_item_does_not_depend_on_the_others_in_a_budget()
 
 def test_the_half_width_is_that_of_a_share_of_one_half() -> None:
     assert half_width(100) == pytest.approx(0.098)
-
-
-def test_where_the_first_part_was_quicker_than_it_was_expected_to_be_samples_come_back() -> None:
-    from mixwright.cli.measure_budget import _refit
-
-    counts, wanted = [30, 30], Sizes(30, 8)
-    assert _refit(counts, 1000.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(30, 8)
-    assert _refit(counts, 200.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(30, 2), "60 x 3 completions"
-    assert _refit(counts, 50.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(25, 0)
-    assert _refit(counts, 5.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(6, 0), "what was measured stays"
-    assert _refit(counts, 300.0, ItemCost(2.0, 2.0), Sizes(20, 2), wanted, 6) == Sizes(25, 2), "samples that were drawn stay"

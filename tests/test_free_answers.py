@@ -1,4 +1,4 @@
-"""Room from answers that end by themselves, continued completions, and the price: by hand on models of known answers."""
+"""Room from answers that end by themselves, and continued completions: by hand on models of known answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from mixwright.measure.free_answers import (
     FreeAnswers,
     choose_room,
     complete_freely,
-    estimate_measuring_seconds,
     spread_items,
 )
 from mixwright.measure.passes import Passes
@@ -108,18 +107,6 @@ def test_a_model_that_never_ends_its_answers_gets_the_room_of_the_data_and_no_mo
     assert choose_room([endless, completed(5, 40)[0]], OTHERWISE, gold=3)[0].tokens == 56, "one of two models ends them"
 
 
-def test_the_price_counts_completions_of_both_models_and_what_is_continued() -> None:
-    found = FreeAnswers((10, 30, 60), (True, True, False), 5.0)
-    assert found.seconds_of(20, 1) == pytest.approx(5 / 3 * (10 + 20 + 20) / 100)
-    assert found.seconds_of(20, 4) == pytest.approx(5 / 3 * (10 + 30 + 80) / 100), "what never ends is continued to the end"
-    assert estimate_measuring_seconds([found, found], item_count=30, samples=2, room=20, continued=0) == pytest.approx(
-        2 * 90 * found.seconds_of(20, 1)
-    )
-    assert estimate_measuring_seconds([found], item_count=30, samples=0, room=20, continued=80) == pytest.approx(
-        30 * found.seconds_of(20, 4)
-    )
-
-
 def test_items_are_taken_in_turn_from_every_task() -> None:
     rows = [*items(*range(50), task="a"), *items(1, 2, task="b"), *items(*range(9), task="c")]
     found = spread_items(rows, 8)
@@ -184,24 +171,24 @@ def test_measuring_continues_what_reaches_the_room_before_it_is_graded() -> None
     assert max(lengths(max_new_tokens=2)) == 2
 
 
-def test_a_comparison_says_room_and_price_first_and_takes_over_an_earlier_room(
+def test_a_comparison_says_the_room_first_and_takes_over_an_earlier_room(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed, name in enumerate(("before", "after")):
         model(seed).save_pretrained(name)
         tokenizer().save_pretrained(name)
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(12)])
-    found = FreeAnswers((5, 20), (True, True), 6.0)
+    found = FreeAnswers((5, 20), (True, True))
     monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: found)
     asked = ("--eval", rows, "--samples", "1", "--items", "12")
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--folder", "one", "--no-gate"
     )
     assert code == 0, err
-    assert err.index("price: 12 items x 2 completions x 2 models") < err.index("measure before")
+    assert err.index("completions: up to 32 tokens") < err.index("measure before")
     kept = read_yaml(Path("one/run.yaml"), RunConfig).measure
     assert (kept.max_new_tokens, kept.continued_tokens) == (32, 59), "a context of 64, prompts of 5 characters"
-    monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: FreeAnswers((50,), (True,), 6.0))
+    monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: FreeAnswers((50,), (True,)))
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--beside", "one", "--folder", "two"
     )
@@ -209,8 +196,7 @@ def test_a_comparison_says_room_and_price_first_and_takes_over_an_earlier_room(
     again = read_yaml(Path("two/run.yaml"), RunConfig).measure
     assert (again.max_new_tokens, again.continued_tokens) == (kept.max_new_tokens, kept.continued_tokens)
     assert "as in the measuring that is taken over" in err
-    code, _, err = call(
+    call(
         "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--max-new-tokens", "4", "--folder", "three"
     )
-    assert err.index("price: 12 items x 2 completions x 2 models") < err.index("measure before")
     assert read_yaml(Path("three/run.yaml"), RunConfig).measure.continued_tokens == 0

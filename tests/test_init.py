@@ -102,19 +102,6 @@ def test_examples_in_place_of_settings_are_told_apart(call: Call) -> None:
     assert (code, "--init with --eval" in err) == (1, True)
 
 
-def test_a_dry_run_leaves_out_what_probes_train_and_says_so(call: Call) -> None:
-    """A probe that trains needs rows of more than one task, and a dry run measures a few of the first."""
-    rows = [{**row, "target": row["answer"], "task": f"t{place % 2}"} for place, row in enumerate(sums(60))]
-    assert call("run", write("two.jsonl", rows), "--init", "--objective", "sft")[0] == 0
-    settings = Path("run.yaml").read_text(encoding="utf-8")
-    probes = next(line for line in settings.splitlines() if line.strip().startswith("probes:"))
-    named = probes.replace("[", "[transfer, retention, ")
-    Path("run.yaml").write_text(settings.replace(probes, named), encoding="utf-8")
-    code, out, err = call("run", "run.yaml", "--dry-run")
-    assert code == 0, err
-    assert "without nulls and what the probes transfer, retention will train" in " ".join(out.split())
-
-
 def test_completions_are_trained_on_as_they_are_though_answers_stand_beside_them(call: Call) -> None:
     """Rows with completions, or that end in the assistant's turn, are for SFT; bare answers are for rewards."""
     both = [{"prompt": f"{n} + 1 =", "completion": f"That is {n + 1}.", "answer": str(n + 1)} for n in range(40)]

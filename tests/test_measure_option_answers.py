@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from mixwright.graders.choice import Choice
 from mixwright.learner.alternatives import read_alternatives
 from mixwright.learner.learner import Learner
 from mixwright.learner.warmup import completion_tokens
-from mixwright.measure.free_answers import FreeAnswers, estimate_measuring_seconds, find_room, time_options
+from mixwright.measure.free_answers import find_room
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes
@@ -151,24 +150,13 @@ def test_options_are_read_once_for_the_greedy_answer_and_all_samples(
     assert {len(own.samples) for own in found.values()} == {4}
 
 
-def test_the_price_counts_options_once_whatever_the_samples() -> None:
-    written = FreeAnswers((4, 4), (True, True), 8.0, sample_seconds=5.0)
-    mixed = replace(written, written_share=0.25, option_seconds=2.0)
-    assert estimate_measuring_seconds([written], 10, 3, 4, 0) == pytest.approx(10 * (4 + 3 * 5))
-    assert estimate_measuring_seconds([mixed], 10, 3, 4, 0) == pytest.approx(10 * (0.25 * 19 + 0.75 * 2))
-
-
-def test_room_and_price_come_from_the_items_that_are_written(tmp_path: Path) -> None:
+def test_the_room_comes_from_the_items_that_are_written(tmp_path: Path) -> None:
     """Four of five items have options: one is completed. Where all have, none is, and the room is that of the answers."""
-    rows, one = corpus(tmp_path), learner()
-    _, _, (found,) = find_room([one], rows, LIKELIHOOD, lambda _: None)
-    assert len(found.lengths) == 1
-    timed = time_options(one, Passes(one, None, LIKELIHOOD, rows).items, rows, LIKELIHOOD, found)
-    assert timed.written_share == pytest.approx(1 / 5)
-    assert timed.option_seconds > 0
-    chosen = rows.select(tasks=["sums"])
-    room, continued, none_found = find_room([one], chosen, LIKELIHOOD, lambda _: None)
-    assert (continued, none_found) == (0, [])
+    rows, one, said = corpus(tmp_path), learner(), list[str]()
+    find_room([one], rows, LIKELIHOOD, said.append)
+    assert any("1 item" in line for line in said), said
+    room, continued = find_room([one], rows.select(tasks=["sums"]), LIKELIHOOD, said.append)
+    assert continued == 0
     assert "options" in room.why
 
 

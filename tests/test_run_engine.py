@@ -16,7 +16,7 @@ import torch
 from cli_call import Call, sums, write
 
 import mixwright.trainers.sft
-from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrialConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -29,8 +29,6 @@ from mixwright.measure.probes import transfer
 from mixwright.records import Example, Plan, Stage
 from mixwright.run.workers import count_cores
 from mixwright.trial import branch as branches
-from mixwright.trial.costs import branch_seconds, stage_seconds
-from mixwright.trial.dry_run import Timing
 
 assert mixwright.trainers.sft, "imported before the stand-in is there, so that TRL sees what is installed"
 PROMPTS = ["12+7=", "the cat", "1, 2"]
@@ -135,19 +133,19 @@ def test_rows_to_rehearse_are_answered_by_the_engine(call: Call, tmp_path: Path,
     assert call("plan", "run.yaml")[0] == 1
 
 
-def test_a_dry_run_starts_the_engine_and_names_it(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_names_the_engine_and_starts_none(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(SETTINGS.replace("samples: 2", "samples: 2, engine: vllm"))
     fake_vllm.install(monkeypatch, tmp_path / "notes.jsonl")
     code, out, err = call("run", "run.yaml", "--dry-run")
     assert code == 0, err
     assert f"written by vllm {version('pytest')}" in " ".join(out.split())
-    assert [what for what, *_ in fake_vllm.notes_of(tmp_path / "notes.jsonl")] == ["start", "end"]
+    assert not (tmp_path / "notes.jsonl").exists()
 
     def unable(folder: str, **_: Any) -> None:
         raise RuntimeError("no such architecture")
 
     monkeypatch.setattr(sys.modules["vllm"], "LLM", unable)
-    code, _, err = call("run", "run.yaml", "--dry-run")
+    code, _, err = call("measure", "run.yaml")
     assert code == 1
     assert "expected a model that vLLM can serve here" in err
     assert "no such architecture" in err
@@ -234,15 +232,6 @@ def test_only_another_engine_than_before_is_in_a_branch_digest(monkeypatch: pyte
     default, other = (json.loads(text)["measure"] for text in texts)
     assert set(default) == {field.name for field in dataclasses.fields(MeasureConfig)} - {"engine"}
     assert other == default | {"engine": "vllm"}
-
-
-def test_the_start_of_the_engine_is_in_the_price_of_each_job() -> None:
-    config = RunConfig(CorpusConfig("unused"), train=TrainConfig(objective="sft", steps=10))
-    plain = Timing(greedy_seconds=1.0, sample_seconds=0.5, step_seconds=2.0, load_seconds=3.0, setup_seconds=4.0, workers=1)
-    slow = dataclasses.replace(plain, engine_seconds=100.0)
-    assert branch_seconds(config, plain, 6) == (2 * 3 + 4 + 10 * 2 + 6 * 5, 3 + 6 * 5)
-    assert branch_seconds(config, slow, 6) == (100 + 2 * 3 + 4 + 10 * 2 + 6 * 5, 100 + 3 + 6 * 5)
-    assert dict(stage_seconds(config, slow, items=6, arms=1, rehearsed=2))["start"] == 3 + 100 + 2 * 1
 
 
 def test_short_runs_are_read_by_their_own_weights() -> None:

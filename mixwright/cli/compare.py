@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from mixwright.cli.beside import (
     with_earlier_options,
     write_beside,
 )
+from mixwright.cli.budget import Budget
 from mixwright.cli.comparison_folder import check_folder, clear
 from mixwright.cli.direct import (
     GOLD_PROBE,
@@ -29,7 +31,7 @@ from mixwright.cli.gating import Gating
 from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring
 from mixwright.cli.output import say
-from mixwright.cli.ready import PreparedModels, measure_with_progress, with_price
+from mixwright.cli.ready import PreparedModels, measure_with_progress
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, one_line
@@ -44,6 +46,7 @@ from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
+from mixwright.run.progress import format_duration
 from mixwright.suite.draw import RING_ITEMS
 from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_bounds, format_count, points
@@ -116,11 +119,10 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     if earlier is not None:
         check_same_measuring(earlier, ready)
     measured_models = [0, 1] if earlier is None else [1]
-    room_is_known = measuring.max_new_tokens is not None or earlier is not None
-    ready = with_price(ready, measured_models, room_is_known=room_is_known, items_by_budget=measuring.budget is not None)
-    ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, measured_models)
     parts = parts_of_looks(ready, gating) if gating.rings else sizes_of_looks(ready, planned_looks)
-    measured_looks = measure_in_looks(parts, folder, gating.question) if parts else None
+    if measuring.budget is not None and not parts:
+        ready = fit_to_budget(ready, measuring.budget, measured_models)
+    measured_looks = measure_in_looks(parts, folder, gating.question, measuring.budget) if parts else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
     notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
@@ -244,7 +246,6 @@ def check_looks(measuring: Measuring, decoding: str, *, taken_over: bool) -> Mea
     """
     is_given = {
         "--items": measuring.items is not None,
-        "--budget": measuring.budget is not None,
         "--samples": bool(measuring.samples),
         "--sampled": decoding == "sampled",
         "--beside": taken_over,
@@ -314,20 +315,22 @@ def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[Prepared
 
 
 def measure_in_looks(
-    parts: Sequence[tuple[PreparedModels, Look]], folder: RunFolder, question: GateQuestion
+    parts: Sequence[tuple[PreparedModels, Look]], folder: RunFolder, question: GateQuestion, budget: Budget | None = None
 ) -> tuple[PreparedModels, dict[str, MeasureResult], Look]:
-    """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the store.
+    """Measure both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the store.
 
     Args:
         parts: what is measured at each look.
         folder: of the comparison.
         question: what the gate is asked, without a look.
+        budget: time after which no further look is begun.
 
     Returns:
         Settings and measurements of the look that decided, or of the last one; and which it was.
     """
+    start = 0.0 if budget is None else budget.seconds_spent
     with folder.lock():  # the folder is ours from now on
-        for part, look in parts:
+        for (part, look), following in itertools.zip_longest(parts, parts[1:]):
             ready = replace(part, manifest_settings={**part.manifest_settings, LOOK_SETTING: look.label})
             learners, decoding = ready.learners, ready.config.measure.decoding
             results = {
@@ -350,6 +353,12 @@ def measure_in_looks(
                         "before or after"
                     )
                 )
-            elif gate_result.outcome != "inconclusive" or look.last:
+            elif gate_result.outcome != "inconclusive" or following is None:
                 return ready, results, look
+            if budget is not None and following is not None:
+                next_seconds = (budget.seconds_spent - start) / look.items * (following[1].items - look.items)
+                if next_seconds > budget.seconds_left:
+                    took = f"{format_duration(next_seconds)}, which is more than is left"
+                    say(f"budget: measuring ends here; {following[1].label} would take {took}")
+                    return ready, results, look
     raise AssertionError("the last look ends the loop")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring, parse_columns, parse_graders
 from mixwright.cli.output import say
-from mixwright.cli.ready import PreparedModels, measure_with_progress, with_price
+from mixwright.cli.ready import PreparedModels, measure_with_progress
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.graded import Graded, read_graded
@@ -22,7 +22,7 @@ from mixwright.measure.bases import base_name, completions_path, write_completio
 from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
-from mixwright.measure.free_answers import MAX_SECONDS, FreeAnswers, find_room
+from mixwright.measure.free_answers import MAX_SECONDS, find_room
 from mixwright.measure.notes import list_notes, write_notes
 from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
@@ -110,6 +110,8 @@ def prepare(
     given_options = {"samples": measuring.samples, "temperature": measuring.temperature, "options_by": measuring.options_by}
     given_options |= {"engine": measuring.engine}
     settings = replace(measure, **{name: value for name, value in given_options.items() if value is not None})
+    if measuring.budget is not None and measuring.samples is None and settings.decoding == "greedy":
+        settings = replace(settings, samples=0)  # the time is for items, by which a greedy answer is judged
     if not 0.01 <= settings.temperature <= 100:
         got = f"{settings.temperature:g}"
         raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
@@ -127,9 +129,8 @@ def prepare(
         if learner.name != path:
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
-    free_answers: tuple[FreeAnswers, ...] = ()
     if rows.probe is None:
-        rows, settings, free_answers = _settle_room(learners, rows, settings, measuring, room)
+        rows, settings = _settle_room(learners, rows, settings, measuring, room)
         grader_of_all, grader_by_task = parse_graders(measuring.grader)
         earlier_graders = graders or {}
         if not set(rows.corpus.tasks) <= set(earlier_graders):
@@ -152,7 +153,6 @@ def prepare(
         manifest_settings,
         rows.probe is None,
         tuple(notes),
-        free_answers,
         measuring.budget is not None,
     )
 
@@ -163,26 +163,23 @@ def _settle_room(
     settings: MeasureConfig,
     measuring: Measuring,
     known_room: tuple[int, int] | None,
-) -> tuple[Graded, MeasureConfig, tuple[FreeAnswers, ...]]:
-    """The rows whose prompts leave room, how long completions may be (as asked, as known, or as the models need), and what
-    the latter rests on.
-    """
+) -> tuple[Graded, MeasureConfig]:
+    """Return the rows whose prompts leave room, and the length of completions: as asked, as known, or as the models need."""
     corpus, notes = keep_fitting_corpus(learners, rows.corpus, settings, measuring.max_new_tokens)
     for note in notes:
         say(one_line(f"warning: {note}"))
-    free_answers: list[FreeAnswers] = []
     if measuring.max_new_tokens is not None:
         tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
     elif known_room is not None:
         (tokens, continued), reason = known_room, "as in the measuring that is taken over"
     else:
         seconds = math.inf if measuring.budget is None else FREE_ANSWERS_SHARE * measuring.budget.seconds / len(learners)
-        room, continued, free_answers = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
+        room, continued = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
         tokens, reason = room.tokens, room.why
     continued_note = f", and those that reach it are continued up to {continued:,}" if continued else ""
     say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; another length: --max-new-tokens")
     settings = replace(settings, max_new_tokens=tokens, continued_tokens=continued)
-    return replace(rows, corpus=corpus), settings, tuple(free_answers)
+    return replace(rows, corpus=corpus), settings
 
 
 def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
@@ -375,9 +372,6 @@ def measure_checkpoint(
     decoding = "sampled" if measuring.greedy is False else "greedy"
     start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
     ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding))
-    ready = with_price(
-        ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
-    )
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
     if start_learner is not None:
         _refuse_same_weights(start_learner, ready.learners[0])

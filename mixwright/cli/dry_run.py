@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mixwright.catalog import listing
-from mixwright.config import RunConfig
-from mixwright.corpus import Corpus
-from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
-from mixwright.learner.bases import TINY_PREFIX, bases_of
+from mixwright.learner.bases import bases_of
 from mixwright.learner.engines import engine_name
 from mixwright.records import Task, to_data
 from mixwright.run.checked import CheckedRun
 from mixwright.run.opening import resolve_training_settings
 from mixwright.run.ray_workers import start_workers
-from mixwright.run.workers import Job, Workers
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import corpus_pool
 from mixwright.trial import power
 from mixwright.trial.arm_roles import choose_arms
-from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
-from mixwright.trial.dry_run import DryRunJob, Timing, mean_timing, time_dry_run
-from mixwright.trial.fitting import HeldOutCounts
 from mixwright.trial.stage import checked_plan
 
 MAX_DRAWS = 100_000
@@ -56,14 +47,13 @@ def first_draws(run: CheckedRun) -> list[Sequence[Any]]:
 
 
 def outline(run: CheckedRun) -> list[tuple[str, str]]:
-    """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
+    """(stage, what `run` would do), from settings and data alone. Raises InputError as `run` would."""
     config, folder, corpus = run.config, run.folder, run.corpus
     with start_workers(config.trial) as workers:
         resolve_training_settings(run, workers)
-        (timing,) = time_configs([config], workers, run.relative_to)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config.model, folder))
-    items = sum(min(count, measure_config.items) for _, count in held_out_cells(corpus))
+    items = sum(min(count, measure_config.items) for _, count in power.held_out_cells(corpus))
     rollouts = base_count * items * (1 + measure_config.samples)
     measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
     if measure_config.engine == "vllm":
@@ -71,9 +61,6 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
     arms = choose_arms(config, corpus, folder, run.relative_to)
-    counts = {"items": items, "arms": len(arms.always_run) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
-    stage_costs = stage_seconds(config, timing, **counts)
-    time_text = format_costs(stage_costs, arms, config.trial.seeds, measure_config, timing)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
     rows_per_prompt = train_config.generations if is_grpo else 1
@@ -96,31 +83,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
         ),
         ("verdict", str(folder.page)),
         *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(power_lines)),
-        ("time", time_text),
     ]
-
-
-def held_out_data(config: RunConfig, corpus: Corpus) -> HeldOutCounts:
-    """What has to be known of the rows to choose sizes for a time."""
-    arms = choose_arms(config, corpus)
-    bases = config.model.bases if config.model.path == TINY_PREFIX else 1
-    cells, rehearsed = held_out_cells(corpus), prompts_to_answer(corpus)
-    return HeldOutCounts(cells, len(arms.always_run) - 1, len(arms.references), bases, rehearsed)
-
-
-def time_configs(configs: Sequence[RunConfig], workers: Workers, relative_to: Path) -> list[Timing]:
-    """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
-    copies = 2 if len(configs) == 1 and workers.count > 1 else 1
-    jobs = [Job("dry run", time_dry_run, DryRunJob(config, str(relative_to))) for config in configs for _ in range(copies)]
-    timings = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
-    means = [mean_timing(timings[start : start + copies]) for start in range(0, len(timings), copies)]
-    return [replace(timing, workers=workers.count) for timing in means]
-
-
-def prompts_to_answer(corpus: Corpus) -> int:
-    """Prompts that the model answers itself before it is trained: rows to rehearse without a completion."""
-    rows = corpus.select(split=REHEARSE_SPLIT).table
-    return rows["target"].null_count if len(rows) else 0
 
 
 def _name_judge(task: Task) -> str:

@@ -14,16 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
-from mixwright.cli.dry_run import held_out_data
-from mixwright.cli.proposals import UNKNOWN_COLUMN, Proposal, propose
-from mixwright.cli.run_budget import format_sizes, time_variants
+from mixwright.cli.proposals import Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
-from mixwright.corpus import read_corpus
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.run.folder import write_text, yaml_text
-from mixwright.run.progress import format_duration
-from mixwright.trial.fitting import Timings, fit_run, shortest_budget_seconds
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
@@ -50,7 +45,7 @@ def write_settings(
         held_out: source of the held-out examples.
         model: checkpoint; None takes a tiny model that is built on the spot.
         objective: grpo, sft or dpo; None takes it from the columns.
-        budget_seconds: seconds that the run may take; sizes are chosen for it by a dry run.
+        budget_seconds: seconds that the run may take.
 
     Raises:
         InputError: `path` is there already, or `train` cannot be used for another reason than the names of its columns.
@@ -61,11 +56,9 @@ def write_settings(
     proposal = Proposal(placeholder_config, []) if train is None else propose(train, held_out, model, objective)
     if proposal.config.model.path == TINY_PREFIX and proposal.config.model.warmup is None:
         proposal = replace(proposal, config=replace(proposal.config, model=ModelConfig(warmup=WARMUP)))
-    if budget_seconds is not None and UNKNOWN_COLUMN not in proposal.config.corpus.columns.values():
-        if train is None:
-            raise InputError("TRAIN with --budget", "nothing", "Name the examples: their items and steps are timed.")
-        proposal = fit_proposal(proposal, budget_seconds)
     config = proposal.config
+    if budget_seconds is not None:
+        config = replace(config, trial=replace(config.trial, budget_minutes=round(budget_seconds / 60, 2)))
     for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
         source = getattr(config.corpus, name)
         if source is not None and Path(source).exists():
@@ -121,46 +114,3 @@ def _read_comments() -> dict[str, dict[str, str]]:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
                     class_comments[field.target.id] = str(text.value.value)  # pyright: ignore[reportAttributeAccessIssue]
     return comments_by_class
-
-
-def fit_proposal(proposal: Proposal, seconds: float) -> Proposal:
-    """The proposal with sizes for a budget; its notes say which difference a trial of these sizes would see.
-
-    Args:
-        proposal: settings without a limit of time, their paths as they are from the working directory.
-        seconds: that the run may take.
-
-    Raises:
-        InputError: too short for any trial that says something, or what the dry run refuses.
-    """
-    corpus = read_corpus(proposal.config.corpus)
-    data = held_out_data(proposal.config, corpus)
-    if not data.cells:
-        raise InputError("held-out rows, for a budget", "none", "Give some: --eval FILE.")
-    timings = time_variants(proposal.config, Path())
-    fitted = fit_run(timings, data, seconds)
-    if fitted is None:
-        min_duration = format_duration(shortest_budget_seconds(timings, data))
-        remedy = "Allow more time, give fewer or shorter held-out rows, or only measure: mixwright measure --budget."
-        raise InputError(
-            f"a budget of {min_duration} or more, for a trial that can say something", format_duration(seconds), remedy
-        )
-    fitted_to_twice = fit_run(timings, data, 2 * seconds)
-    config = replace(fitted.config, trial=replace(fitted.config.trial, budget_minutes=round(seconds / 60, 2)))
-    note = f"Budget: {format_sizes(fitted)}. Twice the time: {format_sizes(fitted_to_twice or fitted)}."
-    return Proposal(
-        config, [*proposal.notes, note], {**proposal.comments, **_explain_sizes(proposal.config, config, timings)}
-    )
-
-
-def _explain_sizes(old_config: RunConfig, new_config: RunConfig, timings: Timings) -> dict[str, str]:
-    """Why the sizes are what they are."""
-    reasons = {}
-    for section, name in (("measure", "items"), ("measure", "samples"), ("train", "steps"), ("trial", "seeds")):
-        old_value, new_value = (getattr(getattr(run_config, section), name) for run_config in (old_config, new_config))
-        if old_value != new_value:
-            reasons[f"{section}.{name}"] = f"For the budget; without one {old_value}."
-    if len(timings) > 1:
-        steps = {name: f"{timing.step_seconds:.2g}" for name, (_, timing) in timings.items()}
-        reasons["train.adapter"] = f"A step takes {steps['lora']} s with LoRA, and {steps[None]} s with all weights."
-    return reasons

@@ -15,7 +15,6 @@ from mixwright.cli.export import build_mined_mix, read_text_handling, resolve_fo
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
 from mixwright.cli.report import MAX_EXAMPLES, cut, line_width, table, wrap
-from mixwright.cli.run_budget import fit_mining
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
@@ -78,8 +77,6 @@ def mine_folder(
         raise InputError("--try with a miner of training rows", miner, remedy)
     if with_trial:  # settings without a possible trial are refused before anything is scanned
         settings = replace(settings, trial=replace(settings.trial, data=miner))
-    if budget is not None:
-        settings = fit_mining(settings, run, relative_to, miner, keep, budget)
     with open_with_workers(settings, run, relative_to=relative_to, for_trial=with_trial) as (workers, checked_run):
         if with_trial:  # before mining, which may take hours: measuring may refuse the model
             pipeline.audit_and_measure(checked_run, workers, say=_say_line, deadline=deadline)

@@ -146,7 +146,7 @@ def _try_model(
         measure = replace(MeasureConfig(), items=MAX_CELL_ITEMS)
         learner = KeepingLearner(load_learner(model), None)
         fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
-        room, continued, _ = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
+        room, continued = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
         measure = replace(measure, max_new_tokens=room.tokens, continued_tokens=continued)
         first_answers = read_first_answers(
             learner, fitting_corpus, measure, tasks_with_named_grader=ungraded, say=lines.append

@@ -1,4 +1,4 @@
-"""Answers that a model ends by itself: how long they are, and how long measuring will take, before it begins.
+"""Answers that a model ends by itself: how long they are, before measuring begins.
 
 A few items are completed greedily with ever more room, until all have ended or more would take too long. What they need and
 a quarter more is the room that all items get, on both sides of a comparison.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
-from mixwright.measure.option_answers import answer_items, options_of
-from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, interleave
+from mixwright.measure.option_answers import options_of
+from mixwright.measure.passes import Passes, evenly_spread, interleave
 from mixwright.measure.room import (
     HEADROOM_FACTOR,
     MAX_TOKENS,
@@ -31,13 +31,11 @@ from mixwright.records import Example, from_data, plain
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-TIMED_ITEMS = 16
+COMPLETED_ITEMS = 16
 """Items that are completed, spread over the tasks."""
 CPU_TOKENS, GPU_TOKENS = 2048, 65_536
 """Tokens that all of them may have together: some 20 s of a model of 100 million parameters on two cores, or of a large one
 on a GPU. Tokens are counted and not seconds, so that the room is the same on a busy machine."""
-TIMED_SAMPLES = 8
-"""Items of which one sampled completion is timed, or the reading of the options."""
 MAX_SECONDS = 60.0
 """Longest that completing them should take for one model, however slow it is."""
 FIRST_TOKENS = 32
@@ -54,14 +52,6 @@ class FreeAnswers:
     """Tokens of each item's answer, its end included; of one that did not end, those that were written."""
     ended: tuple[bool, ...]
     """Whether it ended by itself."""
-    seconds: float
-    """Of all."""
-    sample_seconds: float | None = None
-    """Of one sampled completion, in the mean; None where none was timed."""
-    written_share: float = 1.0
-    """Share of the items that are answered by writing, 0..1; of the others the options are read."""
-    option_seconds: float = 0.0
-    """Of reading the options of one item, in the mean; greedy answer and samples come of one reading."""
 
     @property
     def needed_tokens(self) -> int | None:
@@ -69,22 +59,8 @@ class FreeAnswers:
         ended_lengths = [length for length, ended in zip(self.lengths, self.ended, strict=True) if ended]
         return max(ended_lengths) if 2 * len(ended_lengths) >= len(self.lengths) and ended_lengths else None
 
-    def seconds_of(self, tokens: int, times: int = CONTINUED_FACTOR) -> float:
-        """Seconds that one completion will take with this room, in the mean, when those that reach it are continued.
 
-        Args:
-            tokens: the room.
-            times: times the room to which they are continued; 1 continues none.
-        """
-        most_tokens, written_tokens = tokens * times, sum(self.lengths)
-        ends = zip(self.lengths, self.ended, strict=True)
-        tokens_to_write = sum(
-            min(length, most_tokens) if ended or length < tokens else most_tokens for length, ended in ends
-        )
-        return self.seconds / max(len(self.lengths), 1) * tokens_to_write / max(written_tokens, 1)
-
-
-def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Example]:
+def spread_items(items: Sequence[Example], count: int = COMPLETED_ITEMS) -> list[Example]:
     """At most `count` items, in turn one of each task, evenly over its levels."""
     tasks: dict[str, list[Example]] = {}
     for item in items:
@@ -97,36 +73,6 @@ def written_items(items: Sequence[Example], corpus: Corpus, config: MeasureConfi
     """The items that are answered by writing, without those whose options are read."""
     options = options_of(items, corpus, config)
     return [item for item_index, item in enumerate(items) if item_index not in options]
-
-
-def time_options(
-    learner: Learner, items: Sequence[Example], corpus: Corpus, config: MeasureConfig, answers: FreeAnswers
-) -> FreeAnswers:
-    """The same, with the share of items that are written and what reading the options of a few of the others takes.
-
-    Args:
-        learner: the model.
-        items: all that are measured.
-        corpus: names their graders.
-        config: says how options are answered.
-        answers: what completing a few items showed.
-
-    Raises:
-        InputError: as `Learner.sample`.
-    """
-    options = options_of(items, corpus, config)
-    if not options:
-        return answers
-    timed_items = spread_items([items[item_index] for item_index in options], TIMED_SAMPLES)
-
-    def time_reading() -> dict[str, float]:
-        began = monotonic()
-        answer_items(learner, timed_items, corpus, config, count=1, temperature=0, seed=0, **completion_lengths(config))
-        return {"seconds": (monotonic() - began) / len(timed_items)}
-
-    request = ["options timed", [learner.encode(item.prompt) for item in timed_items]]
-    seconds = float(_remember(learner, request, time_reading)["seconds"])
-    return replace(answers, written_share=1 - len(options) / len(items), option_seconds=seconds)
 
 
 def complete_freely(
@@ -171,7 +117,7 @@ def complete_freely(
         ):
             break
         token_room = min(2 * token_room, most_tokens)
-    return FreeAnswers(tuple(map(len, tokens)), tuple(ended), clock() - began)
+    return FreeAnswers(tuple(map(len, tokens)), tuple(ended))
 
 
 def find_room(
@@ -182,8 +128,8 @@ def find_room(
     *,
     trained: bool = False,
     seconds: float = MAX_SECONDS,
-) -> tuple[CompletionLimit, int, list[FreeAnswers]]:
-    """The room for measuring these models, to how many tokens longer completions are continued, and what it rests on.
+) -> tuple[CompletionLimit, int]:
+    """Return the room for measuring these models, and to how many tokens longer completions are continued.
 
     Args:
         learners: the models that are measured; all get the same room.
@@ -200,7 +146,7 @@ def find_room(
     picked = Passes(learners[0], None, config, corpus).items
     items = spread_items(written_items(picked, corpus, config))
     if not items:
-        return replace(default_room, why="all answers are chosen among options by log-probability"), 0, []
+        return replace(default_room, why="all answers are chosen among options by log-probability"), 0
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if trained else picked, key=lambda row: len(plain(row.prompt)))
     tokens_left = [
         learner.context - max(len(learner.encode(row.prompt)) for row in rows) for learner in learners if learner.context
@@ -210,36 +156,18 @@ def find_room(
     most_tokens = MAX_TOKENS if limit is None else min(MAX_TOKENS, limit)
     answers = [_kept_or_completed(learner, items, most_tokens, seconds) for learner in learners]
     gold = longest_answer(learners, corpus, config)[0]
-    return *choose_room(answers, default_room, gold, limit), answers
-
-
-def time_answers(
-    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, most_tokens: int, say: Callable[[str], None]
-) -> list[FreeAnswers]:
-    """What completing a few items showed of each model, where the room is known and only the price is asked.
-
-    Raises:
-        InputError: nothing to grade, or chat prompts without a chat template.
-    """
-    items = spread_items(written_items(Passes(learners[0], None, config, corpus).items, corpus, config))
-    if not items:
-        return [FreeAnswers((), (), 0.0) for _ in learners]
-    say(f"price: {len(items):,} items are completed by each model to time it")
-    return [_kept_or_completed(learner, items, most_tokens, MAX_SECONDS) for learner in learners]
-
-
-def _remember(learner: Learner, request: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What `make` returns, now or when a measuring began that goes on: clocks decide what comes of it."""
-    from mixwright.measure.kept_answers import KeepingLearner
-
-    return learner.remember(request, make) if isinstance(learner, KeepingLearner) else make()
+    return choose_room(answers, default_room, gold, limit)
 
 
 def _kept_or_completed(learner: Learner, items: Sequence[Example], most_tokens: int, seconds: float) -> FreeAnswers:
-    """What completing the items showed."""
-    request = ["free answers", [learner.encode(item.prompt) for item in items], most_tokens]
-    answers = _remember(learner, request, lambda: asdict(complete_freely(learner, items, most_tokens, seconds)))
-    return from_data(FreeAnswers, answers)
+    """Complete the items, or return what doing so showed when the measuring began that goes on: a clock decides it."""
+    from mixwright.measure.kept_answers import KeepingLearner
+
+    def make() -> dict[str, Any]:
+        return asdict(complete_freely(learner, items, most_tokens, seconds))
+
+    request = ["lengths of free answers", [learner.encode(item.prompt) for item in items], most_tokens]
+    return from_data(FreeAnswers, learner.remember(request, make) if isinstance(learner, KeepingLearner) else make())
 
 
 def choose_room(
@@ -268,45 +196,3 @@ def choose_room(
         tokens, why = limit, f"the context leaves room for no more; {why}"
     continued = CONTINUED_FACTOR * tokens if limit is None else min(CONTINUED_FACTOR * tokens, limit)
     return CompletionLimit(tokens, why), continued if continued > tokens else 0
-
-
-def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConfig) -> float:
-    """Seconds of one sampled completion of these items, in the mean, with the room and the temperature of the settings.
-
-    Raises:
-        InputError: as `Learner.sample`.
-    """
-    prompts = [item.prompt for item in items]
-    sample_arguments = {"count": 1, "temperature": config.temperature, "seed": 0, **completion_lengths(config)}
-
-    def time_sampling() -> dict[str, float]:
-        began = monotonic()
-        learner.sample(prompts, **sample_arguments)
-        return {"seconds": (monotonic() - began) / max(len(prompts), 1)}
-
-    request = ["sampled completions", [learner.encode(prompt) for prompt in prompts], sorted(sample_arguments.items())]
-    return float(_remember(learner, request, time_sampling)["seconds"])
-
-
-def estimate_measuring_seconds(
-    answers_by_model: Sequence[FreeAnswers], item_count: int, samples: int, room: int, continued: int
-) -> float:
-    """Seconds that measuring all these models will take.
-
-    Args:
-        answers_by_model: of each model.
-        item_count: that are measured.
-        samples: completions of each beside the greedy one; where none was timed they take as long as that.
-        room: tokens.
-        continued: tokens to which longer completions are continued; 0 continues none.
-    """
-    times = max(1, round(continued / room)) if continued else 1
-    total = 0.0
-    for answers in answers_by_model:
-        greedy_seconds = answers.seconds_of(room, times)
-        sample_seconds = greedy_seconds if answers.sample_seconds is None else answers.sample_seconds
-        total += (
-            answers.written_share * (greedy_seconds + samples * sample_seconds)
-            + (1 - answers.written_share) * answers.option_seconds
-        )
-    return item_count * total

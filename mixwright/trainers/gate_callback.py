@@ -168,7 +168,7 @@ class GateCallback(TrainerCallback):
             learner = Learner(model, arguments["processing_class"], "the model in training")
             if self.max_new_tokens is None:
                 config = MeasureConfig(items=len(self.items), samples=0)
-                room, _, _ = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)
+                room, _ = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)
                 self.max_new_tokens = room.tokens
             prompts = [item.prompt for item in self.items]
             answers = learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=0)

@@ -133,6 +133,8 @@ def train_within(
         finished += seeds
         if missing_jobs == seeds * len(arms) and seeds == min(workers, planned):  # else some workers had nothing to do
             deadline.seed_seconds = (deadline.seconds_spent - began) / seeds
+            took, left = format_duration(deadline.seed_seconds), format_duration(deadline.seconds_left)
+            say(f"  budget: one seed takes {took}, {left} left")
         deadline.save()
     if finished == planned:
         return with_seeds(trial, finished), []

@@ -28,7 +28,6 @@ from mixwright.measure.bases import base_name
 from mixwright.records import Power
 from mixwright.run.folder import read_measurements
 from mixwright.trial.arm_roles import builtin_arm, choose_arms
-from mixwright.trial.costs import held_out_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +71,12 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
         family = max(len(arms.references), 1)
         powers.append(power(cells, config.trial.seeds, noise, kind, family=family, basis=basis))
     return tuple(powers)
+
+
+def held_out_cells(corpus: Corpus) -> list[tuple[str, int]]:
+    """Return the task and the number of held-out items of each cell."""
+    held_out = corpus.select(split="eval")
+    return [(cell.task, cell.count) for cell in held_out.cells()] if len(held_out) else []
 
 
 def format_power(powers: Sequence[Power]) -> list[str]:
