@@ -1,0 +1,203 @@
+"""Check of rows that are broken by themselves: empty, a missing value in words, cut, or a field that was never filled.
+
+Source: own; the faults are those of public data files (tatsu-lab/stanford_alpaca 265, hiyouga/LlamaFactory 2816).
+Unit: training rows of a task; a row counts once for each kind of fault.
+Cost: one pass, a few patterns over the first and last 4,000 characters of each text.
+Blind spot: cut texts where most of a task end without a mark (lists, code, verse); fields in a syntax of one's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, max_pairs_listed, note_unlisted
+from mixwright.audit.shards import map_shards
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus, texts
+from mixwright.records import Example, Observation, plain
+
+READ_CHARACTERS = 4000
+"""Characters of a text that patterns see, from either end."""
+MISSING = re.compile(r"(?i:\s*(?:nan|none|null|nat|undefined|#?n/?a|<na>)\s*)")
+"""A missing value as other tools write it."""
+FIELDS = re.compile(
+    r"\{\{ ?[A-Za-z_][\w ]{0,40}\}\}|\[(?i:your|insert|enter|name of)\b[^\]\n]{0,40}\]"
+    r"|<(?i:your|insert|enter)[ _][^>\n]{0,40}>"
+)
+"""Fields of templates that somebody was to fill in."""
+CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+LAST_LINE = re.compile(r"(?:[-*•#>|]|\d+[.)]|https?:)")
+"""Beginning of a last line that needs no mark: a list, a heading, a table, an address."""
+MIN_WORDS = 8
+"""Words from which an answer is prose that should end with a mark."""
+TYPICAL_WORDS = 5
+"""Words of a task's mean completion from which `none` is no answer."""
+MIN_CUT_ROWS, MIN_CUT_ENDS, LONGEST_MARKED = 5, 3, 95
+"""Unmarked texts, and different last words of them, from which on a limit of length is looked for; and the percentile of
+marked texts that half of them exceed where there was one. Without a limit, texts without a mark are a style: a quarter of
+one copy of GSM8K."""
+MIN_FIELDS_SHARE = 0.01
+"""Share of rows with an unfilled field that is a warning; fewer, such as a letter's `[Your Name]`, are a note."""
+REMEDIES = {
+    "empty": "Leave these rows out: the model would learn to answer nothing.",
+    "unanswered": "Leave these rows out, or end each chat with the assistant's turn.",
+    "missing": "Leave these rows out: a table with missing values was exported as text.",
+    "cut": "Write these answers again with more room, or leave them out: the model would learn to stop anywhere.",
+    "unfilled": "Fill the fields in, or leave the rows out: the model would write them.",
+    "unfilled prompts": "Fill the fields in: nobody will ask this way.",
+}
+WORDS = {
+    "empty": "completions are empty",
+    "unanswered": "rows have no completion, or end with the user's turn",
+    "missing": "completions are a missing value in words",
+    "cut": "completions stop in the middle of a sentence",
+    "unfilled": "completions hold fields of a template that were never filled in",
+    "unfilled prompts": "prompts hold fields of a template that were never filled in",
+}
+
+
+class SingleRows(Check):
+    """Reads each training row by itself."""
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """Return a warning for each task and kind of fault, with file and line of its rows."""
+        numbers, counts = defaultdict[tuple[str, str], list[int]](list), defaultdict[str, Counter[str]](Counter)
+        lengths = defaultdict[tuple[str, bool], list[int]](list)
+        details = defaultdict[tuple[str, str], Counter[str]](Counter)
+        for first, (shard_faults, shard_counts, shard_lengths) in map_shards(corpus, _read_shard, None, "single rows"):
+            for task, kind, number, detail in shard_faults:
+                numbers[task, kind].append(first + number)
+                details[task, kind].update([detail] if detail else ())
+            for task, count in shard_counts.items():
+                counts[task].update(count)
+            for key, found in shard_lengths.items():
+                lengths[key] += found
+        observations, reader = [], Reader(corpus)
+        for (task, kind), found in sorted(numbers.items()):
+            by_mark = lengths[task, False], lengths[task, True]
+            if (text := _describe(kind, len(found), counts[task], by_mark, details[task, kind])) is not None:
+                total = counts[task]["rows"]
+                rows = reader.examples(np.array(found[: max_pairs_listed()], np.int64)).values()
+                evidence = tuple(_show(row, prompt=kind == "unfilled prompts") for row in rows)
+                text += note_unlisted(len(found))
+                is_rare = kind.startswith("unfilled") and len(found) < max(3, MIN_FIELDS_SHARE * total)
+                severity, remedy = ("info", "") if is_rare else ("warning", REMEDIES[kind])
+                null = "ends without a mark at any length" if kind == "cut" else "none"
+                observations.append(
+                    Observation("single_rows", task, severity, len(found), total, text, remedy, null, evidence)
+                )
+        rows_read = sum(count["rows"] for count in counts.values())
+        sound = Observation("single_rows", None, "info", 0, rows_read, "No training row is broken by itself.", "")
+        return observations or [sound]
+
+
+Fault = tuple[str, str, int, str]
+"""Task, kind, row number in the shard, and the field or word that shows it."""
+
+
+def _read_shard(
+    batches: Sequence[pa.RecordBatch], _: None
+) -> tuple[list[Fault], dict[str, Counter[str]], dict[tuple[str, bool], list[int]]]:
+    """Return the faults of a shard; per task the rows, completions, words and prose; and per task and whether it ends with a
+    mark the lengths of prose.
+    """
+    faults, counts, start = list[Fault](), defaultdict[str, Counter[str]](Counter), 0
+    lengths = defaultdict[tuple[str, bool], list[int]](list)
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in ("task", "split", "answer", "chat", "prompt")]
+        written = [texts(batch, name) for name in ("prompt", "target", "chosen")]
+        is_null = [batch.column(name).is_null().to_pylist() for name in ("target", "chosen")]
+        for number, (task, split, answer, chat, raw, prompt, target, chosen, *nulls) in enumerate(
+            zip(*columns, *written, *is_null, strict=True), start
+        ):
+            if split == "eval":
+                continue
+            count = counts[task]
+            count["rows"] += 1
+            completion, has_completion = target or chosen, not all(nulls)
+            if not prompt:  # a text without a prompt
+                completion, has_completion = completion or answer or "", True
+            count["completions"] += has_completion
+            for kind, detail in _faults_of(prompt, completion if has_completion else None, answer):
+                faults.append((task, kind, number, detail))
+            if chat and raw and _has_empty_turn(raw):
+                faults.append((task, "empty", number, "a turn before the last"))
+            words = len(completion[:READ_CHARACTERS].split())
+            count["words"] += words
+            if words >= MIN_WORDS:
+                count["prose"] += 1
+                is_marked = not _is_unmarked(completion[-READ_CHARACTERS:])
+                lengths[task, is_marked].append(len(completion))
+                if not is_marked:
+                    faults.append((task, "cut", number, completion.split()[-1][-20:]))
+        start += batch.num_rows
+    return faults, dict(counts), dict(lengths)
+
+
+def _faults_of(prompt: str, completion: str | None, answer: str | None) -> Iterator[tuple[str, str]]:
+    if completion is None:
+        if not answer:
+            yield "unanswered", ""
+    elif not completion.strip():
+        yield "empty", ""
+    elif MISSING.fullmatch(completion[:40]):
+        yield "missing", completion.strip()
+    for kind, text in (("unfilled", completion or ""), ("unfilled prompts", prompt)):
+        if field := FIELDS.search(CODE.sub("", text[:READ_CHARACTERS])):
+            yield kind, field[0]
+
+
+def _has_empty_turn(raw: str) -> bool:
+    """Return whether a turn of the user or the assistant, tool calls aside, says nothing."""
+    turns = (turn for turn in json.loads(raw) if turn["role"] in ("user", "assistant") and not turn.get("tool_calls"))
+    return any(not str(turn.get("content") or "").strip() for turn in turns)
+
+
+def _is_unmarked(text: str) -> bool:
+    """Return whether prose ends without any mark, not in a list or in code."""
+    text = text.rstrip()
+    in_code, last_line = text.count("```") % 2 == 1, text.rpartition("\n")[2].lstrip()
+    return (text[-1].isalpha() or text[-1] == ",") and not in_code and not LAST_LINE.match(last_line)
+
+
+def _describe(
+    kind: str, count: int, counts: Counter[str], lengths: tuple[list[int], list[int]], details: Counter[str]
+) -> str | None:
+    """Return a sentence on the rows of one task and kind, or None where sound rows look the same.
+
+    Args:
+        kind: of fault.
+        count: rows that have it.
+        counts: of the task.
+        lengths: characters of prose that ends without a mark, and with one.
+        details: words or fields that show the fault, and how many rows have each.
+    """
+    text = f"{count:,} of {counts['rows']:,} {WORDS[kind]}"
+    if kind == "unanswered" and not counts["completions"]:
+        return None  # prompts alone: rows for rewards, or to replay
+    if kind == "missing" and counts["words"] < TYPICAL_WORDS * counts["completions"]:
+        return None  # `none` among short answers is one of them
+    if kind == "cut":
+        unmarked, marked = lengths
+        length, same = Counter(unmarked).most_common(1)[0]
+        limit = np.percentile(marked, LONGEST_MARKED) if marked else np.inf
+        beyond = sum(length > limit for length in unmarked)
+        if count < MIN_CUT_ROWS or len(details) < MIN_CUT_ENDS or max(same, beyond) < count / 2:
+            return None  # a style: the end has no mark at any length
+        if same >= count / 2:
+            return f"{text}, {same:,} of them at exactly {length:,} characters."
+        return f"{text}, {beyond:,} of them longer than {LONGEST_MARKED} of 100 that end with a mark."
+    shown = ", ".join(f"{detail} ({rows:,})" for detail, rows in details.most_common(3))
+    return f"{text}{f': {shown}' if shown else ''}."
+
+
+def _show(row: Example, *, prompt: bool) -> dict[str, Any]:
+    text = plain(row.prompt) if prompt else plain(row.target or row.chosen) or plain(row.prompt)
+    return {"id": row.id, "source": row.source, "prompt": text[-EXCERPT_CHARACTERS:]}
