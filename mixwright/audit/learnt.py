@@ -1,0 +1,201 @@
+"""Facts of what will be learnt, from rows as a trainer labels them: targets, templates and truncation.
+
+Source: own; the faults are those of public reports of trainings in which nothing was learnt and the loss looked fine.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mixwright.records import Observation, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRow:
+    """One training row as the trainer sees it."""
+
+    number: int
+    """Position in the file."""
+    task: str
+    """Task name."""
+    source: str
+    """File and line."""
+    ids: np.ndarray
+    """Token ids, after truncation; int, shape (tokens,)."""
+    targets: np.ndarray
+    """Whether the loss is taken on a token; bool, shape (tokens,)."""
+    words: np.ndarray | None
+    """Whether the assistant wrote a token, its end-of-turn token included; bool, shape (tokens,). None without a prompt."""
+    full_tokens: int
+    """Tokens before truncation."""
+    ends: bool | None
+    """Whether the last end-of-turn token is a target; None where the row has none, or it was cut."""
+    faults: frozenset[str] = field(default_factory=frozenset)
+    """Faults that the tokens or the text of the row show: keys of `WORDS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Rows as a trainer labels them, and what holds for all of them."""
+
+    rows: tuple[LabelledRow, ...]
+    """In the order of the file."""
+    max_length: int | None
+    """Tokens to which rows are cut."""
+    faults: frozenset[str] = field(default_factory=frozenset)
+    """Faults of the settings: keys of `WORDS`."""
+    marked: Mapping[int, Sequence[tuple[str, bool]]] = field(default_factory=dict)
+    """Number of a row -> its text in pieces, each with whether the loss is taken on it; for the first rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """What will be learnt of one task."""
+
+    task: str
+    rows: int
+    tokens: int
+    """In all rows, after truncation."""
+    targets: int
+    """Tokens that the loss is taken on."""
+
+
+Words = tuple[str, Severity, str, str]
+"""Check, severity, what is seen, what to do."""
+WORDS: dict[str, Words] = {
+    "no target": (
+        "targets",
+        "error",
+        "have no token that the loss is taken on, so nothing is learnt from them",
+        "Check assistant_only_loss, the template's {% generation %} marks, and max_length against the prompts.",
+    ),
+    "all targets": (
+        "targets",
+        "warning",
+        "are learnt whole, the prompt too",
+        "Set completion_only_loss (prompt and completion) or assistant_only_loss (messages).",
+    ),
+    "prompt trained": (
+        "targets",
+        "warning",
+        "have words of the prompt among the targets",
+        "Set completion_only_loss or assistant_only_loss; with masks of your own, check where they begin.",
+    ),
+    "end not trained": (
+        "targets",
+        "error",
+        "do not train the token that ends the answer: the model will not learn to stop",
+        "Put the end-of-turn token inside {% generation %}, or end each completion with the eos token.",
+    ),
+    "cut": (
+        "truncation",
+        "warning",
+        "are cut at max_length, so that the end of the answer is missing",
+        "Raise max_length, or shorten or leave out these rows.",
+    ),
+    "rows read each other": (
+        "truncation",
+        "error",
+        "are packed without attention that keeps them apart",
+        "Use packing_strategy bfd with attn_implementation flash_attention_2, or no packing.",
+    ),
+    "double bos": (
+        "template",
+        "warning",
+        "begin with two bos tokens",
+        "Take the bos token out of the texts or of the template.",
+    ),
+    "generation prompt twice": (
+        "template",
+        "error",
+        "hold the beginning of the assistant's turn twice",
+        "Give plain messages: the trainer adds the template itself.",
+    ),
+    "thoughts added": (
+        "template",
+        "warning",
+        "get thinking tags from the template that are not in the row",
+        "Train with the template and settings that you will ask with (enable_thinking=False).",
+    ),
+    "prompt differs": (
+        "template",
+        "warning",
+        "begin otherwise in training than the prompt that the model is asked with",
+        "Use one template for both, and one that renders the prompt alike with and without an answer.",
+    ),
+    "template differs": (
+        "template",
+        "warning",
+        "are trained with another template than the model is asked with",
+        "Save the training template with the model, or train with the model's own.",
+    ),
+    "special token in text": (
+        "template",
+        "warning",
+        "hold a special token of the model inside a text",
+        "Write plain texts: the trainer adds these tokens.",
+    ),
+    "wrong role": (
+        "template",
+        "warning",
+        "have turns that do not end with the assistant, or roles that do not alternate",
+        "Name the roles system, user and assistant, and end with the assistant's answer.",
+    ),
+}
+
+
+def count_facts(labelled: Labelled) -> list[TaskFacts]:
+    """Return rows, tokens and targets of each task, by name."""
+    by_task: dict[str, list[LabelledRow]] = defaultdict(list)
+    for row in labelled.rows:
+        by_task[row.task].append(row)
+    return [
+        TaskFacts(task, len(rows), sum(len(row.ids) for row in rows), int(sum(row.targets.sum() for row in rows)))
+        for task, rows in sorted(by_task.items())
+    ]
+
+
+def faults_of(row: LabelledRow) -> set[str]:
+    """Return the faults of one row, by its labels and as they were found in its text."""
+    found = set(row.faults)
+    if not row.targets.any():
+        return found | {"no target"} | ({"cut"} if row.full_tokens > len(row.ids) else set())
+    if row.full_tokens > len(row.ids):
+        found.add("cut")
+    if row.words is not None and not row.words.all():
+        outside = row.targets & ~row.words
+        if row.targets.all():
+            found.add("all targets")
+        elif outside.any():
+            found.add("prompt trained")
+    if row.ends is False:
+        found.add("end not trained")
+    return found
+
+
+def observe_learnt(labelled: Labelled, checks: Sequence[str] = ("targets", "template", "truncation")) -> list[Observation]:
+    """Return what is wrong with the labels, worst first; an info for each check that finds nothing.
+
+    Args:
+        labelled: rows as the trainer labels them.
+        checks: those that are asked for.
+    """
+    rows_by_fault: dict[str, list[LabelledRow]] = defaultdict(list)
+    for row in labelled.rows:
+        for fault in faults_of(row):
+            rows_by_fault[fault].append(row)
+    rows_by_fault |= {fault: list(labelled.rows) for fault in labelled.faults}
+    total, observations = len(labelled.rows), list[Observation]()
+    for fault, (check, severity, seen, remedy) in WORDS.items():
+        if check in checks and (rows := rows_by_fault.get(fault)):
+            evidence = tuple({"id": str(row.number), "source": row.source} for row in rows)
+            text = f"{len(rows):,} of {total:,} rows {seen}."
+            observations.append(Observation(check, None, severity, len(rows), total, text, remedy, "none", evidence))
+    for check in checks:
+        if not any(one.check == check for one in observations):
+            observations.append(Observation(check, None, "info", 0, total, "Every row is as it should be.", ""))
+    return observations

@@ -1,0 +1,244 @@
+"""Labels of training rows exactly as TRL's `SFTTrainer` makes them: it prepares the rows itself, with a model of one layer.
+
+Source: TRL, `SFTTrainer._prepare_dataset` and its collator (checked with 1.9 to 1.16); nothing of them is written again but
+the cut at `max_length`, which is two slices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from datasets import Dataset, disable_progress_bars, enable_progress_bars, is_progress_bar_enabled
+from transformers import LlamaConfig, LlamaForCausalLM
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
+
+from mixwright.audit.learnt import Labelled, LabelledRow
+from mixwright.errors import InputError, one_line
+
+ROW_COLUMN, IGNORED = "mixwright_row", -100
+AFTER_LABELS = ("packing", "packing_strategy", "max_length", "truncation_mode")
+"""Settings of what happens to labelled rows; they are applied here, so that no row is lost or mixed on the way."""
+OF_LABELS = (
+    *("completion_only_loss", "assistant_only_loss", "dataset_text_field", "eos_token", "pad_token", "chat_template_path"),
+    "dataset_num_proc",
+)
+"""Settings that decide the labels of a row."""
+FLASH = ("flash_attention_2", "flash_attention_3", "kernels-community/flash-attn2", "kernels-community/flash-attn3")
+"""Attention that keeps the rows of a pack apart, or begins with it."""
+ROLES = ("system", "developer", "user", "assistant", "tool")
+SENTINEL = "mixwrightstandshere"
+THOUGHTS = re.compile(r"<think>|<\|channel\|>analysis|<\|START_THINKING\|>")
+MARKED_ROWS = 3
+
+
+def label_rows(
+    rows: Iterable[tuple[Mapping[str, Any], str, str]],
+    tokenizer: Any,
+    settings: Mapping[str, Any],
+    *,
+    attention: str | None = None,
+    marked_rows: int = MARKED_ROWS,
+) -> Labelled:
+    """Label rows as a training of TRL with these settings would.
+
+    Args:
+        rows: columns as TRL takes them (messages, prompt and completion, or text; tools), task, and file with line.
+        tokenizer: of the model, with the template that it will be asked with.
+        settings: of `SFTConfig`; what does not change labels is ignored.
+        attention: `attn_implementation` of the model; None for its default.
+        marked_rows: rows whose text is returned in pieces.
+
+    Raises:
+        InputError: what TRL refuses.
+    """
+    listed = list(rows)
+    inference_template = tokenizer.chat_template
+    trainer = _prepare([row for row, _, _ in listed], tokenizer, settings)
+    prepared = {one[ROW_COLUMN]: one for one in trainer.train_dataset}
+    given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
+    template = trainer.chat_template or tokenizer.chat_template
+    reader = _Reader(tokenizer, template, inference_template)
+    limit = None if given.packing and given.packing_strategy != "bfd" else given.max_length
+    keep = slice(None, limit) if given.truncation_mode == "keep_start" else slice(-limit if limit else None, None)
+    found, marked = list[LabelledRow](), dict[int, list[tuple[str, bool]]]()
+    for number, (row, task, source) in enumerate(listed):
+        if number not in prepared:
+            continue
+        ids, labels = (np.array(prepared[number][name]) for name in ("input_ids", "labels"))
+        words, ends, faults = reader.read(row, ids, labels != IGNORED)
+        is_cut = limit is not None and len(ids) > limit
+        found.append(
+            LabelledRow(
+                number,
+                task,
+                source,
+                ids[keep],
+                (labels != IGNORED)[keep],
+                None if words is None else words[keep],
+                len(ids),
+                None if is_cut and keep.start is None else ends,
+                frozenset(faults),
+            )
+        )
+        if len(marked) < marked_rows:
+            marked[number] = pieces(tokenizer, ids[keep], (labels != IGNORED)[keep])
+    faults = {"template differs"} if reader.template_differs() else set[str]()
+    if given.packing and (given.packing_strategy == "wrapped" or attention not in FLASH):
+        faults.add("rows read each other")
+    return Labelled(tuple(found), limit, frozenset(faults), marked)
+
+
+def pieces(tokenizer: Any, ids: np.ndarray, targets: np.ndarray) -> list[tuple[str, bool]]:
+    """Return the text of a row in runs of tokens that are, or are not, targets."""
+    borders = [0, *(np.flatnonzero(np.diff(targets)) + 1).tolist(), len(ids)]
+    runs = [(start, stop) for start, stop in itertools.pairwise(borders) if start < stop]
+    return [(tokenizer.decode(ids[start:stop]), bool(targets[start])) for start, stop in runs]
+
+
+def _of_config(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: settings[name] for name in names if name in settings}
+
+
+def _prepare(rows: Sequence[Mapping[str, Any]], tokenizer: Any, settings: Mapping[str, Any]) -> Any:
+    """Return a trainer whose `train_dataset` has the labels of whole rows, each with its number."""
+    data = Dataset.from_list([{**row, ROW_COLUMN: number} for number, row in enumerate(rows)])
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+    )
+    model = LlamaForCausalLM(config)
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        own = {"max_length": None, "bf16": False, "use_cpu": True, "report_to": []}
+        try:
+            given = SFTConfig(output_dir=folder, **_of_config(settings, OF_LABELS), **own)
+            return SFTTrainer(model, args=given, train_dataset=data, processing_class=tokenizer)
+        except (ValueError, RuntimeError, KeyError, TypeError) as error:
+            remedy = "Mend the settings or the rows: the training would stop here, too."
+            raise InputError("rows and settings that TRL can label", one_line(error)[:300], remedy) from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    was_on = is_progress_bar_enabled()
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        if was_on:
+            enable_progress_bars()
+
+
+class _Reader:
+    """Reader of one row beside its labels: whose words they are, where it ends, and what is wrong with it."""
+
+    def __init__(self, tokenizer: Any, template: str | None, inference_template: str | None) -> None:
+        self.tokenizer, self.template, self.inference_template = tokenizer, template, inference_template
+        self.special = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
+        asked = [{"role": "user", "content": "U"}]
+        self.header = self._render(asked, add_generation_prompt=True)[len(self._render(asked)) :] if template else ""
+        """What the template puts before the assistant's words."""
+        self.stops = {tokenizer.eos_token_id} | self._find_stop()
+
+    def _render(self, messages: Any, template: str | None = None, **how: Any) -> str:
+        how = {"chat_template": template or self.template, "tokenize": False, **how}
+        return str(self.tokenizer.apply_chat_template(messages, **how))
+
+    def _find_stop(self) -> set[int]:
+        """Return the token with which the template ends the assistant's turn."""
+        if not self.template:
+            return set()
+        turns = [{"role": "user", "content": "U"}, {"role": "assistant", "content": SENTINEL}]
+        after = self._render(turns).rpartition(SENTINEL)[2]
+        return set(self.tokenizer(after, add_special_tokens=False)["input_ids"][:1]) if after else set()
+
+    def template_differs(self) -> bool:
+        """Return whether a chat is rendered otherwise in training than when the model is asked."""
+        if self.template == self.inference_template or not self.template or not self.inference_template:
+            return self.template != self.inference_template
+        turns = [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}, {"role": "user", "content": "V"}]
+        return self._render(turns) != self._render(turns, self.inference_template)
+
+    def read(
+        self, row: Mapping[str, Any], ids: np.ndarray, targets: np.ndarray
+    ) -> tuple[np.ndarray | None, bool | None, set[str]]:
+        """Return whose words the tokens are, whether the end is trained, and the faults of the row."""
+        tools = row.get("tools")
+        tools = json.loads(tools) if isinstance(tools, str) else tools
+        turns = row.get("messages") or (
+            [*row["prompt"], *row["completion"]] if "completion" in row and not isinstance(row["prompt"], str) else None
+        )
+        faults = self._find_faults(row, turns, ids)
+        places = np.flatnonzero(np.isin(ids, list(self.stops)))
+        ends = bool(targets[places[-1]]) if len(places) else None
+        if turns is None:
+            prompt = self.tokenizer(row["prompt"])["input_ids"] if "completion" in row else None
+            words = None if prompt is None else np.arange(len(ids)) >= _shared(prompt, ids)
+            return words, ends, faults
+        last = max((place for place, turn in enumerate(turns) if turn.get("role") == "assistant"), default=len(turns))
+        asked = self.tokenizer.apply_chat_template(
+            turns[:last], tools=tools, add_generation_prompt=True, chat_template=self.inference_template, return_dict=True
+        )["input_ids"]
+        shared = _shared(asked, ids)
+        faults |= {"prompt differs"} if shared < len(asked) and last < len(turns) else set()
+        words = self._mark_words(turns, tools, ids)
+        return np.arange(len(ids)) >= shared if words is None else words, ends, faults
+
+    def _mark_words(self, turns: Any, tools: Any, ids: np.ndarray) -> np.ndarray | None:
+        """Return the words of all turns of the assistant where the template marks them, or None."""
+        marking = self.template
+        if "generation" not in str(marking):
+            if len([turn for turn in turns if turn.get("role") == "assistant"]) < 2:
+                return None
+            from trl.chat_template_utils import get_training_chat_template
+
+            try:
+                marking = get_training_chat_template(self.tokenizer)
+            except ValueError:  # no family that TRL knows
+                return None
+        made = self.tokenizer.apply_chat_template(
+            turns, tools=tools, chat_template=marking, return_dict=True, return_assistant_tokens_mask=True
+        )
+        mask = np.array(made["assistant_masks"], bool)
+        return mask if list(made["input_ids"]) == ids.tolist() and mask.any() else None
+
+    def _find_faults(self, row: Mapping[str, Any], turns: Any, ids: np.ndarray) -> set[str]:
+        faults, text = set[str](), self.tokenizer.decode(ids)
+        contents = [turn.get("content") for turn in turns or []] or [
+            row.get(name) for name in ("prompt", "completion", "text")
+        ]
+        texts = [str(content or "") for content in contents]
+        bos, header = self.tokenizer.bos_token_id, self.header.strip()
+        if bos is not None and ids[:2].tolist() == [bos, bos]:
+            faults.add("double bos")
+        if header and (self.header * 2 in text or (turns and any(header in one for one in texts))):
+            faults.add("generation prompt twice")
+        thinks = any(turn.get("reasoning_content") or turn.get("thinking") for turn in turns or [])
+        if THOUGHTS.search(text) and not thinks and not any(map(THOUGHTS.search, texts)):
+            faults.add("thoughts added")
+        if any(token in one for one in texts for token in self.special):
+            faults.add("special token in text")
+        if turns is not None:
+            roles = [turn.get("role") for turn in turns]
+            repeats = any(a == b and a in ("user", "assistant") for a, b in itertools.pairwise(roles))
+            if roles[-1] != "assistant" or repeats or not set(roles) <= set(ROLES):
+                faults.add("wrong role")
+        return faults
+
+
+def _shared(asked: Sequence[int], ids: np.ndarray) -> int:
+    """Return how many first tokens agree."""
+    count = min(len(asked), len(ids))
+    same = np.asarray(asked[:count]) == ids[:count]
+    return count if same.all() else int(np.argmin(same))

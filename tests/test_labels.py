@@ -1,0 +1,167 @@
+"""What will be learnt: twelve planted faults on five chat families, sound set-ups beside them, and TRL's own labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from trainers_tiny import model, sft_config
+from transformers import PreTrainedTokenizerFast
+from trl.trainer.sft_trainer import SFTTrainer
+
+from mixwright.audit.checks.prompts import Prompts
+from mixwright.audit.learnt import count_facts, observe_learnt
+from mixwright.corpus import Corpus
+from mixwright.records import Example
+from mixwright.trainers.labels import label_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+FAMILIES = {
+    "chatml": ("", "<|im_start|>{role}\n", "<|im_end|>\n", "assistant"),
+    "llama3": ("<|begin_of_text|>", "<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>", "assistant"),
+    "gemma": ("<bos>", "<start_of_turn>{role}\n", "<end_of_turn>\n", "model"),
+    "phi": ("", "<|{role}|>\n", "<|end|>\n", "assistant"),
+    "mistral": ("<s>", "[{role}] ", "</s>", "assistant"),
+}
+"""Begin of text, header of a turn, its end, and the assistant's name."""
+ROWS = 6
+
+
+def template_of(family: str, marks: str = "words and end", *, think: str = "", bos: int = 1, system: str = "") -> str:
+    """Make a chat template; `marks`: what the assistant's mask covers."""
+    first, header, end, name = FAMILIES[family]
+    header, own = header.replace("{role}", "{{ m.role }}"), header.replace("{role}", name)
+    stop, tail = (end.rstrip("\n"), end[len(end.rstrip("\n")) :])
+    inner = {
+        "words and end": f"{{% generation %}}{think}{{{{ m.content }}}}{stop}{{% endgeneration %}}{tail}",
+        "words": f"{{% generation %}}{think}{{{{ m.content }}}}{{% endgeneration %}}{stop}{tail}",
+        "none": f"{think}{{{{ m.content }}}}{stop}{tail}",
+    }[marks]
+    body = (
+        f"{{% for m in messages %}}{{% if m.role == 'assistant' %}}{own}{inner}{{% else %}}{header}{{{{ m.content }}}}{end}"
+    )
+    return f"{first * bos}{system}{body}{{% endif %}}{{% endfor %}}{{% if add_generation_prompt %}}{own}{{% endif %}}"
+
+
+def tokenizer_of(family: str, template: str | None = None) -> PreTrainedTokenizerFast:
+    """Make a tokenizer of characters, with the family's marks as special tokens."""
+    first, header, end, _ = FAMILIES[family]
+    marks = [
+        "<pad>",
+        "<eos>",
+        first or "<bos>",
+        end.strip(),
+        *([header.split("{")[0]] if "<|i" in header or "<|s" in header else []),
+    ]
+    vocabulary = {name: i for i, name in enumerate(dict.fromkeys([*marks, *map(chr, range(32, 127)), "\n"]))}
+    core = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    core.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    core.decoder = decoders.Fuse()
+    found = PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token="<pad>", eos_token=end.strip(), bos_token=first or "<bos>"
+    )
+    found.add_special_tokens({"additional_special_tokens": marks[3:]})
+    found.chat_template = template or template_of(family)
+    return found
+
+
+def turns(n: int, *contents: str) -> list[dict[str, str]]:
+    texts = contents or (f"What is {n}+1, please?", f"It is {n + 1}.")
+    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+
+
+def chats(**change: Any) -> list[dict[str, Any]]:
+    return [{"messages": turns(n)} for n in range(ROWS)]
+
+
+def pairs(prefix: str = "") -> list[dict[str, Any]]:
+    return [{"prompt": turns(n)[:1], "completion": turns(n, "", prefix + f"It is {n + 1}.")[1:]} for n in range(ROWS)]
+
+
+def found_in(rows: list[dict[str, Any]], tokenizer: Any, settings: dict[str, Any], attention: str | None = None) -> set[str]:
+    """Names of the faults: the first words of what is seen."""
+    labelled = label_rows(((row, "all", f"a:{n}") for n, row in enumerate(rows)), tokenizer, settings, attention=attention)
+    return {one.message.partition(" rows ")[2] for one in observe_learnt(labelled) if one.severity != "info"}
+
+
+ONLY = {"assistant_only_loss": True, "max_length": 500}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_twelve_planted_faults_are_found(family: str, tmp_path: Path) -> None:
+    sound, header = tokenizer_of(family), FAMILIES[family][1].replace("{role}", FAMILIES[family][3])
+    other = tmp_path / "other.jinja"
+    other.write_text(template_of(family, system="Be kind.\n"), encoding="utf-8")
+    human = [{"messages": [{"role": "human", "content": "Hi"}, *turns(n)[1:]]} for n in range(ROWS)]
+    twice = template_of(family, bos=2) if FAMILIES[family][0] else "{{ bos_token }}" * 2 + template_of(family)
+    several = [{"prompt": turns(n)[:1], "completion": turns(n, "", "Yes.", "Sure?", "I am.")[1:]} for n in range(ROWS)]
+    planted: dict[str, tuple[list[dict[str, Any]], Any, dict[str, Any]]] = {
+        "have no token": (chats(), sound, {"assistant_only_loss": True, "max_length": 12}),
+        "are learnt whole": (chats(), sound, {"max_length": 500}),
+        "have words of the prompt": (several, sound, {"max_length": 500}),
+        "do not train the token": (chats(), tokenizer_of(family, template_of(family, "words")), ONLY),
+        "are cut at max_length": (chats(), sound, {"assistant_only_loss": True, "max_length": len_of(sound) - 4}),
+        "begin with two bos": (chats(), tokenizer_of(family, twice), ONLY),
+        "hold the beginning": (pairs(header), sound, {"max_length": 500}),
+        "get thinking tags": (chats(), tokenizer_of(family, template_of(family, think="<think>\n\n</think>\n\n")), ONLY),
+        "are trained with another template": (chats(), sound, ONLY | {"chat_template_path": str(other)}),
+        "have turns that": (human, sound, ONLY),
+    }
+    seen = {name: found_in(*set_up) for name, set_up in planted.items()}
+    assert [name for name, found in seen.items() if not any(name in text for text in found)] == []
+    packed = ONLY | {"packing": True}
+    assert any("are packed without" in text for text in found_in(chats(), sound, packed, "sdpa"))
+    foreign = "<|im_start|>" if family != "chatml" else "[INST]"
+    rows = Corpus.from_examples(Example(f"{n}", "all", f"{foreign} What is {n}?", target="One.") for n in range(ROWS))
+    assert any(one.severity == "warning" for one in Prompts().check(rows))
+
+
+def len_of(tokenizer: Any) -> int:
+    return len(tokenizer.apply_chat_template(chats()[0]["messages"], return_dict=True)["input_ids"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_found_in_sound_set_ups(family: str) -> None:
+    sound = tokenizer_of(family)
+    long = [{"messages": turns(n, "Hi", "Yes?", f"Is {n} odd?", "No.")} for n in range(ROWS)]
+    texts = [{"prompt": f"{n}+1=", "completion": f" {n + 1}"} for n in range(ROWS)]
+    systems = [{"messages": [{"role": "system", "content": "Be brief."}, *turns(n)]} for n in range(ROWS)]
+    set_ups: list[tuple[Any, Any, dict[str, Any], str | None]] = [
+        (chats(), sound, ONLY, None),
+        (pairs(), sound, {"max_length": 500}, None),
+        (texts, sound, {"max_length": 500}, None),
+        (long, sound, ONLY, None),
+        (systems, sound, ONLY, None),
+        (chats(), sound, ONLY | {"packing": True}, "flash_attention_2"),
+    ]
+    assert [found_in(rows, own, how, attention) for rows, own, how, attention in set_ups] == [set()] * len(set_ups)
+
+
+@pytest.mark.parametrize("how", [{"assistant_only_loss": True, "max_length": 40}, {"max_length": 40}, {"max_length": None}])
+@pytest.mark.parametrize("make", [chats, pairs])
+def test_labels_are_those_of_trl(make: Any, how: dict[str, Any], tmp_path: Path) -> None:
+    tokenizer, rows = tokenizer_of("chatml"), make()
+    theirs: Any = SFTTrainer(
+        model(vocab_size=len(tokenizer)),
+        args=sft_config(tmp_path, shuffle_dataset=False, **how),
+        train_dataset=Dataset.from_list(rows),
+        processing_class=tokenizer_of("chatml"),
+    ).train_dataset
+    labelled = label_rows(((row, "all", f"a:{n}") for n, row in enumerate(rows)), tokenizer, how)
+    ours = [(row.ids.tolist(), np.where(row.targets, row.ids, -100).tolist()) for row in labelled.rows if row.targets.any()]
+    assert ours == [(one["input_ids"], one["labels"]) for one in theirs]
+
+
+def test_facts_and_pieces_by_hand() -> None:
+    tokenizer = tokenizer_of("chatml")
+    labelled = label_rows(((row, "all", "a:1") for row in chats()), tokenizer, ONLY)
+    (facts,) = count_facts(labelled)
+    assert facts.rows == ROWS
+    assert facts.targets == sum(len(f"It is {n + 1}.") + 1 for n in range(ROWS)), "each answer and the token that ends it"
+    (asked, asked_is_target), (answer, is_target) = labelled.marked[0]
+    assert (answer.replace(" ", ""), is_target) == ("Itis1.<|im_end|>", True)
+    assert (asked[:12], asked_is_target) == ("<|im_start|>", False)
