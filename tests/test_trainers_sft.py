@@ -280,3 +280,21 @@ def test_a_row_without_a_task_is_refused_by_its_number(tmp_path: Path, column: s
     rest = data().remove_columns(column)
     with pytest.raises(InputError, match=rf"(?s){column}.*none in row 7"):
         make(SteeredSFTTrainer, tmp_path, steering=True, train_dataset=rest.add_column(column, values))
+
+
+def test_a_first_batch_without_a_target_is_refused_and_else_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rows that are prepared already keep their labels, so that only the batch shows that nothing would be learnt."""
+    ids = [[5, 6, 7, 8], [6, 7, 8, 9]] * 4
+
+    def prepared(labels: list[list[int]]) -> Dataset:
+        return Dataset.from_list([{"input_ids": i, "labels": j, "task": "sums"} for i, j in zip(ids, labels, strict=True)])
+
+    settings = {"max_steps": 1, "max_length": None}
+    with pytest.raises(InputError, match="a token in the first batch that the loss is taken on"):
+        make(SteeredSFTTrainer, tmp_path, settings, train_dataset=prepared([[-100] * 4] * 8), steering=True).train()
+    with caplog.at_level("INFO", logger="mixwright"):
+        half = prepared([[-100, -100, *row[2:]] for row in ids])
+        make(SteeredSFTTrainer, tmp_path / "half", settings, train_dataset=half, steering=True).train()
+    assert any("the loss is taken on 8 of 16 tokens" in line for line in caplog.messages), caplog.messages

@@ -22,8 +22,9 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.audit.learnt import Labelled, LabelledRow
 from mixwright.errors import InputError, one_line
+from mixwright.trainers.masks import IGNORED
 
-ROW_COLUMN, IGNORED = "mixwright_row", -100
+ROW_COLUMN = "mixwright_row"
 AFTER_LABELS = ("packing", "packing_strategy", "max_length", "truncation_mode")
 """Settings of what happens to labelled rows; they are applied here, so that no row is lost or mixed on the way."""
 OF_LABELS = (

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trl.trainer.sft_trainer import SFTTrainer
 
+from mixwright.errors import InputError
 from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
-from mixwright.trainers.masks import carries_masks, mask_labels, refuse_unprepared_masks
+from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
 from mixwright.trainers.steered_trainer import declares_steering
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
+
+_log = logging.getLogger("mixwright")
 
 
 class SteeredSFTTrainer(RowTrainer, SFTTrainer):
@@ -46,6 +50,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
     padding_free: bool
     """TRL's: rows of a micro-step are flattened into one sequence."""
     _draws_rows = False
+    _has_seen_labels = False
 
     @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
@@ -82,12 +87,23 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         index, row_tokens = inputs.pop(INDEX_COLUMN, None), inputs.pop(ROW_TOKENS_COLUMN, None)
         if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
+        self._check_first_labels(inputs.get("labels"))
         with capture_logprobs(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
         output = output_at(outputs, 0)
         shown = (-output.log_probs, output.label_mask)
         self.collect(index, *(part.sum(1) if row_tokens is None else sum_by_row(part, row_tokens) for part in shown))
         return loss
+
+    def _check_first_labels(self, labels: Any) -> None:
+        """Log how many tokens of the first batch are targets. Raises InputError where none is: the loss would look fine."""
+        if self._has_seen_labels or labels is None:
+            return
+        self._has_seen_labels, targets = True, int((labels != IGNORED).sum())
+        if not targets:
+            remedy = "See what is learnt: mixwright preview TRAIN --model MODEL"
+            raise InputError("a token in the first batch that the loss is taken on", "none", remedy)
+        _log.info("first batch: the loss is taken on %d of %d tokens", targets, labels.numel())
 
     def _begin_steering(self, step: int) -> None:
         if self.steered is not None and self.padding_free:
