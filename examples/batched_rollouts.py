@@ -1,7 +1,7 @@
 """Rollouts made elsewhere, in batches that come back two steps late: draw ahead, observe when they are there. No torch.
 
 Threads stand for the rollout workers, and a table of abilities for the model: what a batch can do is what the model could
-do when the batch was sent off. What the engine needs for that: docs/own_loop.md.
+do when the batch was sent off. What the engine needs for that: docs/python.md.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Your own loop in plain PyTorch: the engine says what to draw, sees what came out, and its actions are carried out.
 
 A policy gradient with a KL penalty on a network of 4,000 parameters: three tasks of 100 prompts, one of which nobody can
-solve. Runs on a CPU in seconds and stops half-way, as if it had been killed. What each call promises: docs/own_loop.md.
+solve. Runs on a CPU in seconds and stops half-way, as if it had been killed. What each call promises: docs/python.md.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""Path of a GRPO batch from its draw to what is decided about it: few files, each named in docs/architecture.md."""
+"""Path of a GRPO batch from its draw to what is decided about it: few files, each named in contributing/architecture.md."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_batch_passes_few_files(tmp_path: Path) -> None:
     path = {file for file in both if not file.startswith((*SHARED, *PLUGINS))}
     assert {"trainers/grpo.py", "steer/engine.py", "steer/policy.py", "steer/ledger.py"} <= path
     assert len(path) <= MOST, sorted(path)
-    page = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT.parent / "contributing" / "architecture.md").read_text(encoding="utf-8")
     assert [file for file in sorted(path) if f"`{file}`" not in page] == []
 
 

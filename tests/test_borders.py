@@ -35,7 +35,7 @@ FLOORS = (
     ("__main__",),
 )
 """First part of a module's name below `mixwright`, from the lowest floor up; `run/` has files on several floors.
-docs/architecture.md says the same in words.
+contributing/architecture.md says the same in words.
 """
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor} | {"run": 0}
 MODULES = {

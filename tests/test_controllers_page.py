@@ -1,4 +1,4 @@
-"""docs/controllers.md speaks of every lever there is, and quotes the committed results."""
+"""contributing/evidence/controllers.md speaks of every lever there is, and quotes the committed results."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright_lab.studies import levers
 
-PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "contributing" / "evidence" / "controllers.md").read_text(encoding="utf-8")
 
 
 def test_every_lever_is_told():
@@ -62,7 +62,7 @@ def test_every_interval_of_the_page_is_that_of_a_result() -> None:
                 for decimals in (0, 1, 2):
                     known.add(as_printed((scale * value, scale * low, scale * high), decimals))
                     known.add(as_printed((-scale * value, -scale * high, -scale * low), decimals))
-    whole = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
+    whole = (ROOT / "contributing" / "evidence" / "controllers.md").read_text(encoding="utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"^```.*?^```$", "", whole, flags=re.DOTALL | re.MULTILINE))
     number = r"([+-]?\d+(?:\.\d+)?)"
     found = list(re.finditer(rf"{number}(?: (?:%|points|times))? ?\[{number}(?: %)?, {number}(?: %)?\]", text))

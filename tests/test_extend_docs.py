@@ -1,4 +1,4 @@
-"""The selector of docs/extend.md is complete: it keeps the promises of its kind, and draws as the page says."""
+"""The selector of docs/python.md is complete: it keeps the promises of its kind, and draws as the page says."""
 
 import importlib
 import re
@@ -13,8 +13,9 @@ from mixwright.conformance import check_selector
 
 
 def test_the_selector_of_the_page_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
-    (tmp_path / "in_turn_of_docs.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], encoding="utf-8")
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    _, _, section = page.partition("## A selector, whole")
+    (tmp_path / "in_turn_of_docs.py").write_text(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0], encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     found = importlib.import_module("in_turn_of_docs")
     check_selector(found.InTurn)

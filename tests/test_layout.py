@@ -19,7 +19,7 @@ def files(*suffixes: str, root: Path = ROOT) -> list[Path]:
     return [path for path in project_files(root) if not suffixes or path.suffix in suffixes]
 
 
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "contributing" / "architecture.md"
 SOURCES = files(".py")
 PRODUCT = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("mixwright", "mixwright_lab")]
 PLUGINS = {f"{kind}/{name}": entry for kind in KIND_BY_NAME for name, entry in listing(kind).items()}

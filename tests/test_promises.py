@@ -1,4 +1,4 @@
-"""docs/promises.md names tests that exist, and every setting that is tested stands there under its own word."""
+"""contributing/promises.md names tests that exist, and every setting that is tested stands there under its own word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import test_grpo_settings_refused as grpo_refused
 import test_sft_settings as sft
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "contributing" / "promises.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/\w+\.py)::(\w+)(?:\[([^`]*)\])?`", PAGE)))
 WORDS = {
     "sft": {"exact": set(sft.EXACT), "supported": set(sft.SUPPORTED), "refused": set(sft.REFUSED)},

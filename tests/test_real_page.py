@@ -1,4 +1,4 @@
-"""docs/real.md quotes the committed results of the real studies."""
+"""contributing/evidence/real.md quotes the committed results of the real studies."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Calibration of gradient sketches: the directions in which the gradients of some rows are largest, found once per scan.
 
 Random directions are too noisy for layers this size: the factors of different rows are far from orthogonal, and with 32
-random directions a side the cosines of sketches order rows quite unlike those of the gradients (docs/mining.md has figures).
+random directions a side the cosines of sketches order rows quite unlike those of the gradients.
 So the principal directions of the gradients of a few rows are taken, first of the outputs, then of the inputs given those,
 and of the products the ones with the largest mean square.
 """

@@ -13,7 +13,7 @@ follows from few informative groups and from alarms:
   are no canaries, `QUIET_STEPS` steps without an alarm undo one.
 - **Measured** (the study `overhard`, over-hard data, points of greedy success under not training): uniform draws 50,
   refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); a tighter beta on alarms 15 (6 to 22). Beside the
-  selector, where levels are known, each of them changes nothing: docs/controllers.md.
+  selector, where levels are known, each of them changes nothing: contributing/evidence/controllers.md.
 - **Log.** Batches with few informative groups are written down as one line per stretch, when `STRETCH_ENDS_AFTER` in a row
   had enough of them or training ends: first and last step, how many, how many were skipped, and the lowest factor of the
   others; `skip_step` where all were skipped. steps.jsonl has the factor of every step.

@@ -52,7 +52,7 @@ class EqualShares(Arm):
     """Reference: tasks equally often, and within a task its levels equally often; no lever.
 
     Source: the simplest rule against an unbalanced pool. On a wide pool it was nearly as good as the selector `difficulty`
-    (docs/controllers.md), so a lever has to beat it.
+    (contributing/evidence/controllers.md), so a lever has to beat it.
     Unit: one branch per seed.
     Cost: one training run per seed.
     Blind spot: spends as much on what is mastered or out of reach as on what can be learnt; small levels are repeated often.
@@ -127,7 +127,7 @@ class Lora(Arm):
 class Svf(Arm):
     """Lever: the plan, trained through one scale per singular value, and merged into plain weights at the end.
 
-    Source: 2501.06252; against forgetting it did no better than LoRA of its size in our study (docs/adapters.md).
+    Source: 2501.06252; against forgetting it did no better than LoRA of its size in our study (contributing/evidence/adapters.md).
     Unit: one branch per seed.
     Cost: one training run per seed.
     Blind spot: it needs a far higher learning rate than full training; directions that a matrix lacks cannot be learnt.
@@ -361,7 +361,7 @@ class SimpleRule(Arm):
     A miner that is told which tasks are the targets has to beat training on the rows of these tasks alone, which needs no
     scan.
 
-    Source: in our own measurements the targets' rows alone were as good as rows chosen by gradients (docs/mining.md).
+    Source: in our own measurements the targets' rows alone were as good as rows chosen by gradients.
     Unit: one branch per seed.
     Cost: one training run per seed.
     Blind spot: equal in steps, not in rows: few rows are repeated more often.

@@ -1,4 +1,4 @@
-"""Writer of the tables of docs/controllers.md from the committed results: each lever against three references.
+"""Writer of the tables of contributing/evidence/controllers.md from the committed results: each lever against three references.
 
 Every figure is greedy success over everything held out, in points, with the 95 % interval that the study gave it; nothing is
 typed by hand.
@@ -17,7 +17,7 @@ from typing import Any
 from mixwright_lab.studies.report import RESULTS
 from mixwright_lab.text_page import replace_between
 
-PAGE = Path(__file__).parents[2] / "docs" / "controllers.md"
+PAGE = Path(__file__).parents[2] / "contributing" / "evidence" / "controllers.md"
 BEGIN, END = "<!-- table: `python -m mixwright_lab.studies.levers` writes it -->", "<!-- /table -->"
 GOALS, GOALS_END = "<!-- goals: `python -m mixwright_lab.studies.levers` writes it -->", "<!-- /goals -->"
 HEAD = ("lever", "measured on", "against not training", "against uniform", "against equal shares", "default", "when")

@@ -1,4 +1,4 @@
-"""Writer of the tables and pictures of what became of a real model, docs/real.md, from committed results.
+"""Writer of the tables and pictures of what became of a real model, contributing/evidence/real.md, from committed results.
 
 Every figure is greedy success in points, with the 95 % interval over seeds that the study gave it; nothing is typed by hand.
 The second picture has the arms of the three SFT studies.
@@ -35,8 +35,8 @@ from mixwright_lab.studies.report import RESULTS, rounded
 from mixwright_lab.text_page import replace_between
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "real.md"
-PICTURE, KEPT_PICTURE = ROOT / "docs" / "real.png", ROOT / "docs" / "kept.png"
+PAGE = ROOT / "contributing" / "evidence" / "real.md"
+PICTURE, KEPT_PICTURE = PAGE.with_name("real.png"), PAGE.with_name("kept.png")
 MARKS = {
     name: (f"<!-- {name}: `python -m mixwright_lab.studies.real_page` writes it -->", f"<!-- /{name} -->")
     for name in ("results", "sft", "grpo", "others", "skill", "gate", "mine", "trusted", "kept")

@@ -1,7 +1,7 @@
 """Probe of success, of the part of it that depends on the prompt, and of what a rule without the skill would score.
 
 Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); learnability as in LILO (2502.12272); D, S, kappa and
-    the chance level: `mixwright/estimates`; what each is for: docs/luck.md.
+    the chance level: `mixwright/estimates`; what each is for: contributing/evidence/luck.md.
 Unit: share; p values.
 Cost: one greedy and `samples` sampled completions per item (0: greedy alone), shared with other probes; each completion
     graded on up to 64 other items of its cell (100 where a cell has no more).
