@@ -178,6 +178,11 @@ def _check_adapter(folder: Path) -> None:
         raise InputError("settings of a PEFT adapter", reason_of(error), "Save it again.", file=folder) from error
 
 
+def load_tokenizer(path: str) -> Any:
+    """Load the tokenizer of a checkpoint, with its chat template; no weights. Raises InputError as `load_learner`."""
+    return _read_settings(resolve_model(path))[1]
+
+
 def _read_settings(path: str) -> tuple[Any, Any]:
     """The settings and the tokenizer of a checkpoint, which fit each other. Raises InputError."""
     if Path(path).is_dir():

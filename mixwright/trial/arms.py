@@ -127,7 +127,7 @@ class Lora(Arm):
 class Svf(Arm):
     """Lever: the plan, trained through one scale per singular value, and merged into plain weights at the end.
 
-    Source: 2501.06252; against forgetting it did no better than LoRA of its size in our study (contributing/evidence/adapters.md).
+    Source: 2501.06252; against forgetting it did no better than LoRA of its size in our study.
     Unit: one branch per seed.
     Cost: one training run per seed.
     Blind spot: it needs a far higher learning rate than full training; directions that a matrix lacks cannot be learnt.

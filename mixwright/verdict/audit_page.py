@@ -33,13 +33,16 @@ MAX_FINDINGS, MAX_ROWS_SHOWN, MAX_FIRST, MAX_EXAMPLES = 60, 6, 8, 3
 TONES: Mapping[str, Tone] = {"error": "bad", "warning": "caution", "info": "plain"}
 
 
-def render_audit_page(observations: Sequence[Observation], about: str, counts: Mapping[str, int]) -> str:
+def render_audit_page(
+    observations: Sequence[Observation], about: str, counts: Mapping[str, int], further_parts: Sequence[Part] = ()
+) -> str:
     """Return the page as HTML.
 
     Args:
         observations: findings of an audit, in any order.
         about: one line on what was audited.
         counts: split -> rows.
+        further_parts: of the page, before the notes.
     """
     ordered = worst_first(observations)
     findings = [observation for observation in ordered if observation.severity != "info"]
@@ -49,6 +52,7 @@ def render_audit_page(observations: Sequence[Observation], about: str, counts: M
         blocks.append(Paragraph(f"{format_count(left_out, 'more finding')} in observations.json."))
     parts = [
         Part("findings", "All findings", blocks, f"{len(findings):,}"),
+        *further_parts,
         Part("infos", "Good to know", [observation_table("Nothing to fix", infos)] if infos else [], f"{len(infos):,}"),
     ]
     return render_frame("Audit", about, _headline(findings, counts), _first_screen(findings), parts)

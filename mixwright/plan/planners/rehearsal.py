@@ -9,8 +9,9 @@ left, and at last back to the new tasks. Training rows of a task come first, the
 known, or there is one task, or the rows hold enough of what is known, the plan keeps the user's own shares and says why.
 
 Source: rehearsal against forgetting, Scialom et al. 2205.12393; the shares are ours. On SmolLM2-135M-Instruct (five seeds,
-    contributing/evidence/real.md) the mean of four old tasks stayed at 95 % [89, 101] with a quarter of old rows, while capitals halved. With
-    rows as they came, 10.7 % of them old, it stayed as well; four fifths kept more and taught half of the new task.
+    study of a real model) the mean of four old tasks stayed at 95 % [89, 101] with a quarter of old rows, while capitals
+    halved. With rows as they came, 10.7 % of them old, it stayed as well; four fifths kept more and taught half of the new
+    task.
 Unit: share of draws.
 Cost: none beyond the measuring before; without it the plan keeps the user's shares.
 Blind spot: knows the model at the start only; a kind that nobody measures is not protected, although one

@@ -1,7 +1,7 @@
 """Recommendation that a page begins with, by a written rule: the first condition that holds decides. Pure, fields only.
 
-The two tables of rules are written out in contributing/evidence/luck.md. Nothing is searched for in a sentence. All held-out items count;
-"train" needs a lever that *helps*, which means that it improves on not training, uniform and equal shares, each.
+The two tables of rules are in contributing/evidence/luck.md. Nothing is searched for in a sentence. All held-out items
+count; "train" needs a lever that *helps*, which means that it improves on not training, uniform and equal shares, each.
 """
 
 from __future__ import annotations
