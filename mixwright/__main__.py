@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from mixwright import __version__
-from mixwright.cli import options, output, verbs_beside
-from mixwright.cli.budget import Budget, start_budget
-from mixwright.cli.help import Verb, Verbs
-from mixwright.cli.options import (
+from mixwright.errors import InputError, disk_full_error, one_line, system_error
+from mixwright.run.progress import heartbeat, set_quiet
+from mixwright.verbs import options, output, verbs_beside
+from mixwright.verbs.budget import Budget, start_budget
+from mixwright.verbs.help import Verb, Verbs
+from mixwright.verbs.options import (
     Json,
     Measuring,
     Placing,
@@ -32,9 +34,7 @@ from mixwright.cli.options import (
     with_measuring,
     with_placing,
 )
-from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
-from mixwright.errors import InputError, disk_full_error, one_line, system_error
-from mixwright.run.progress import heartbeat, set_quiet
+from mixwright.verbs.output import EXIT_FOUND, FAILING_SEVERITIES
 
 if TYPE_CHECKING:
     from mixwright.records import Verdict
@@ -160,8 +160,8 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Find leaks, repeats and contradictions in training data. Needs no model."""
-    from mixwright.cli.auditing import Files, audit_files
     from mixwright.config import CorpusConfig
+    from mixwright.verbs.auditing import Files, audit_files
 
     sources = options.join_sources(train) or "", options.join_sources(held_out)
     config = CorpusConfig(*sources, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
@@ -188,16 +188,16 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """Measure what a model gets right, task by task. Without --eval it answers general requests that ship with Mixwright."""
-    from mixwright.cli import measured
-    from mixwright.cli.logs import measure_log
     from mixwright.logs.reading import find_reader, refuse_unknown_file
+    from mixwright.verbs import measured
+    from mixwright.verbs.logs import measure_log
 
     asks_suite = False
     if measuring.held_out is None and not is_server(source):
         refuse_unknown_file(source)
         if asks_suite := not options.is_settings(source) and find_reader(source) is None:
-            from mixwright.cli.general import with_suite
             from mixwright.suite.draw import draw_items
+            from mixwright.verbs.general import with_suite
 
             measuring = with_suite(source, measuring, draw_items(seed=suite_seed))
     if fresh is not None and (is_server(source) or asks_suite or measuring.held_out is None):
@@ -208,7 +208,7 @@ def measure(
     if measuring.held_out is not None or is_server(source) or find_reader(source) is not None:
         placing.check_not_given()
     if is_server(source):
-        from mixwright.cli.serving import measure_server
+        from mixwright.verbs.serving import measure_server
 
         measurements = measure_log(measure_server(source, measuring, folder), Measuring())
     elif find_reader(source) is not None:
@@ -216,7 +216,7 @@ def measure(
             raise InputError("an evaluation log without --folder", "--folder", "Leave it out: a log is only read.")
         measurements = measure_log(source, measuring)
     elif measuring.measures_checkpoint(source):
-        from mixwright.cli.direct import measure_checkpoint
+        from mixwright.verbs.direct import measure_checkpoint
 
         given = {"fresh": fresh, "start": start, "with_notes": not asks_suite}
         measurements = measure_checkpoint(source, measuring, folder, **given)[1].measurements
@@ -290,7 +290,7 @@ def mine(
     folder: Folder = None,
 ) -> None:
     """Choose training rows, or make new ones. With --try it trains on them and compares."""
-    from mixwright.cli.mining import mine_checkpoint, mine_folder
+    from mixwright.verbs.mining import mine_checkpoint, mine_folder
 
     budget, measuring = measuring.budget, replace(measuring, train=train, budget=measuring.budget if train else None)
     if measuring.measures_checkpoint(source):
@@ -337,13 +337,13 @@ def plan(
     export_to: Annotated[Path | None, typer.Option(help=options.EXPORT_TO_HELP)] = None,
 ) -> None:
     """Choose what to replay, and write one file to train on. With --eval, or for DPO and RL: the share of each task."""
-    from mixwright.cli.export import check_export
-    from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
+    from mixwright.verbs.export import check_export
+    from mixwright.verbs.planning import Planning, plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
     by_measured_tasks = any(value is not None for value in (measuring.held_out, planner, keep, objective))
     if train is not None and not options.is_settings(source) and not by_measured_tasks:
-        from mixwright.cli.replaying import BATCH, SHARE, Replaying, plan_training
+        from mixwright.verbs.replaying import BATCH, SHARE, Replaying, plan_training
 
         given = {"--output": output_file, "--dry-run": dry_run or None}
         if names := [name for name, value in given.items() if value is not None]:
@@ -411,8 +411,8 @@ def verdict(
     as_json: Json = False,
 ) -> None:
     """Say what a model learned and what it lost. Compares it with the model before, and writes a page."""
-    from mixwright.cli.gating import Gating
-    from mixwright.cli.judging import check_exports, judge, write_exports
+    from mixwright.verbs.gating import Gating
+    from mixwright.verbs.judging import check_exports, judge, write_exports
 
     if example:
         before, after = (str(verbs_beside.EXAMPLE / f"{name}.jsonl") for name in ("before", "tuned"))
@@ -456,12 +456,12 @@ def run(
 ) -> None:
     """Try a plan on your own model against simple rules. All stages, from data to verdict; goes on where it stopped."""
     from mixwright import api
-    from mixwright.cli.dry_run import first_draws, outline
     from mixwright.run.opening import validate_run
     from mixwright.trial.selection import format_selection
+    from mixwright.verbs.dry_run import first_draws, outline
 
     if init:
-        from mixwright.cli.init import write_settings
+        from mixwright.verbs.init import write_settings
 
         init_options = {"held_out": held_out, "model": model, "objective": objective}
         seconds = None if budget is None else budget.seconds

@@ -20,13 +20,6 @@ from typing import TYPE_CHECKING
 from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import KIND_BY_NAME, Entry, listing
-from mixwright.cli.budget import Budget, parse_duration
-from mixwright.cli.direct import GOLD_PROBE, drop_unreadable_gold
-from mixwright.cli.gating import Gating
-from mixwright.cli.judging import judge
-from mixwright.cli.options import Measuring, Placing, load_settings, with_budget
-from mixwright.cli.plugins import find_entries
-from mixwright.cli.replicates import rank_source
 from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import read_graded
@@ -51,6 +44,13 @@ from mixwright.run.opening import open_with_workers
 from mixwright.run.preflight import check_items, check_settings
 from mixwright.scan.table import column_groups
 from mixwright.trial.stage import checked_trial, steer_once, try_plan
+from mixwright.verbs.budget import Budget, parse_duration
+from mixwright.verbs.direct import GOLD_PROBE, drop_unreadable_gold
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.judging import judge
+from mixwright.verbs.options import Measuring, Placing, load_settings, with_budget
+from mixwright.verbs.plugins import find_entries
+from mixwright.verbs.replicates import rank_source
 from mixwright.verdict.report import show_report
 
 if TYPE_CHECKING:
@@ -474,7 +474,7 @@ def dial(
     Raises:
         InputError: a model, an option or the examples cannot be used.
     """
-    from mixwright.cli.dialling import sweep_strengths
+    from mixwright.verbs.dialling import sweep_strengths
 
     return sweep_strengths(str(base), str(tuned), _as_measuring(measuring), keep or (), alpha or (), max_loss)[0]
 

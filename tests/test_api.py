@@ -18,12 +18,12 @@ import pytest
 import mixwright
 from mixwright import api
 from mixwright.__main__ import app
-from mixwright.cli import direct
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
 from mixwright.run.folder import yaml_text
 from mixwright.trial.deadline import Deadline
+from mixwright.verbs import direct
 
 HEAVY = ("torch", "transformers", "trl", "datasets", "numpy", "pyarrow", "pydantic")
 """What importing the package needs nothing of."""
@@ -143,7 +143,7 @@ def test_a_checkpoint_is_measured_as_on_the_command_line(
         raise Stop
 
     monkeypatch.setattr("mixwright.api.measure_learner", told)
-    monkeypatch.setattr("mixwright.cli.direct.measure_with_progress", told)
+    monkeypatch.setattr("mixwright.verbs.direct.measure_with_progress", told)
     with pytest.raises(Stop):
         api.measure("checkpoint", corpus)
     with pytest.raises(Stop):

@@ -15,13 +15,13 @@ import typer
 from cli_call import Call, sums, write
 
 from mixwright.__main__ import app
-from mixwright.cli.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pool_measurements
 from mixwright.records import Measurement
 from mixwright.run.folder import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 from mixwright.run.opening import open_run_folder
+from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --engine --eval --grader --greedy --items "
@@ -122,7 +122,7 @@ def test_usage_errors_are_the_users(call: Call) -> None:
 
 
 def test_a_bug_of_ours_is_exit_code_2_with_its_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.cli.auditing.run_audit", lambda *_: 1 / 0)
+    monkeypatch.setattr("mixwright.verbs.auditing.run_audit", lambda *_: 1 / 0)
     code, out, err = call("audit", write("a.jsonl", sums()))
     assert (code, out) == (2, "")
     assert "ZeroDivisionError" in err
@@ -214,8 +214,8 @@ def test_wrong_data_is_told_in_one_line_and_leaves_nothing(call: Call) -> None:
 
 
 def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
-    from mixwright.cli.dry_run import first_draws
     from mixwright.run.opening import validate_run
+    from mixwright.verbs.dry_run import first_draws
 
     write("a.jsonl", sums())
     Path("run.yaml").write_text("corpus: {train: a.jsonl, eval_share: 0.25}\ntrain: {steps: 5}\n", encoding="utf-8")

@@ -30,8 +30,8 @@ def test_a_column_of_ours_is_named_once(call: Call) -> None:
 
 
 def test_the_help_of_column_lists_every_name_of_ours() -> None:
-    from mixwright.cli.options import COLUMNS_HELP
     from mixwright.corpus.columns import NAMES
+    from mixwright.verbs.options import COLUMNS_HELP
 
     assert COLUMNS_HELP.endswith(f"Ours: {', '.join(NAMES)}.")
 

@@ -11,12 +11,12 @@ import yaml
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.measured import measured_lines
-from mixwright.cli.options import ITEMS_HELP, choose_decoding, parse_columns, parse_graders
 from mixwright.errors import InputError
 from mixwright.measure.fitting import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
+from mixwright.verbs.measured import measured_lines
+from mixwright.verbs.options import ITEMS_HELP, choose_decoding, parse_columns, parse_graders
 from mixwright.verdict.rules.gate import items_to_measure
 
 CHAT = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}{% endfor %}a="

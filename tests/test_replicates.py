@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from cli_call import Call
 
-from mixwright.cli.replicates import rank_source
 from mixwright.errors import InputError
 from mixwright.estimates.replicates import f_quantile, f_tail, format_ranking, ranking
 from mixwright.records import SeedRow, TrialResult
 from mixwright.run.folder import write_json
+from mixwright.verbs.replicates import rank_source
 
 PUBLISHED: dict[str, Any] = json.loads((Path(__file__).parent / "seal_rankings.json").read_text(encoding="utf-8"))
 

@@ -9,10 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.cli.measure_budget import fit_to_budget
-from mixwright.cli.options import Measuring, parse_columns, parse_graders
-from mixwright.cli.output import say
-from mixwright.cli.ready import PreparedModels, measure_with_progress
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.graded import Graded, read_graded
@@ -34,6 +30,10 @@ from mixwright.records import Observation, to_data
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import settings_file, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
+from mixwright.verbs.measure_budget import fit_to_budget
+from mixwright.verbs.options import Measuring, parse_columns, parse_graders
+from mixwright.verbs.output import say
+from mixwright.verbs.ready import PreparedModels, measure_with_progress
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner

@@ -9,29 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from mixwright.cli.beside import (
-    CUT_SETTING,
-    EarlierComparison,
-    check_same_measuring,
-    read_earlier,
-    with_earlier_options,
-    write_beside,
-)
-from mixwright.cli.budget import Budget
-from mixwright.cli.comparison_folder import check_folder, clear
-from mixwright.cli.direct import (
-    GOLD_PROBE,
-    note_measured,
-    prepare,
-    read_former_likelihood,
-    read_rows,
-    with_greedy_answers,
-)
-from mixwright.cli.gating import Gating
-from mixwright.cli.measure_budget import fit_to_budget
-from mixwright.cli.options import Measuring
-from mixwright.cli.output import say
-from mixwright.cli.ready import PreparedModels, measure_with_progress
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, one_line
@@ -48,6 +25,29 @@ from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.run.progress import format_duration
 from mixwright.suite.draw import RING_ITEMS
+from mixwright.verbs.beside import (
+    CUT_SETTING,
+    EarlierComparison,
+    check_same_measuring,
+    read_earlier,
+    with_earlier_options,
+    write_beside,
+)
+from mixwright.verbs.budget import Budget
+from mixwright.verbs.comparison_folder import check_folder, clear
+from mixwright.verbs.direct import (
+    GOLD_PROBE,
+    note_measured,
+    prepare,
+    read_former_likelihood,
+    read_rows,
+    with_greedy_answers,
+)
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.measure_budget import fit_to_budget
+from mixwright.verbs.options import Measuring
+from mixwright.verbs.output import say
+from mixwright.verbs.ready import PreparedModels, measure_with_progress
 from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_bounds, format_count, points
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS

@@ -8,10 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mixwright.cli.comparison_folder import check_folder, clear
-from mixwright.cli.gating import Gating
-from mixwright.cli.options import Measuring, parse_graders
-from mixwright.cli.output import say
 from mixwright.errors import InputError, join_some, one_line, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.logs.entries import EvaluationLog
@@ -34,6 +30,10 @@ from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements, write_text, yaml_text
 from mixwright.run.manifest import file_digest, note_run, settings_file
+from mixwright.verbs.comparison_folder import check_folder, clear
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.options import Measuring, parse_graders
+from mixwright.verbs.output import say
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
 
 SIDES = ("before", "after")

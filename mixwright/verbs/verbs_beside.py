@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from mixwright.cli import options, output
-from mixwright.cli.options import Json, Measuring, parse_columns
-from mixwright.cli.output import EXIT_FOUND, FAILING_SEVERITIES
 from mixwright.errors import InputError
 from mixwright.records import Observation
+from mixwright.verbs import options, output
+from mixwright.verbs.options import Json, Measuring, parse_columns
+from mixwright.verbs.output import EXIT_FOUND, FAILING_SEVERITIES
 
 EXAMPLE = Path(__file__).parent.parent / "example"
 """Files that ship with the package, to try the commands on."""
@@ -57,7 +57,7 @@ def diagnose(
 
 def _show(name: str, read: str, observations: Sequence[Observation], *, full: bool) -> None:
     """Print the number of findings, a line on the input, the findings, and the command to repeat."""
-    from mixwright.cli.report import count_findings, findings, wrap
+    from mixwright.verbs.report import count_findings, findings, wrap
 
     faults = count_findings(observations)
     lines = [*wrap(f"{faults or 'Nothing to fix'}: {name}"), *wrap(read), "", *findings(observations, full=full)]
@@ -109,7 +109,7 @@ def dial(
     as_json: Json = False,
 ) -> None:
     """Mix a base and a tuned model. Finds the largest strength that keeps the other tasks."""
-    from mixwright.cli.dialling import show_sweep
+    from mixwright.verbs.dialling import show_sweep
 
     show_sweep(base, tuned, measuring, keep or (), alpha or (), max_loss, as_json=as_json)
 
@@ -120,8 +120,8 @@ def replicates(
     as_json: Json = False,
 ) -> None:
     """Check whether a ranking of candidates is noise. Says how many runs of each would make it reliable."""
-    from mixwright.cli.replicates import rank_source
     from mixwright.estimates.replicates import format_ranking
+    from mixwright.verbs.replicates import rank_source
 
     ranking = rank_source(scores, target)
     if as_json:
@@ -136,13 +136,13 @@ def list_plugins(
     as_json: Json = False,
 ) -> None:
     """List every plug-in."""
-    from mixwright.cli.plugins import show_list
+    from mixwright.verbs.plugins import show_list
 
     show_list(kind, as_json=as_json)
 
 
 def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright list`, for example formats.")]) -> None:
     """Explain a plug-in. Every one of that name, in the order of the flow."""
-    from mixwright.cli.plugins import show_entries
+    from mixwright.verbs.plugins import show_entries
 
     show_entries(name)

@@ -26,8 +26,6 @@ from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
 from mixwright.catalog import listing
-from mixwright.cli.output import command_line, out, out_json, say
-from mixwright.cli.report import count_findings, findings, wrap
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.reading import refuse_held_out
@@ -36,6 +34,8 @@ from mixwright.errors import InputError, join_some, one_line
 from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
+from mixwright.verbs.output import command_line, out, out_json, say
+from mixwright.verbs.report import count_findings, findings, wrap
 from mixwright.verdict.page.text import format_count, join_words
 
 PAGE = "page.html"

@@ -16,10 +16,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mixwright.cli.direct import measure_checkpoint, read_rows
-from mixwright.cli.gating import Gating
-from mixwright.cli.options import Measuring, is_server, parse_graders
-from mixwright.cli.output import say
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
@@ -36,6 +32,10 @@ from mixwright.plan.mix import messages
 from mixwright.records import Example, Text
 from mixwright.run.folder import RunFolder, append_lines, read_json, write_json, write_text
 from mixwright.run.progress import progress_line
+from mixwright.verbs.direct import measure_checkpoint, read_rows
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.options import Measuring, is_server, parse_graders
+from mixwright.verbs.output import say
 
 MAX_TOKENS, PARALLEL, SAMPLES = 512, 8, 8
 """Longest answer, requests at a time, and answers to an item with --sampled, where nobody asked for another number."""

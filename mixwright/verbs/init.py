@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
-from mixwright.cli.proposals import Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.run.folder import write_text, yaml_text
+from mixwright.verbs.proposals import Proposal, propose
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110

@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from mixwright.cli.options import Measuring
-from mixwright.cli.report import table, wrap
 from mixwright.errors import one_line
 from mixwright.measure.kept_folder import find_store
 from mixwright.records import Measurement
+from mixwright.verbs.options import Measuring
+from mixwright.verbs.report import table, wrap
 from mixwright.verdict.page.text import format_count
 
 COLUMN_BY_NAME = {"greedy": "right [95% CI]", "pass@1": "right, sampled", "chance": "chance", "gold": "gold answer"}

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mixwright.cli.output import say
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.config import WarmupConfig as Warmup
 from mixwright.corpus import Corpus, read_corpus
@@ -22,6 +21,7 @@ from mixwright.measure.first_answers import read_first_answers
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, keep_fitting_corpus, room_for
 from mixwright.measure.stage import longest_answer
+from mixwright.verbs.output import say
 
 UNKNOWN_COLUMN = "???"
 """Stands for a column that the user has to name."""

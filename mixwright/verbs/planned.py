@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from mixwright.cli.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.records import Plan, plain
+from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.verdict.page.text import join_words
 
 NOTES = ("stages.0.weights", "stages.0.rehearse")

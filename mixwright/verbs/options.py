@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from mixwright.cli.budget import Budget, start_budget
 from mixwright.errors import InputError
 from mixwright.learner.sources import GGUF_SUFFIX
 from mixwright.measure.served import check_address
+from mixwright.verbs.budget import Budget, start_budget
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig

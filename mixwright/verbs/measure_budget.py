@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mixwright.cli.budget import Budget
-from mixwright.cli.output import say
-from mixwright.cli.ready import PreparedModels, measure_with_progress
 from mixwright.errors import InputError
 from mixwright.measure.fitting import count_items, least_items, most_items_within
 from mixwright.measure.passes import Passes
 from mixwright.run.progress import format_duration
+from mixwright.verbs.budget import Budget
+from mixwright.verbs.output import say
+from mixwright.verbs.ready import PreparedModels, measure_with_progress
 
 GROWTH_FACTOR = 4
 """Times as many items as were timed that may follow untimed: larger batches are quicker, so the first items say little."""

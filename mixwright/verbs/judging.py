@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mixwright.cli.comparison_folder import check_folder
-from mixwright.cli.gating import Gating
-from mixwright.cli.logs import are_logs, check_log_options, compare_logs
-from mixwright.cli.options import Measuring, is_server
 from mixwright.errors import InputError
 from mixwright.estimates.looks import Look
 from mixwright.logs.reading import find_reader
 from mixwright.records import Verdict
 from mixwright.run.folder import RunFolder, write_text
+from mixwright.verbs.comparison_folder import check_folder
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
+from mixwright.verbs.options import Measuring, is_server
 from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.rules.gate_question import read_question, write_question
 from mixwright.verdict.rules.gate_run import ask_gate
@@ -42,7 +42,7 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
         raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {before}", remedy)
     run, look = RunFolder(folder if after else before), None
     if after and any(map(is_server, (before, after))):
-        from mixwright.cli.serving import logs_of_sides
+        from mixwright.verbs.serving import logs_of_sides
 
         check_folder(run)
         check_log_options(Measuring(), gating)
@@ -52,10 +52,10 @@ def judge(before: str, after: str | None, measuring: Measuring, folder: Path, ga
             compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating, show)
     elif after:
-        from mixwright.cli.compare import compare
+        from mixwright.verbs.compare import compare
 
         if gating.asks_general:
-            from mixwright.cli.general import compare_on_suite
+            from mixwright.verbs.general import compare_on_suite
 
             measuring, gating = compare_on_suite(before, measuring, gating)
         measuring.check_budget()

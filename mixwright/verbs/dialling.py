@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mixwright.cli import output
-from mixwright.cli.direct import prepare, read_rows
-from mixwright.cli.options import EVAL_OPTION, Measuring
-from mixwright.cli.ready import PreparedModels
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.learner.dial import Dial, Reader, Sweep, sweep, write_completions
 from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval
+from mixwright.verbs import output
+from mixwright.verbs.direct import prepare, read_rows
+from mixwright.verbs.options import EVAL_OPTION, Measuring
+from mixwright.verbs.ready import PreparedModels
 
 DEFAULT_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 MAX_ALPHA = 4.0

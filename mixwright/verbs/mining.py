@@ -9,12 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from mixwright.cli import direct, output
-from mixwright.cli.budget import Budget
-from mixwright.cli.export import build_mined_mix, read_text_handling, resolve_format, write_mix
-from mixwright.cli.options import Measuring, with_budget
-from mixwright.cli.output import conclude
-from mixwright.cli.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
@@ -31,6 +25,12 @@ from mixwright.run.manifest import write_manifest
 from mixwright.run.opening import open_with_workers
 from mixwright.run.progress import describe_work
 from mixwright.trial.selection import format_selection
+from mixwright.verbs import direct, output
+from mixwright.verbs.budget import Budget
+from mixwright.verbs.export import build_mined_mix, read_text_handling, resolve_format, write_mix
+from mixwright.verbs.options import Measuring, with_budget
+from mixwright.verbs.output import conclude
+from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
 
 MINED_FILE = "mined.json"
 """File that marks a folder as an export, which a newer one may replace."""

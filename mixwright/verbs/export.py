@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mixwright.catalog import create, listing
-from mixwright.cli import output
 from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
@@ -23,6 +22,7 @@ from mixwright.records import Objective, Plan, Stage
 from mixwright.run.folder import write_json
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import Pool, corpus_pool
+from mixwright.verbs import output
 
 SIMULATED_DRAWS = 100_000
 """Draws that tell the shares of levels, and rows that an export orders at most."""

@@ -9,13 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
-from mixwright.cli import output
-from mixwright.cli.direct import load_models, measure_checkpoint, read_rows
-from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
-from mixwright.cli.measured import comparing_command
-from mixwright.cli.options import Measuring, parse_columns
-from mixwright.cli.planned import planned_lines
-from mixwright.cli.token_shares import loss_token_shares
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
@@ -31,6 +24,13 @@ from mixwright.run.opening import open_run_folder, validate_run
 from mixwright.run.preflight import check_keep, check_planner, check_training_packages
 from mixwright.run.ray_workers import start_workers
 from mixwright.trial.stage import checked_plan
+from mixwright.verbs import output
+from mixwright.verbs.direct import load_models, measure_checkpoint, read_rows
+from mixwright.verbs.export import TextHandling, build_mix, read_text_handling, write_mix
+from mixwright.verbs.measured import comparing_command
+from mixwright.verbs.options import Measuring, parse_columns
+from mixwright.verbs.planned import planned_lines
+from mixwright.verbs.token_shares import loss_token_shares
 from mixwright.verdict.page.text import format_count
 
 if TYPE_CHECKING:

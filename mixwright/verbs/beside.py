@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mixwright.cli.direct import NOTED_SETTINGS
-from mixwright.cli.options import Measuring
-from mixwright.cli.ready import PreparedModels
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows
@@ -17,6 +14,9 @@ from mixwright.measure.stage import MeasureResult
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.run.manifest import file_digests, settings_file
+from mixwright.verbs.direct import NOTED_SETTINGS
+from mixwright.verbs.options import Measuring
+from mixwright.verbs.ready import PreparedModels
 from mixwright.verdict.page.beside import BESIDE_NAME, OtherCheckpoint, beside_file
 
 READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter", "engine")

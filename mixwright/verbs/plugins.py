@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.catalog import KIND_BY_NAME, Entry, entries_named, listing
-from mixwright.cli import output
 from mixwright.errors import one_line, unknown_name
 from mixwright.records import Interval
+from mixwright.verbs import output
 from mixwright.verdict.page.text import format_interval, format_signed
 
 LAB_PACKAGE = "mixwright_lab"

@@ -11,12 +11,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mixwright.cli import output
-from mixwright.cli.direct import load_models
-from mixwright.cli.export import TextHandling, build_mix, write_mix
-from mixwright.cli.options import Measuring, parse_columns
-from mixwright.cli.report import table, wrap
-from mixwright.cli.token_shares import loss_token_shares
 from mixwright.config import CorpusConfig, PlanConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.columns import INSTRUCTION, NAMES
@@ -31,6 +25,12 @@ from mixwright.plan.stage import make_plan
 from mixwright.records import Example, Plan, Text, plain
 from mixwright.run.folder import write_plan, write_text
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
+from mixwright.verbs import output
+from mixwright.verbs.direct import load_models
+from mixwright.verbs.export import TextHandling, build_mix, write_mix
+from mixwright.verbs.options import Measuring, parse_columns
+from mixwright.verbs.report import table, wrap
+from mixwright.verbs.token_shares import loss_token_shares
 from mixwright.verdict.page.text import format_count
 
 PREFIX = "replay."

@@ -6,10 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from mixwright.cli.direct import measure_checkpoint
-from mixwright.cli.gating import Gating
-from mixwright.cli.options import EVAL_OPTION, Measuring, parse_columns
-from mixwright.cli.output import say
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InconclusiveError, InputError
@@ -28,6 +24,10 @@ from mixwright.suite.draw import (
     draw_to_compare,
     write_suite,
 )
+from mixwright.verbs.direct import measure_checkpoint
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.options import EVAL_OPTION, Measuring, parse_columns
+from mixwright.verbs.output import say
 from mixwright.verdict.page.text import format_count
 
 SUITE_LOOKS = 16
