@@ -22,7 +22,7 @@ from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.trial.stage import checked_plan
-from mixwright.verbs.dry_run import first_draws
+from mixwright.verbs.run import first_draws
 
 DAMAGE = {
     "state.json": ("{", "{}", "[]"),

@@ -276,7 +276,7 @@ def stop_in(patch: pytest.MonkeyPatch, place: str) -> None:
     patch.setattr(place, stop)
 
 
-@pytest.mark.parametrize("place", ["mixwright.verbs.judging.write_verdict", "mixwright.verbs.output.conclude"])
+@pytest.mark.parametrize("place", ["mixwright.verbs.verdict.write_verdict", "mixwright.verbs.output.conclude"])
 def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

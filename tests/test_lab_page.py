@@ -272,7 +272,8 @@ def test_a_contrast_turned_round_has_the_word_that_the_rule_gives(value: float, 
 def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
     said = " ".join(call("explain", "adapters/lora")[1].split())
     assert "gain by policy gradient: SVF - LoRA (turned round): reproduced" in said
-    code = "import sys; from mixwright.verbs.plugins import show_entries; show_entries('selectors/equal_levels'); "
+    code = "import sys; from mixwright.verbs.plugins import explain, show_entries; "
+    code += "show_entries(explain('selectors/equal_levels')); "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('mixwright_lab' in sys.modules)"], capture_output=True, text=True, check=True
     )

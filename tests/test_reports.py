@@ -15,7 +15,8 @@ from cli_call import Call, write
 from mixwright.mine.own_answers import RehearsalRows
 from mixwright.records import Example, Measurement, Observation
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.verbs import mining, planning
+from mixwright.verbs import mine as mining
+from mixwright.verbs import plan as planning
 from mixwright.verbs.report import MAX_LINES, cut, findings, table
 
 GOLDEN = Path(__file__).parent / "golden"

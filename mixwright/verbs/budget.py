@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from time import monotonic
 
+from mixwright.config import MIN_BUDGET_SECONDS
 from mixwright.errors import InputError
 
 BEGAN = monotonic()
@@ -15,8 +16,6 @@ BEGAN = monotonic()
 
 def parse_duration(text: str) -> float:
     """Seconds of `90s`, `20m`, `1h30m`. Raises InputError for anything else, and for what nothing can be measured in."""
-    from mixwright.config import MIN_BUDGET_SECONDS  # here: no command without a budget needs pydantic for its options
-
     match = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text.strip().lower())
     seconds = (
         sum(float(number) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True) if number)
@@ -54,3 +53,8 @@ class Budget:
 def start_budget(text: str) -> Budget:
     """The budget of the command that was given. Raises InputError as `parse_duration`."""
     return Budget(parse_duration(text), BEGAN)
+
+
+def as_budget(budget: Budget | str | None) -> Budget | None:
+    """Return a budget; one in words begins now."""
+    return Budget(parse_duration(budget), monotonic()) if isinstance(budget, str) else budget

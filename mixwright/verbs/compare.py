@@ -82,8 +82,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
     check_folder(folder)
-    decoding, taken_over = gating.decoding, gating.beside is not None
-    measuring = check_looks(measuring, decoding, taken_over=taken_over) if gating.until_decided else measuring
+    taken_over = gating.beside is not None
+    measuring = check_looks(measuring, taken_over=taken_over) if gating.until_decided else measuring
     earlier = None if gating.beside is None else read_earlier(gating.beside, before, folder)
     if taken_over and measuring.budget is not None:
         remedy = "Leave one out: a budget chooses items, and BEFORE was measured on others."
@@ -104,7 +104,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         most = max(cell.count for cell in cells)
         planned_looks = [] if gating.rings else plan_looks(cells, gating.max_items or items_per_cell * len(cells))
         items_per_cell = planned_looks[-1][0] if planned_looks else most
-    measure = MeasureConfig(items=items_per_cell, decoding=decoding)
+    measure = MeasureConfig(items=items_per_cell, decoding=measuring.decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
     say(
         f"measure: up to {measure.items} items per cell, as far as there are; "
@@ -147,9 +147,9 @@ def _read_rows(measuring: Measuring, gating: Gating, graders: Mapping[str, str])
 
 def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gating: Gating) -> str:
     """What is compared, for people, and which options mean nothing then."""
-    outcome = outcome_of(measure.probes, gating.decoding) or gating.decoding
+    outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
     if outcome in GRADED_OUTCOMES:
-        return f"{gating.decoding} decoding is judged"
+        return f"{measure.decoding} decoding is judged"
     writes_answers = _writes_answers(measure)
     unused_options = [
         name
@@ -238,7 +238,7 @@ def write_comparison(
         write_notes(folder, notes)
 
 
-def check_looks(measuring: Measuring, decoding: str, *, taken_over: bool) -> Measuring:
+def check_looks(measuring: Measuring, *, taken_over: bool) -> Measuring:
     """The options as looks need them: greedy answers alone, and no number of items.
 
     Raises:
@@ -247,7 +247,7 @@ def check_looks(measuring: Measuring, decoding: str, *, taken_over: bool) -> Mea
     is_given = {
         "--items": measuring.items is not None,
         "--samples": bool(measuring.samples),
-        "--sampled": decoding == "sampled",
+        "--sampled": measuring.decoding == "sampled",
         "--beside": taken_over,
     }
     if given_options := [name for name, given_here in is_given.items() if given_here]:

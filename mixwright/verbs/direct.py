@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
-from mixwright.corpus import Corpus
+from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import Graded, read_graded
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import READINGS
@@ -31,7 +32,7 @@ from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import settings_file, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
 from mixwright.verbs.measure_budget import fit_to_budget
-from mixwright.verbs.options import Measuring, parse_columns, parse_graders
+from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
 from mixwright.verbs.output import say
 from mixwright.verbs.ready import PreparedModels, measure_with_progress
 
@@ -82,8 +83,20 @@ def read_rows(
     return graded
 
 
+def take_rows(rows: Corpus | CorpusConfig) -> Graded:
+    """Take rows in memory, or read those of settings, with the graders that they name.
+
+    Raises:
+        InputError: they cannot be read, or nothing of them can be graded.
+    """
+    corpus = rows if isinstance(rows, Corpus) else read_corpus(rows)
+    check_items(corpus)
+    graders = {name: task.grader for name, task in corpus.tasks.items()}
+    return Graded(corpus, replace(IN_MEMORY if isinstance(rows, Corpus) else rows, graders=graders), ())
+
+
 def prepare(
-    paths: Sequence[str],
+    models: Sequence[str | Learner],
     measuring: Measuring,
     rows: Graded,
     measure: MeasureConfig,
@@ -94,7 +107,7 @@ def prepare(
     """Load the models and settle how completions are written; nothing is written but answers, in the store.
 
     Args:
-        paths: checkpoint folders, hub names or adapter folders; an adapter may rest on the first.
+        models: checkpoint folders, hub names or adapter folders, or loaded models; an adapter may rest on the first.
         measuring: the options.
         rows: what `read_rows` returned.
         measure: items and decoding; length, samples and temperature are settled here.
@@ -104,6 +117,7 @@ def prepare(
     Raises:
         InputError: a model, an option or the data cannot be used.
     """
+    paths = [model for model in models if isinstance(model, str)]
     measuring.check_no_server(*paths)
     if measuring.system is not None and measuring.chat_template is False:
         raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
@@ -118,15 +132,17 @@ def prepare(
     if not settings.samples and settings.decoding == "sampled":
         remedy = "Leave --sampled out, or ask for at least one sample."
         raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)
-    config = RunConfig(rows.config, ModelConfig(paths[0], measuring.adapter), settings)
+    config = RunConfig(rows.config, measure=settings)
+    if paths:
+        config = replace(config, model=ModelConfig(paths[0], measuring.adapter))
     check_settings(config, rows.corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, measuring.adapter))
     from mixwright.measure.kept_answers import make_keeping  # needs torch, which was looked for now
 
-    learners = make_keeping(load_models(paths, measuring))
-    for path, learner in zip(paths, learners, strict=True):
-        if learner.name != path:
+    learners = make_keeping(load_models(models, measuring))
+    for model, learner in zip(models, learners, strict=True):
+        if isinstance(model, str) and learner.name != model:
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
     if rows.probe is None:
@@ -222,8 +238,8 @@ def drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
-def load_models(paths: Sequence[str], measuring: Measuring) -> list[Learner]:
-    """Checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
+def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[Learner]:
+    """Load checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
     from mixwright.learner.engines import check_installed
     from mixwright.learner.load import load_learner, merge_adapter, plain_source
     from mixwright.learner.prompt_form import PromptForm
@@ -233,12 +249,16 @@ def load_models(paths: Sequence[str], measuring: Measuring) -> list[Learner]:
         check_installed()
     form = PromptForm(measuring.chat_template, measuring.system)
     learners: list[Learner] = []
-    for path in paths:
-        base = paths[0] if path != paths[0] else None
+    for path in models:
+        if not isinstance(path, str):
+            learners.append(path)
+            continue
+        base = models[0] if path != models[0] else None
         options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
         learners.append(merge_adapter(load_learner(path, form=form, **options)))
     if measuring.engine == "vllm":
-        start_engines(learners, [None if measuring.adapter else plain_source(path) for path in paths])
+        sources = [model if isinstance(model, str) and not measuring.adapter else None for model in models]
+        start_engines(learners, [source and plain_source(source) for source in sources])
         say(f"engine: {learners[0].engine_name} writes the completions")
     return learners
 
@@ -327,12 +347,13 @@ def note_measured(
 
 
 def measure_checkpoint(
-    model: str,
+    model: str | Learner,
     measuring: Measuring,
     folder: Path | None,
     *,
     evidence: Sequence[str] = (GOLD_PROBE,),
     rows: Graded | None = None,
+    graders: Mapping[str, str] | None = None,
     samples: int | None = None,
     fresh: str | None = None,
     start: str | None = None,
@@ -341,11 +362,12 @@ def measure_checkpoint(
     """Measure one checkpoint; with a folder, keep what a run keeps of it.
 
     Args:
-        model: the checkpoint.
+        model: the checkpoint, or a loaded model.
         measuring: the options.
         folder: where it is kept; None keeps nothing.
         evidence: probes that are wanted beside the default ones.
         rows: those to measure on, where they are read already.
+        graders: of their tasks, where they stay whatever the first answers look like.
         samples: of each item, where nobody asked for a number.
         fresh: rows that nobody trained on, for the probe familiarity.
         start: the model that training began with, for the same probe.
@@ -369,9 +391,9 @@ def measure_checkpoint(
         read_fresh(fresh, rows.corpus)  # refused before anything is written
         settings, evidence = replace(settings, options={"familiarity": {"fresh": fresh}}), (*evidence, "familiarity")
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
-    decoding = "sampled" if measuring.greedy is False else "greedy"
     start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
-    ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding))
+    settings = replace(settings, probes=probes, decoding=measuring.decoding)
+    ready = prepare((model,), measuring, rows, settings, graders=graders)
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
     if start_learner is not None:
         _refuse_same_weights(start_learner, ready.learners[0])
@@ -402,3 +424,9 @@ def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureRes
             write_measurements(folder.measurements(table), result.measurements)
         write_completions(completions_path(folder, name), {"before": result})
         write_notes(folder, notes)  # last: who was stopped before goes on
+
+
+def comparing_command(model: str, held_out: str | None, after: str = "YOUR_MODEL") -> str:
+    """Return the command that compares the trained model with `model`."""
+    options = [word for name in (held_out or "").splitlines() for word in ("--eval", name)]
+    return one_line(shlex.join(["mixwright", "verdict", model, after, *options]))

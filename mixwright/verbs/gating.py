@@ -5,44 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.looks import PLANNED_LOOKS
-from mixwright.estimates.readings import Decoding
 from mixwright.records import Cell
+from mixwright.verbs import options
 from mixwright.verdict.rules.gate import items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 
 @dataclass(frozen=True, slots=True)
 class Gating:
-    """How the gate is asked, and an earlier comparison to reuse; one option of the command line per field."""
+    """Question to the gate, and an earlier comparison to reuse; one option of the command line per annotated field."""
 
-    gate: bool = True
-    """Whether the exit code follows its answer."""
-    protect: Sequence[str] = ()
-    """Tasks and cells; empty for all with a right answer before."""
-    each: bool = False
-    """Every protected cell by itself."""
-    margin: float | None = None
-    """Mean loss of the named group, points."""
-    cannot_tell: Literal["fail", "warn"] = "fail"
-    """What too few items are."""
-    until_decided: bool = False
-    """Whether items are measured in planned looks, until the gate is decided."""
-    max_items: int | None = None
-    """Items over all cells at the last look; None takes what the gate needs."""
-    decoding: Decoding = "greedy"
-    """How the model will be used."""
-    beside: Path | None = None
-    """An earlier comparison of the same BEFORE, whose measurements are taken over and whose AFTER stands beside."""
-    trained_on: str | None = None
-    """Rows of which no items are asked, of the general suite."""
-    suite_seed: int = 0
-    """Seed of the items of the general suite."""
-    suite: bool = True
-    """Whether two checkpoints are asked general requests, if no task is named."""
+    gate: Annotated[bool, typer.Option("--gate/--no-gate")] = True
+    """Exit with 0 when passed, 3 when damaged, 4 when inconclusive (the default); --no-gate: always 0."""
+    protect: Annotated[list[str] | Sequence[str], typer.Option()] = ()
+    """Task that must not be lost, or one level of it (TASK@LEVEL); default: all with a right answer before. Repeatable."""
+    each: Annotated[bool, typer.Option("--each")] = False
+    """Rule out a loss of 5 points for every protected task."""
+    margin: Annotated[float | None, typer.Option(metavar="POINTS")] = None
+    """Average loss of the protected tasks that must be ruled out, in points; default: 5. The rule for each task stays."""
+    cannot_tell: Annotated[Literal["fail", "warn"], typer.Option()] = "fail"
+    """Exit code of too few items: 4, or 0."""
+    until_decided: Annotated[bool, typer.Option("--until-decided")] = False
+    """Up to four interim analyses; with general requests there are sixteen, always."""
+    max_items: Annotated[int | None, typer.Option(min=4)] = None
+    """Most items at the last of them; of general requests 400 or more, default 1,600."""
+    beside: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
+    """Earlier comparison of BEFORE on the same rows: BEFORE is reused, its AFTER is shown next to the new one."""
+    trained_on: Annotated[str | None, typer.Option(metavar="FILE")] = None
+    """Rows that AFTER was trained on: general requests that stand in them are left out, and counted."""
+    suite_seed: options.SuiteSeed = 0
+    """Seed of the general requests."""
+    suite: Annotated[bool, typer.Option("--suite/--no-suite")] = True
+    """Also ask general requests, which ship with Mixwright (the default of two checkpoints without --protect). --no-suite:
+    only --eval."""
     looks: int = PLANNED_LOOKS
     """Looks that are planned."""
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -100,3 +101,7 @@ class Gating:
             raise InputError("BEFORE AFTER with --beside", "no AFTER", remedy)
         if self.until_decided and not compares:
             raise InputError("BEFORE AFTER with --until-decided", "no AFTER", remedy)
+
+
+GATING = Gating()
+"""No options."""

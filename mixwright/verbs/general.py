@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
@@ -30,6 +30,9 @@ from mixwright.verbs.options import EVAL_OPTION, Measuring, parse_columns
 from mixwright.verbs.output import say
 from mixwright.verdict.page.text import format_count
 
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
 SUITE_LOOKS = 16
 """Interim analyses of a comparison on the suite, one in about 100 items: a ruined model is told at the first."""
 FIRST_RUNGS, HOPEFUL = 2, 0.25
@@ -38,7 +41,7 @@ REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never repl
 """Groups of tasks, of each of which a loss has to be ruled out."""
 
 
-def with_suite(model: str, measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measuring:
+def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measuring:
     """Return the options with items of the suite as rows, each family with its grader; rows of `--eval` come on top.
 
     Args:
@@ -66,12 +69,12 @@ def with_suite(model: str, measuring: Measuring, rows: Sequence[dict[str, Any]])
     return dataclasses.replace(measuring, held_out=corpus, samples=samples, grader=[*graders, *(measuring.grader or ())])
 
 
-def _takes_chats(model: str, measuring: Measuring) -> bool:
+def _takes_chats(model: str | Learner, measuring: Measuring) -> bool:
     if measuring.chat_template is False:
         return False
     from mixwright.learner.load import load_without_weights
 
-    return load_without_weights(model).tokenizer.chat_template is not None
+    return (load_without_weights(model) if isinstance(model, str) else model).tokenizer.chat_template is not None
 
 
 def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple[Measuring, Gating]:

@@ -6,9 +6,11 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from mixwright.verbs.command import load_command, read_help
+
 VERBS_BY_HEADING = {
     "Verbs": ("audit", "measure", "plan", "verdict", "run", "rewards", "diagnose"),
-    "More": ("init", "mine", "scan", "dial", "replicates", "list", "explain"),
+    "More": ("init", "mine", "scan", "dial", "replicates", "list", "explain", "schema"),
 }
 """Headings of `--help`, and the verbs under each."""
 MATTER_MOST = {
@@ -23,7 +25,7 @@ MATTER_MOST = {
 GROUPS = {
     "Rows": "--column --task --grader --items --suite --suite-seed --trained-on --fresh --start --skills --cue --context",
     "Gate": "--gate --protect --each --margin --cannot-tell --until-decided --max-items",
-    "Answers": "--samples --temperature --greedy --decoding --options-by --max-new-tokens --system --chat-template",
+    "Answers": "--samples --temperature --greedy --options-by --max-new-tokens --system --chat-template",
     "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker --workers",
     "Output": "--folder --beside --full --why --json --markdown --junit --output --export --export-to --help",
 }
@@ -31,18 +33,23 @@ GROUPS = {
 
 
 class Verbs(TyperGroup):
-    """Verbs under their headings."""
+    """Verbs under their headings; each is imported when it is named."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the verbs."""
+        return [name for names in VERBS_BY_HEADING.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a verb, None for any other name."""
+        return load_command(cmd_name, Verb) if cmd_name in self.list_commands(ctx) else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the part of `--help` that lists the verbs."""
-        width = max(map(len, self.commands))
+        """Write the part of `--help` that lists the verbs, each with the first sentence of its help."""
+        width = max(map(len, self.list_commands(ctx)))
         for heading, names in VERBS_BY_HEADING.items():
             with formatter.section(heading):
-                rows = [
-                    (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - width - 6))
-                    for name in names
-                ]
-                formatter.write_dl(rows)
+                sentences = [read_help(name).partition(". ")[0].removesuffix(".") for name in names]
+                formatter.write_dl([(name.ljust(width), f"{text}.") for name, text in zip(names, sentences, strict=True)])
 
 
 class Verb(TyperCommand):

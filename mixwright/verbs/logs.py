@@ -80,7 +80,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         remedy = "Evaluate both models in the same way, on the same items."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)
-    if gating.decoding == "sampled" and not found.sampled:
+    if measuring.decoding == "sampled" and not found.sampled:
         raise InputError("logs of sampled answers with --sampled", "one answer to each item", "Leave --sampled out.")
     graders = {task.name: find_grader(task) for task in found.judged}
     for line in (*_describe_tasks(found, graders), *(f"{one.task}: {one.message}" for one in found.caveats)):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import one_line
-from mixwright.records import Effect, Verdict, to_data
+from mixwright.records import Effect, Observation, Verdict, to_data
 from mixwright.run.folder import RunFolder, yaml_text
 from mixwright.run.progress import is_quiet
 
@@ -61,6 +61,16 @@ def say(text: str) -> None:
         return
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+def say_line(text: str) -> None:
+    """Write a line in which text from data may be."""
+    say(one_line(text))
+
+
+def exit_code_of(observations: Iterable[Observation], fail_on: str) -> int:
+    """Return the exit code of a verb that found these, as `--fail-on` has it."""
+    return EXIT_FOUND if any(seen.severity in FAILING_SEVERITIES[fail_on] for seen in observations) else 0
 
 
 def say_notes(notes: Iterable[str]) -> None:

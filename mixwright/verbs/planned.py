@@ -1,18 +1,67 @@
-"""Report of `mixwright plan`: the share of each task, its rows, how often each is seen, and its share of target tokens."""
+"""Options and report of `mixwright plan`: the share of each task, its rows, how often each is seen, its target tokens."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.records import Plan, plain
+from mixwright.verbs.options import Measuring
 from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.verdict.page.text import join_words
 
 NOTES = ("stages.0.weights", "stages.0.rehearse")
 """Reasons in a plan that the report repeats: of all shares, and of rows that are not replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """Options of a plan, one per field; None takes the default."""
+
+    planner: Annotated[str | None, typer.Option()] = None
+    """Planner, with --eval. Default: that of the objective."""
+    objective: Annotated[str | None, typer.Option()] = None
+    """grpo, sft or dpo. Default: from the columns."""
+    steps: Annotated[int | None, typer.Option(min=1)] = None
+    """Steps to plan for. Default: one pass; 60 with --eval."""
+    batch: Annotated[int | None, typer.Option(min=1)] = None
+    """Rows per step. Default: 16; 8 with --eval."""
+    replay: Annotated[str | None, typer.Option(metavar="FILE")] = None
+    """Rows, or requests that the model answers, to replay with yours; where a gold answer is known, wrong ones are
+    dropped."""
+    only_replay: Annotated[bool, typer.Option("--only-replay")] = False
+    """No general requests beside --replay."""
+    keep: Annotated[list[str] | Sequence[str], typer.Option(metavar="TASK")] = ()
+    """With --eval, for SFT and DPO: task to protect, whatever was measured. Repeatable."""
+    share: Annotated[float | None, typer.Option()] = None
+    """For SFT and DPO: share of replay in the training samples, at most .5. Default: .25; with --eval .1."""
+
+    def by_measured_tasks(self, measuring: Measuring) -> bool:
+        """Tell whether an option asks for a plan from measured tasks, or for DPO or RL."""
+        return bool(self.keep) or any(x is not None for x in (measuring.held_out, self.planner, self.objective))
+
+
+PLANNING = Planning()
+"""No options."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """Plan, and its report for people."""
+
+    plan: Plan
+    """Weights, and a reason for each number."""
+    lines: Sequence[str]
+    """Report."""
+    file: Path | None = None
+    """File of the plan; None if it was not written."""
 
 
 def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[str, float]) -> list[str]:

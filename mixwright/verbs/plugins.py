@@ -1,4 +1,4 @@
-"""Output of `mixwright list` and `mixwright explain`: plug-ins as their files describe them, none of them imported.
+"""Verbs `list` and `explain`: plug-ins as their files describe them, none of them imported.
 
 With the findings of the laboratory that they rest on, and the words of their kept results.
 """
@@ -10,12 +10,15 @@ import importlib.util
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from mixwright.catalog import KIND_BY_NAME, Entry, entries_named, listing
 from mixwright.errors import one_line, unknown_name
 from mixwright.records import Interval
 from mixwright.verbs import output
+from mixwright.verbs.options import Json
 from mixwright.verdict.page.text import format_interval, format_signed
 
 LAB_PACKAGE = "mixwright_lab"
@@ -27,23 +30,47 @@ TURNED_PREFIX = "-"
 """Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
 
 
-def show_list(kind: str | None, *, as_json: bool) -> None:
-    """Every plug-in of `kind`, or of all kinds, under its kind's heading. Raises InputError for an unknown kind."""
-    entries_by_kind = {name: list(listing(name).values()) for name in ([kind] if kind else KIND_BY_NAME)}
-    entries = [entry for group in entries_by_kind.values() for entry in group]
+def list_plugins(kind: Annotated[str | None, typer.Argument()] = None) -> list[Entry]:
+    """List every plug-in.
+
+    It imports none of them. Raises InputError for an unknown kind.
+
+    Examples:
+        >>> "numeric" in [entry.name for entry in list_plugins("graders")]
+        True
+
+    Args:
+        kind: checks, probes, planners ...; default: all kinds.
+    """
+    return [entry for name in ([kind] if kind else KIND_BY_NAME) for entry in listing(name).values()]
+
+
+def show_list(found: Sequence[Entry], *, kind: str | None, as_json: Json = False) -> None:
+    """Print plug-ins under the headings of their kinds."""
     if as_json:
-        output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in entries])
+        output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in found])
         return
-    width = max((len(entry.name) for entry in entries), default=0)
-    for name, group in entries_by_kind.items():
+    width = max((len(entry.name) for entry in found), default=0)
+    for name in [kind] if kind else KIND_BY_NAME:
+        group = [entry for entry in found if entry.kind == name]
         output.out(name if group else f"{name}  (none yet)")
         for entry in group:
             extra = f"  [{entry.extra}]" if entry.needs else ""
             output.out(f"  {entry.name:<{width}}  {one_line(entry.summary)}{extra}")
 
 
-def find_entries(name: str) -> list[Entry]:
-    """Every plug-in called `name` (or that of `kind/name`), in the order of the flow; InputError where there is none."""
+def explain(name: str) -> list[Entry]:
+    """Explain a plug-in. Every one of that name, in the order of the flow.
+
+    `kind/name` asks for that of one kind. Raises InputError if there is none.
+
+    Examples:
+        >>> [entry.kind for entry in explain("formats")][0]
+        'checks'
+
+    Args:
+        name: A name from `mixwright list`, for example formats.
+    """
     kind, _, stem = name.replace(".", "/").rpartition("/")
     entries = [entry for entry in entries_named(stem) if kind in ("", entry.kind)]
     if not entries:
@@ -51,9 +78,9 @@ def find_entries(name: str) -> list[Entry]:
     return entries
 
 
-def show_entries(name: str) -> None:
-    """The same, each with its docstring and its findings. Raises InputError as that does."""
-    for entry in find_entries(name):
+def show_entries(found: Sequence[Entry]) -> None:
+    """Print the docstring of each, and its findings."""
+    for entry in found:
         output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
         for line in (entry.docstring or entry.summary).splitlines():
             output.out(f"  {one_line(line)}".rstrip())

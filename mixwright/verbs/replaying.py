@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,12 +22,13 @@ from mixwright.measure.kept_folder import find_store
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.plan.stage import make_plan
 from mixwright.records import Example, Plan, Text, plain
-from mixwright.run.folder import write_plan, write_text
+from mixwright.run.folder import RunFolder, write_plan, write_text
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.verbs import output
 from mixwright.verbs.direct import load_models
 from mixwright.verbs.export import TextHandling, build_mix, write_mix
 from mixwright.verbs.options import Measuring, parse_columns
+from mixwright.verbs.planned import Planning, PlanReport
 from mixwright.verbs.report import table, wrap
 from mixwright.verbs.token_shares import loss_token_shares
 from mixwright.verdict.page.text import format_count
@@ -47,48 +47,34 @@ USER_ROLES = {"system": "system", "user": "human", "assistant": "gpt"}
 """Role -> its name in rows of from and value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replaying:
-    """Options of a file with replay."""
-
-    share: float = SHARE
-    """Share of the rows that is replay, above 0 and at most 0.5."""
-    prompts: str | None = None
-    """File of further requests, or of rows, to replay."""
-    only: bool = False
-    """Whether these alone are replayed."""
-    steps: int | None = None
-    """Optimiser steps of the plan; None takes one pass over the file."""
-    batch: int = BATCH
-    """Rows of a step."""
-
-
 def plan_training(
     model: str,
     train: str,
     measuring: Measuring,
-    replaying: Replaying,
-    folder: Path,
+    planning: Planning,
+    folder: Path | str | RunFolder | None,
     export: str | None,
     export_to: Path | None,
-) -> None:
+) -> PlanReport:
     """Write `mix.jsonl`, `replay.jsonl` and `plan.yaml`, and say what is in them.
 
     Args:
         model: the one that is to be trained; it answers the requests.
         train: a file of training rows, or a folder with a file for each data set.
         measuring: how the model is loaded.
-        replaying: the options.
-        folder: where the files go.
+        planning: the options.
+        folder: where the files go; None takes `plan`.
         export: format of another trainer, too.
         export_to: folder of that export.
 
     Raises:
         InputError: rows without completions, options that do not go together, or a folder with something else in it.
     """
-    if not 0 < replaying.share <= MAX_SHARE:
-        raise InputError(f"--share above 0 and at most {MAX_SHARE:g}", f"{replaying.share:g}", "Correct it.")
-    if replaying.only and replaying.prompts is None:
+    share, batch = SHARE if planning.share is None else planning.share, planning.batch or BATCH
+    folder = folder.path if isinstance(folder, RunFolder) else Path(folder or "plan")
+    if not 0 < share <= MAX_SHARE:
+        raise InputError(f"--share above 0 and at most {MAX_SHARE:g}", f"{share:g}", "Correct it.")
+    if planning.only_replay and planning.replay is None:
         raise InputError("--replay FILE with --only-replay", "none", "Name requests of your own, or leave it out.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "mix.jsonl").is_file():
         raise InputError("a new folder, or that of an earlier plan", "other files", "Name another --folder.", file=folder)
@@ -96,12 +82,12 @@ def plan_training(
     raw = {str(location): row for row, location in read_rows(train, "train")}
     first = next(iter(raw.values()))
     write_row = choose_form(first, columns)
-    drawn = max(len(raw) / (1 - replaying.share), (replaying.steps or 0) * replaying.batch) * replaying.share
+    drawn = max(len(raw) / (1 - share), (planning.steps or 0) * batch) * share
     per_kind = math.ceil(ASKED_PER_ROW * drawn / len(REPLAYED))
     single = not takes_messages(first, columns)
-    requests = [] if replaying.only else list(list_requests(per_kind, single=single))
+    requests = [] if planning.only_replay else list(list_requests(per_kind, single=single))
     sources = [str(write_suite(find_store(), requests))] if requests else []
-    sources += (replaying.prompts or "").splitlines()
+    sources += (planning.replay or "").splitlines()
     corpus = read_corpus(
         CorpusConfig(
             train, rehearse="\n".join(sources), eval_share=0.0, columns=columns, task=measuring.task or Path(train).stem
@@ -121,11 +107,10 @@ def plan_training(
         output.say(one_line(f"replay: {note}"))
     if not made.rows:
         raise InputError("answers of the model that ended", f"none of {asked}", "Raise --max-new-tokens, or train without.")
-    batch = replaying.batch
-    steps = replaying.steps or math.ceil(len(new) / (1 - replaying.share) / batch)
+    steps = planning.steps or math.ceil(len(new) / (1 - share) / batch)
     settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
     corpus = corpus.with_rehearsal(made.rows)
-    plan = make_plan(PlanConfig("rehearsal", {"share": replaying.share, "most": float(MAX_USES)}), settings, corpus, ())
+    plan = make_plan(PlanConfig("rehearsal", {"share": share, "most": float(MAX_USES)}), settings, corpus, ())
     replay = draw_replay(plan, made.rows, len(new))
     mixed = [*new, *(write_row(row) for row in replay)]
     Random(0).shuffle(mixed)
@@ -136,22 +121,18 @@ def plan_training(
         )
     write_plan(folder / "plan.yaml", plan)
     shares = loss_token_shares(plan, corpus, settings, learner)
-    for line in mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows)):
-        output.out(line)
-    if len(replay) < (replaying.share - 0.01) * len(mixed):
-        output.out(f"Too few answers for {replaying.share:.0%}: none is in the file more than {MAX_USES} times.")
+    lines = mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows))
+    if len(replay) < (share - 0.01) * len(mixed):
+        lines.append(f"Too few answers for {share:.0%}: none is in the file more than {MAX_USES} times.")
     if export is not None:
-        handling = TextHandling(learner.form, plain_marks(learner.tokenizer))
-        for line in write_mix(
-            build_mix(plan, corpus, batch=batch, text_handling=handling), export, export_to or folder / export
-        ):
+        mix = build_mix(plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer)))
+        for line in write_mix(mix, export, export_to or folder / export):
             output.say(one_line(line))
-        output.out(f"Export: {export_to or folder / export}")
-    steps_note = f"{math.ceil(len(mixed) / batch):,} steps of {batch}"
-    output.out(
-        f"Train:  one epoch of {folder / 'mix.jsonl'} is one pass over your rows, {steps_note}; configs: --export trl"
-    )
-    output.out(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {folder / 'mix.jsonl'}")
+        lines.append(f"Export: {export_to or folder / export}")
+    mix_file, steps_note = folder / "mix.jsonl", f"{math.ceil(len(mixed) / batch):,} steps of {batch}"
+    lines.append(f"Train:  one epoch of {mix_file} is one pass over your rows, {steps_note}; configs: --export trl")
+    lines.append(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {mix_file}")
+    return PlanReport(plan, lines, folder / "plan.yaml")
 
 
 def list_requests(per_kind: int, *, single: bool) -> Iterator[dict[str, Any]]:

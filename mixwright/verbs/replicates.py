@@ -1,20 +1,23 @@
-"""Scores of candidates to rank, from a table or from a finished trial: `mixwright replicates SCORES`."""
+"""Verb `replicates`: how far a ranking of candidates can be believed."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
+import typer
 
 from mixwright.errors import InputError
 from mixwright.estimates.readings import READINGS
-from mixwright.estimates.replicates import Ranking, ranking
+from mixwright.estimates.replicates import Ranking, format_ranking, ranking
 from mixwright.records import TrialResult
 from mixwright.run.folder import RunFolder, check_regular, read_json
+from mixwright.verbs import output
+from mixwright.verbs.options import Json
 
 Scores = list[list[list[float]]]
 """Group, candidate, run."""
@@ -25,22 +28,39 @@ MAX_SCORE = 1e150
 """Largest score, above and below 0: the squares of as many as fit into memory still have a finite sum."""
 
 
-def rank_source(source: str, target: float) -> Ranking:
-    """How far a ranking of these candidates can be believed.
+def replicates(
+    scores: Annotated[str | Path, typer.Argument(metavar="RUN|SCORES")],
+    *,
+    target: Annotated[float, typer.Option(min=0.01, max=0.99)] = 0.8,
+) -> Ranking:
+    """Check whether a ranking of candidates is noise. Says how many runs of each would make it reliable.
+
+    Examples:
+        >>> replicates("scores.csv").word
+        'reliable'
 
     Args:
-        source: a table with `COLUMNS_TEXT`, or a run folder, whose trained arms are the candidates.
-        target: reliability that is wanted.
+        scores: A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run.
+        target: Reliability to reach.
 
     Raises:
         InputError: no such table or trial, no numbers as scores or too large ones, too few runs, or a wrong target.
     """
     if not 0 < target < 1:
         raise InputError("a reliability above 0 and below 1 as the target", repr(target), "Correct it.")
-    path = Path(source)
-    scores, paired = _read_trial_scores(RunFolder(path)) if path.is_dir() else _read_table_scores(path)
-    _check_runs(scores, paired, path)
-    return ranking(scores, paired=paired, target=target)
+    path = Path(scores)
+    found, paired = _read_trial_scores(RunFolder(path)) if path.is_dir() else _read_table_scores(path)
+    _check_runs(found, paired, path)
+    return ranking(found, paired=paired, target=target)
+
+
+def show(found: Ranking, *, as_json: Json = False) -> None:
+    """Print what the ranking is worth."""
+    if as_json:
+        output.out_json({"ranking": found, "word": found.word})
+        return
+    for line in format_ranking(found):
+        output.out(line)
 
 
 def _check_runs(scores: Scores, paired: bool, path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from mixwright.audit.findings import two_sides, worst_first
 from mixwright.errors import one_line
 from mixwright.records import Observation
+from mixwright.verbs.output import command_line, out
 from mixwright.verdict.page.text import format_count, join_words
 
 MAX_LINES, MAX_ROWS, MAX_EXAMPLES = 25, 10, 3
@@ -127,3 +128,12 @@ def describe_example(evidence: Mapping[str, Any]) -> str:
     places = (" ~ " if evidence.get("near") else " = ").join(PurePath(str(side.get("source", ""))).name for side in sides)
     text = next((side["prompt"] for side in sides if side.get("prompt")), "")
     return f'{places} "{text}"' if text else places
+
+
+def show_findings(name: str, read: str, observations: Sequence[Observation], *, full: bool) -> None:
+    """Print the number of findings, a line on the input, the findings, and the command to repeat."""
+    faults = count_findings(observations)
+    lines = [*wrap(f"{faults or 'Nothing to fix'}: {name}"), *wrap(read), "", *findings(observations, full=full)]
+    if faults:
+        lines += ["", f"Next: fix the first, then  {command_line()}"]
+    out("\n".join(lines))

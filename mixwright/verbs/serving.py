@@ -113,7 +113,6 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
     if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
         measuring.check_no_engine("servers and logs")
     name_of_side = dict(zip(servers, names * 2 if len(names) == 1 else names, strict=False))
-    measuring = replace(measuring, greedy=gating.decoding == "greedy")
     rows, found = _read_rows(measuring), list[Answered | str]()
     items = gating.choose_items_per_cell(rows.corpus.measured().cells(), measuring.items)
     for n, side in enumerate(sides):

@@ -1,21 +1,29 @@
-"""Skill and kept knowledge over the strength of a dial between a checkpoint and its tuned model: `mixwright dial`."""
+"""Verb `dial`: skill and kept knowledge over the strength of a dial between a checkpoint and its tuned model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.learner.dial import Dial, Reader, Sweep, sweep, write_completions
 from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval
 from mixwright.verbs import output
 from mixwright.verbs.direct import prepare, read_rows
-from mixwright.verbs.options import EVAL_OPTION, Measuring
+from mixwright.verbs.options import EVAL_OPTION, Json, Measuring
 from mixwright.verbs.ready import PreparedModels
+
+if TYPE_CHECKING:
+    from mixwright.learner.dial import Sweep
+else:
+    Sweep = Any  # it would import torch
 
 DEFAULT_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 MAX_ALPHA = 4.0
@@ -23,48 +31,44 @@ DEFAULT_ITEMS_PER_CELL = 100
 """Items per task and level that are written at each strength, where nothing else is asked for."""
 
 
-def show_sweep(
-    base: str,
-    tuned: str,
-    measuring: Measuring,
-    keep: Sequence[str],
-    alphas: Sequence[float],
-    max_loss: float,
+def dial(
+    base: str | Path,
+    tuned: str | Path,
+    measuring: Measuring | str | Path,
     *,
-    as_json: bool,
-) -> None:
-    """Print what `sweep_strengths` finds, as a table with what to do or as JSON. Raises InputError as that does."""
-    swept, counts = sweep_strengths(base, tuned, measuring, keep, alphas, max_loss)
-    if as_json:
-        output.out_json({"settings": swept.settings, "chosen": swept.chosen, "budget": swept.max_loss, "items": counts})
-        return
-    rows = [(f"{setting.alpha:g}", _format_share(setting.skill), _format_share(setting.loss)) for setting in swept.settings]
-    output.out_rows(("alpha", "success on what was tuned for", "success lost on what is kept"), rows)
-    output.out(format_sweep(swept, counts))
+    keep: list[str] | Sequence[str] | None = None,
+    alpha: list[float] | Sequence[float] | None = None,
+    max_loss: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.02,
+) -> Sweep:
+    """Mix a base and a tuned model. Finds the largest strength that keeps the other tasks.
 
+    Greedy success of all items is measured at every strength. From Python, items can take the place of `measuring`.
 
-def sweep_strengths(
-    base: str, tuned: str, measuring: Measuring, keep: Sequence[str], alphas: Sequence[float], max_loss: float
-) -> tuple[Sweep, dict[str, int]]:
-    """Greedy success of all items at every strength, and how many items are tuned for and kept.
+    Examples:
+        >>> found = dial("checkpoint", "checkpoint", "two_tasks.jsonl", keep=["copy"], alpha=[1.0])
+        >>> [setting.alpha for setting in found.settings]
+        [0.0, 1.0]
 
     Args:
-        base: checkpoint folder or hub name.
-        tuned: the same model, tuned: a checkpoint or the folder of an adapter.
-        measuring: what is measured, and how.
-        keep: tasks whose success must not be lost.
-        alphas: strengths, each above 0; none: `DEFAULT_ALPHAS`.
-        max_loss: largest loss that is accepted, 0..1.
+        base: Checkpoint before fine-tuning.
+        tuned: Checkpoint or adapter folder after fine-tuning.
+        measuring: Items that every strength is measured on, or a `Measuring` of them.
+        keep: Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for.
+        alpha: Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1.
+        max_loss: Largest loss of success on the kept tasks that is accepted, 0..1.
 
     Raises:
         InputError: a model, an option or the data cannot be used, or the models have other vocabularies.
     """
+    from mixwright.learner.dial import sweep
+
+    measuring = measuring if isinstance(measuring, Measuring) else Measuring(str(measuring))
     if measuring.budget is not None:
         raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
     measuring.check_no_engine("dial, whose weights change with the strength")
     if measuring.held_out is None:
         raise InputError(EVAL_OPTION, "nothing", "Name the examples that the strengths are compared on.")
-    alphas = alphas or DEFAULT_ALPHAS
+    alphas = alpha or DEFAULT_ALPHAS
     if bad_alphas := [strength for strength in alphas if not 0 < strength <= MAX_ALPHA]:
         raise InputError(
             f"--alpha above 0, {MAX_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
@@ -74,9 +78,9 @@ def sweep_strengths(
     if unused_options:
         raise InputError("greedy decoding", unused_options[0], "Leave it out: the dial is read greedily.")
     measure = MeasureConfig(items=measuring.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
-    ready = prepare((base, tuned), measuring, read_rows(measuring), measure)
+    ready = prepare((str(base), str(tuned)), measuring, read_rows(measuring), measure)
     passes = ready.passes()
-    kept_items, skill_items = _split_items(passes.items, keep)
+    kept_items, skill_items = _split_items(passes.items, keep or ())
     output.say(
         f"dial: {len(skill_items)} items of what was tuned for, {len(kept_items)} of what is kept, "
         f"at {len({0.0, *alphas})} strengths"
@@ -88,17 +92,28 @@ def sweep_strengths(
         lambda strength: success(kept_items, strength),
         max_loss=max_loss,
     )
-    return swept, {"tuned for": len(skill_items), "kept": len(kept_items)}
+    return replace(swept, items={"tuned for": len(skill_items), "kept": len(kept_items)})
 
 
-def format_sweep(swept: Sweep, counts: dict[str, int]) -> str:
-    """What to do, one sentence, and what it does not say."""
+def show(found: Sweep, *, as_json: Json = False) -> None:
+    """Print success and loss at each strength, and what to do."""
+    if as_json:
+        names = {"settings": found.settings, "chosen": found.chosen, "budget": found.max_loss, "items": found.items}
+        output.out_json(names)
+        return
+    rows = [(f"{setting.alpha:g}", _format_share(setting.skill), _format_share(setting.loss)) for setting in found.settings]
+    output.out_rows(("alpha", "success on what was tuned for", "success lost on what is kept"), rows)
+    output.out(format_sweep(found))
+
+
+def format_sweep(swept: Sweep) -> str:
+    """Return the advice, one sentence, and its caveat."""
     caveat = (
         "These items chose the strength: measure it on others. Any strength but 0 and 1 reads two models for each token."
     )
     if swept.chosen is None:
         return (
-            f"No strength is shown to lose less than {swept.max_loss:.0%} of success on {counts['kept']} kept items: "
+            f"No strength is shown to lose less than {swept.max_loss:.0%} of success on {swept.items['kept']} kept items: "
             f"take the base, accept a larger --max-loss, or add items. {caveat}"
         )
     chosen = next(setting for setting in swept.settings if setting.alpha == swept.chosen)
@@ -127,6 +142,8 @@ def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Ex
 
 def _make_success_function(ready: PreparedModels, passes: Passes) -> Callable[[Sequence[Example], float], np.ndarray]:
     """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
+    from mixwright.learner.dial import Dial, Reader, write_completions
+
     base, tuned = ready.learners
     if base.tokenizer.get_vocab() != tuned.tokenizer.get_vocab():
         raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")
