@@ -23,11 +23,11 @@ from mixwright.verbs.planned import Planning, PlanReport
 from mixwright.verbs.plugins import explain, list_plugins
 from mixwright.verbs.replicates import replicates
 from mixwright.verbs.rewards import rewards
-from mixwright.verbs.run import Outline, run, steer, trial
+from mixwright.verbs.run import run, steer, trial
 from mixwright.verbs.scan import scan
 from mixwright.verbs.schema import schema
 from mixwright.verbs.verdict import verdict
 
-__all__ = ["AuditReport", "Diagnosis", "Gating", "Measuring", "Mined", "Outline", "Placing", "PlanReport", "Planning"]
+__all__ = ["AuditReport", "Diagnosis", "Gating", "Measuring", "Mined", "Placing", "PlanReport", "Planning"]
 __all__ += ["audit", "diagnose", "dial", "explain", "init", "list_plugins", "measure", "mine", "plan", "plan_measured"]
 __all__ += ["replicates", "rewards", "run", "scan", "schema", "steer", "trial", "verdict"]

@@ -20,7 +20,7 @@ from mixwright.measure.fitting import most_items_within
 from mixwright.run.folder import read_yaml
 from mixwright.verbs import budget as budgets
 from mixwright.verbs.budget import parse_duration
-from mixwright.verbs.measure_budget import half_width
+from mixwright.verbs.ready import half_width
 
 
 @pytest.mark.parametrize(

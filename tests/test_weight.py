@@ -15,12 +15,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 556_226,
+    "mixwright": 556_206,
     "mixwright_lab": 190_591,
-    "tests": 479_592,
+    "tests": 479_593,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
+    "tests +349: files that are written are held to the schemas that `mixwright schema` prints",
     "mixwright +1,476: a comparison on general requests asks harder rungs only where easier ones were right, takes "
     "--max-items, and a new task of the user does not keep it from passing; help in groups, and example files",
     "mixwright +5,847: one command writes a file to train on with replay, general requests are compared in two groups with "

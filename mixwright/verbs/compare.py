@@ -25,29 +25,14 @@ from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.run.progress import format_duration
 from mixwright.suite.draw import RING_ITEMS
-from mixwright.verbs.beside import (
-    CUT_SETTING,
-    EarlierComparison,
-    check_same_measuring,
-    read_earlier,
-    with_earlier_options,
-    write_beside,
-)
+from mixwright.verbs import beside, direct
 from mixwright.verbs.budget import Budget
 from mixwright.verbs.comparison_folder import check_folder, clear
-from mixwright.verbs.direct import (
-    GOLD_PROBE,
-    note_measured,
-    prepare,
-    read_former_likelihood,
-    read_rows,
-    with_greedy_answers,
-)
+from mixwright.verbs.direct import GOLD_PROBE
 from mixwright.verbs.gating import Gating
-from mixwright.verbs.measure_budget import fit_to_budget
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
-from mixwright.verbs.ready import PreparedModels, measure_with_progress
+from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
 from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_bounds, format_count, points
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
@@ -84,11 +69,11 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     check_folder(folder)
     taken_over = gating.beside is not None
     measuring = check_looks(measuring, taken_over=taken_over) if gating.until_decided else measuring
-    earlier = None if gating.beside is None else read_earlier(gating.beside, before, folder)
+    earlier = None if gating.beside is None else beside.read_earlier(gating.beside, before, folder)
     if taken_over and measuring.budget is not None:
         remedy = "Leave one out: a budget chooses items, and BEFORE was measured on others."
         raise InputError("--budget, or BEFORE as it was measured (--beside)", "both", remedy)
-    measuring = measuring if earlier is None else with_earlier_options(earlier, measuring)
+    measuring = measuring if earlier is None else beside.with_earlier_options(earlier, measuring)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _read_rows(measuring, gating, graders)
     all_rows, cells = rows.all_rows or rows.corpus, rows.corpus.measured().cells()
@@ -110,27 +95,27 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         f"measure: up to {measure.items} items per cell, as far as there are; "
         f"{_describe_what_is_judged(measure, measuring, gating)}"
     )
-    ready = prepare((before, after), measuring, rows, measure, graders=graders, room=room)
+    ready = direct.prepare((before, after), measuring, rows, measure, graders=graders, room=room)
     ready = (
         replace(ready, manifest_settings={**ready.manifest_settings, LEFT_OUT_SETTING: tasks_left_out})
         if tasks_left_out
         else ready
     )
     if earlier is not None:
-        check_same_measuring(earlier, ready)
+        beside.check_same_measuring(earlier, ready)
     measured_models = [0, 1] if earlier is None else [1]
     parts = parts_of_looks(ready, gating) if gating.rings else sizes_of_looks(ready, planned_looks)
     if measuring.budget is not None and not parts:
         ready = fit_to_budget(ready, measuring.budget, measured_models)
     measured_looks = measure_in_looks(parts, folder, gating.question, measuring.budget) if parts else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
-    notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
+    notes = direct.note_measured(ready, results, measuring, ask_other_form=earlier is None)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
     notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
     if tasks_left_out or (look is None and _writes_answers(measure)):
         ungraded = all_rows.select(tasks=tasks_left_out) if tasks_left_out else ready.corpus
-        results = with_greedy_answers(ready, results, measuring, ungraded)
-    former_answers = () if gating.rings else read_former_likelihood(ready, results)  # every general request is graded
+        results = direct.with_greedy_answers(ready, results, measuring, ungraded)
+    former_answers = () if gating.rings else direct.read_former_likelihood(ready, results)  # every general request is graded
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, results, notes, earlier, former_answers, question)
     return look
@@ -138,7 +123,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
 
 def _read_rows(measuring: Measuring, gating: Gating, graders: Mapping[str, str]) -> Graded:
     """The rows: ungraded where nothing can be graded. Raises InputError for pairs and a gate."""
-    rows = read_rows(measuring, ungraded=True, graders=graders)
+    rows = direct.read_rows(measuring, ungraded=True, graders=graders)
     if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --protect out: pairs are compared without it."
         raise InputError("rows with answers or targets, by which a loss of a task is judged", "preference pairs", remedy)
@@ -175,7 +160,7 @@ def _format_mean(result: GateResult) -> str:
     return f", average of the protected tasks {points(mean.value)} points {format_bounds(mean.low, mean.high)}"
 
 
-def _measure_both(ready: PreparedModels, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
+def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | None) -> dict[str, MeasureResult]:
     """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
     start, end = ready.learners
     if earlier is None:
@@ -198,7 +183,7 @@ def write_comparison(
     after: str,
     results: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
-    earlier: EarlierComparison | None = None,
+    earlier: beside.EarlierComparison | None = None,
     former_answers: Sequence[FormerAnswers] = (),
     question: GateQuestion | None = None,
 ) -> None:
@@ -213,7 +198,9 @@ def write_comparison(
         write_settings(config, folder, ("corpus", "measure", "seed"))
         checkpoints = {"checkpoint after": after} | ({"model after": after_name} if after_name != after else {})
         results_with_completions = {name: result for name, result in results.items() if result.completions}
-        cut_shares = {CUT_SETTING.format(side): f"{result.cut:.1%}" for side, result in results_with_completions.items()}
+        cut_shares = {
+            beside.CUT_SETTING.format(side): f"{result.cut:.1%}" for side, result in results_with_completions.items()
+        }
         largest_cell = {LARGEST_CELL_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
         pace = (
             {PACE_SETTING: float(f"{2 * results['after'].seconds_per_item:.2g}")}
@@ -232,7 +219,7 @@ def write_comparison(
             write_completions(folder.path / "completions.parquet", {**results_with_completions, **other_result})
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
-            write_beside(folder, earlier)
+            beside.write_beside(folder, earlier)
         if former_answers:
             write_json(former_file(folder), list(former_answers))
         write_notes(folder, notes)

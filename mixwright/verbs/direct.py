@@ -31,10 +31,9 @@ from mixwright.records import Observation, to_data
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import settings_file, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
-from mixwright.verbs.measure_budget import fit_to_budget
 from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
 from mixwright.verbs.output import say
-from mixwright.verbs.ready import PreparedModels, measure_with_progress
+from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -156,9 +155,11 @@ def prepare(
             rows, notes = with_first_answers(
                 rows, learners[0], settings, tasks_with_named_grader=tasks_with_named_grader, say=say
             )
-        settings = drop_unreadable_gold(settings, rows.corpus)
+        settings = _drop_unreadable_gold(settings, rows.corpus)
         _say_options(rows.corpus, settings)
         config = replace(config, corpus=rows.config, measure=settings)
+    if not paths:
+        config = replace(config, model=ModelConfig(learners[0].name))
     form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form_text}")
     manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text, learners[0].engine_name)
@@ -216,7 +217,7 @@ def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
     say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others_note}"))
 
 
-def drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[[str], None] = say) -> MeasureConfig:
+def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
     """The settings without the probe of gold answers where no task's grader accepts one string alone; says of which tasks
     they are read, and why not of the others.
     """
@@ -232,9 +233,9 @@ def drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[
     if exact_tasks:
         names = join_some(sorted(exact_tasks))
         text = f"probability of the answers of {names} is read in one forward pass, no answer is written"
-        tell(one_line(f"gold answers: {text}{f' ({reason})' if reason else ''}"))
+        say(one_line(f"gold answers: {text}{f' ({reason})' if reason else ''}"))
         return measure
-    tell(one_line(f"gold answers: not read ({reason})"))
+    say(one_line(f"gold answers: not read ({reason})"))
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 

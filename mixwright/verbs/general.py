@@ -10,20 +10,7 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InconclusiveError, InputError
 from mixwright.measure.kept_folder import find_store
-from mixwright.suite.draw import (
-    FAMILIES,
-    MIN_FAMILIES,
-    MIN_ITEMS,
-    MIN_SEALED,
-    OPEN_FAMILIES,
-    RING_ITEMS,
-    SEALED_FAMILIES,
-    choose_rungs,
-    describe_lack,
-    draw_items,
-    draw_to_compare,
-    write_suite,
-)
+from mixwright.suite import draw
 from mixwright.verbs.direct import measure_checkpoint
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import EVAL_OPTION, Measuring, parse_columns
@@ -60,10 +47,10 @@ def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[s
     if not _takes_chats(model, measuring):
         rows = [row for row in rows if isinstance(row["prompt"], str)]
     renamed = parse_columns(measuring.column)
-    path = write_suite(find_store(), [{renamed.get(name, name): value for name, value in row.items()} for row in rows])
+    path = draw.write_suite(find_store(), [{renamed.get(name, name): value for name, value in row.items()} for row in rows])
     families = {row["task"] for row in rows}
     say(f"suite: {format_count(len(rows), 'general request')} of {len(families)} kinds, {path}")
-    graders = [f"{family.name}={family.grader}" for family in FAMILIES if family.name in families]
+    graders = [f"{family.name}={family.grader}" for family in draw.FAMILIES if family.name in families]
     corpus = "\n".join([str(path), *(measuring.held_out or "").splitlines()])
     samples = 0 if measuring.samples is None else measuring.samples
     return dataclasses.replace(measuring, held_out=corpus, samples=samples, grader=[*graders, *(measuring.grader or ())])
@@ -85,27 +72,29 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     """
     say("suite: choosing rungs of difficulty, on items of their own")
     alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
-    first = {family.name: range(1, min(family.rungs, FIRST_RUNGS) + 1) for family in FAMILIES}
-    right = _measure_rungs(before, alone, draw_items(seed=gating.suite_seed, rungs=first))
+    first = {family.name: range(1, min(family.rungs, FIRST_RUNGS) + 1) for family in draw.FAMILIES}
+    right = _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=first))
     harder = {
         family.name: range(FIRST_RUNGS + 1, family.rungs + 1)
-        for family in FAMILIES
+        for family in draw.FAMILIES
         if family.rungs > FIRST_RUNGS and any(right.get((family.name, rung), 0.0) >= HOPEFUL for rung in first[family.name])
     }
     if harder:
-        right |= _measure_rungs(before, alone, draw_items(seed=gating.suite_seed, rungs=harder))
-    rungs = choose_rungs(right)
-    if gating.max_items is not None and gating.max_items < MIN_ITEMS:
-        raise InputError(f"--max-items of {MIN_ITEMS} or more", f"{gating.max_items}", "Fewer say too little.")
-    ring_items = RING_ITEMS if gating.max_items is None else gating.max_items // 2
-    items = draw_to_compare(rungs, seed=gating.suite_seed, ring_items=ring_items)
-    items = items if describe_lack(items) else leave_out_trained(items, gating.trained_on)
-    if lack := describe_lack(items):
+        right |= _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=harder))
+    rungs = draw.choose_rungs(right)
+    if gating.max_items is not None and gating.max_items < draw.MIN_ITEMS:
+        raise InputError(f"--max-items of {draw.MIN_ITEMS} or more", f"{gating.max_items}", "Fewer say too little.")
+    ring_items = draw.RING_ITEMS if gating.max_items is None else gating.max_items // 2
+    items = draw.draw_to_compare(rungs, seed=gating.suite_seed, ring_items=ring_items)
+    items = items if draw.describe_lack(items) else leave_out_trained(items, gating.trained_on)
+    if lack := draw.describe_lack(items):
         got = f"{lack} that are neither too easy nor too hard for {before}"
-        expected = f"{MIN_FAMILIES} kinds of general requests, {MIN_SEALED} of them sealed, and {MIN_ITEMS} items"
+        expected = (
+            f"{draw.MIN_FAMILIES} kinds of general requests, {draw.MIN_SEALED} of them sealed, and {draw.MIN_ITEMS} items"
+        )
         raise InconclusiveError(expected, got, "Bring your own: --eval.")
     own = () if measuring.held_out is None else (OWN,)
-    groups = {REPLAYED: OPEN_FAMILIES, SEALED: SEALED_FAMILIES}
+    groups = {REPLAYED: draw.OPEN_FAMILIES, SEALED: draw.SEALED_FAMILIES}
     rings = {name: tuple(family.name for family in ring if family.name in rungs) for name, ring in groups.items()}
     compared = with_suite(before, measuring, items)
     gating = dataclasses.replace(gating, until_decided=True, looks=SUITE_LOOKS, rings=rings | dict.fromkeys(own, ()))
@@ -125,7 +114,7 @@ def leave_out_trained(rows: list[dict[str, Any]], trained_on: str | None) -> lis
         return rows
     from mixwright.audit.leaks import find_leaks
 
-    path = write_suite(find_store(), rows)
+    path = draw.write_suite(find_store(), rows)
     leaks = find_leaks(corpus := read_corpus(CorpusConfig(trained_on, eval=str(path))))
     overlap = leaks.overlap
     numbers = [number for number, is_shared in zip(overlap.held_out, overlap.shared, strict=True) if is_shared]

@@ -18,23 +18,11 @@ from mixwright.measure.bases import measure_bases
 from mixwright.records import Measurement
 from mixwright.run.opening import open_with_workers
 from mixwright.suite.draw import FAMILIES, SEALED_FAMILIES, choose_rungs, draw_items
-from mixwright.verbs import output
+from mixwright.verbs import options, output
 from mixwright.verbs.direct import comparing_command, measure_checkpoint, take_rows
 from mixwright.verbs.general import with_suite
 from mixwright.verbs.logs import measure_log
-from mixwright.verbs.options import (
-    MEASURING,
-    PLACING,
-    Full,
-    Json,
-    Measuring,
-    Placing,
-    SuiteSeed,
-    is_server,
-    is_settings,
-    join_sources,
-    open_settings,
-)
+from mixwright.verbs.options import MEASURING, PLACING, Full, Json, Measuring, Placing
 from mixwright.verbs.report import table, wrap
 from mixwright.verbs.serving import measure_server
 from mixwright.verdict.page.text import format_count
@@ -56,7 +44,7 @@ def measure(
     placing: Placing = PLACING,
     fresh: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     start: Annotated[str | None, typer.Option(metavar="MODEL")] = None,
-    suite_seed: SuiteSeed = 0,
+    suite_seed: options.SuiteSeed = 0,
     folder: Path | None = None,
 ) -> list[Measurement]:
     """Measure what a model gets right, task by task. Without --eval it answers general requests that ship with Mixwright.
@@ -84,7 +72,7 @@ def measure(
     """
     rows = take_rows(held_out) if isinstance(held_out, Corpus | CorpusConfig) else None
     if not isinstance(held_out, Corpus | CorpusConfig | None):
-        measuring = replace(measuring, held_out=join_sources(held_out))
+        measuring = replace(measuring, held_out=options.join_sources(held_out))
     kind = _find_kind(model, has_rows=rows is not None or measuring.held_out is not None)
     if fresh is not None and kind != "rows":
         remedy = "Name a checkpoint; a RUN.YAML names fresh rows in measure.options.familiarity.fresh."
@@ -102,7 +90,7 @@ def measure(
         return measure_log(source, measuring)
     if kind == "settings":
         measuring.measures_checkpoint(source)
-        settings, run, relative_to = open_settings(source, folder, placing)
+        settings, run, relative_to = options.open_settings(source, folder, placing)
         with open_with_workers(settings, run, relative_to=relative_to) as (workers, checked_run):
             output.say_notes(checked_run.corpus.notes)
             return measure_bases(checked_run, workers, say=output.say)
@@ -125,7 +113,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the tasks, lowest first, and the next command."""
-    rows, files = [row for row in found if row.example is None], join_sources(held_out)
+    rows, files = [row for row in found if row.example is None], options.join_sources(held_out)
     kind, source = _find_kind(model, has_rows=files is not None), str(model)
     if as_json:
         output.out_json({"measurements": rows})
@@ -140,13 +128,13 @@ def _find_kind(model: str | Path | Learner, *, has_rows: bool) -> Literal["serve
     """Find out what is measured: a server, a log, a run, or a checkpoint on general requests or on rows."""
     if isinstance(model, str | Path):
         source = str(model)
-        if is_server(source):
+        if options.is_server(source):
             return "server"
         if not has_rows:
             refuse_unknown_file(source)
         if find_reader(source) is not None:
             return "log"
-        if not has_rows and is_settings(source):
+        if not has_rows and options.is_settings(source):
             return "settings"
     return "rows" if has_rows else "suite"
 

@@ -31,9 +31,8 @@ from mixwright.verbs import options, output
 from mixwright.verbs.direct import comparing_command, load_models, measure_checkpoint, read_rows
 from mixwright.verbs.export import TextHandling, build_mix, check_export, read_text_handling, write_mix
 from mixwright.verbs.options import MEASURING, Folder, Measuring, Placing, open_settings, parse_columns
-from mixwright.verbs.planned import PLANNING, Planning, PlanReport, planned_lines
+from mixwright.verbs.planned import PLANNING, Planning, PlanReport, loss_token_shares, planned_lines
 from mixwright.verbs.replaying import plan_training
-from mixwright.verbs.token_shares import loss_token_shares
 from mixwright.verdict.page.text import format_count
 
 if TYPE_CHECKING:
@@ -84,10 +83,8 @@ def plan(
         source = str(source)
         if train is not None and not options.is_settings(source) and not planning.by_measured_tasks(measuring):
             given = {"--output": output_file, "--dry-run": dry_run or None}
-            if names := [name for name, value in given.items() if value is not None]:
-                raise InputError(
-                    "plan MODEL TRAIN --eval FILE with them", ", ".join(names), "Leave them out, or add --eval."
-                )
+            if names := ", ".join(name for name, value in given.items() if value is not None):
+                raise InputError("plan MODEL TRAIN --eval FILE with them", names, "Leave them out, or add --eval.")
             return plan_training(source, train, measuring, planning, folder, export, export_to)
         measuring = replace(measuring, train=train)
         if measuring.measures_checkpoint(source):

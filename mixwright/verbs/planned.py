@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mixwright.config import TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.records import Plan, plain
+from mixwright.scan.rows import row_token_limit, scan_rows
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.verdict.page.text import join_words
 
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+ROWS_PER_TASK = 100
+"""Rows of a task that are tokenised to estimate its mean length."""
 NOTES = ("stages.0.weights", "stages.0.rehearse")
 """Reasons in a plan that the report repeats: of all shares, and of rows that are not replayed."""
 
@@ -100,3 +108,21 @@ def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[s
     answered = [row for row in corpus.select(split=REHEARSE_SPLIT) if row.target and row.task in first.rehearse]
     examples = [f"  replay: {plain(row.prompt)} -> {plain(row.target)}" for row in answered[:MAX_EXAMPLES]]
     return [*lines, *(f"  {cut(example, line_width() - 2)}" for example in examples)]
+
+
+def loss_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: Learner) -> dict[str, float]:
+    """Return for each task its share of the tokens in the loss.
+
+    Args:
+        plan: for SFT; its first stage is read.
+        corpus: training rows, with those to replay; rows for measuring are skipped.
+        train: with the longest row that is kept.
+        learner: its tokenizer and chat template count.
+    """
+    limit, amounts = row_token_limit(train, learner), dict[str, float]()
+    for task, weight in plan.stages[0].weights.items():
+        examples = itertools.islice((row for row in corpus.select(tasks=[task]) if row.split != "eval"), ROWS_PER_TASK)
+        lengths = [len(row.target) for row in scan_rows(learner, examples, tokenise_together=True, limit=limit)]
+        if weight > 0:
+            amounts[task] = weight * sum(lengths) / max(1, len(lengths))
+    return {task: amount / (sum(amounts.values()) or 1.0) for task, amount in amounts.items()}

@@ -28,9 +28,8 @@ from mixwright.verbs import output
 from mixwright.verbs.direct import load_models
 from mixwright.verbs.export import TextHandling, build_mix, write_mix
 from mixwright.verbs.options import Measuring, parse_columns
-from mixwright.verbs.planned import Planning, PlanReport
+from mixwright.verbs.planned import Planning, PlanReport, loss_token_shares
 from mixwright.verbs.report import table, wrap
-from mixwright.verbs.token_shares import loss_token_shares
 from mixwright.verdict.page.text import format_count
 
 PREFIX = "replay."

@@ -53,12 +53,7 @@ def rewards(
 
 
 def show(
-    found: RewardAudit,
-    *,
-    functions: Sequence[str],
-    fail_on: FailOn = "never",
-    full: Full = False,
-    as_json: Json = False,
+    found: RewardAudit, *, functions: Sequence[str], fail_on: FailOn = "never", full: Full = False, as_json: Json = False
 ) -> int:
     """Print the findings, and return the exit code."""
     calls = ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))

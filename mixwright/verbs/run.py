@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,16 +36,6 @@ MAX_DRAWS = 100_000
 """Draws that a dry run makes at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """Rows of a dry run."""
-
-    header: tuple[str, ...]
-    """Names of the columns."""
-    rows: Sequence[Sequence[Any]]
-    """A stage, or a task, each."""
-
-
 def run(
     source: Annotated[str | Path | RunConfig | None, typer.Argument(metavar="RUN.YAML|TRAIN")] = None,
     folder: Folder = None,
@@ -60,11 +50,11 @@ def run(
     dry_run: DryRun = False,
     budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
     placing: Placing = PLACING,
-) -> Verdict | TrialResult | Path | Outline:
+) -> Verdict | TrialResult | Path | list[Sequence[Any]]:
     """Try a plan on your own model against simple rules. All stages, from data to verdict; goes on where it stopped.
 
     The page is `verdict.html` in the run folder, and `verdict.json` next to it holds what is returned. With `only` it is the
-    result of `steer` or `trial`, with `dry_run` the outline, with `init` the file of the settings.
+    result of `steer` or `trial`, with `dry_run` rows for a table, with `init` the file of the settings.
 
     Examples:
         >>> run("run.yaml").reason
@@ -109,17 +99,25 @@ def run(
     if dry_run:
         checked_run = validate_run(settings, run_folder, relative_to=relative_to, for_trial=True)
         if only == "steer":
-            return Outline(("task", "planned share", "drawn", "of draws"), first_draws(checked_run))
+            return first_draws(checked_run)
         output.say("dry run: settings and data are valid; checking the settings of the trainer")
-        return Outline(("stage", "steps"), outline(checked_run))
+        return list(outline(checked_run))
     settings, deadline = with_budget(settings, run_folder, budget)
     return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say_line, deadline=deadline)
 
 
-def show(found: Verdict | TrialResult | Path | Outline, *, source: str | None, folder: Path | None, init: bool) -> None:
+def show(
+    found: Verdict | TrialResult | Path | list[Sequence[Any]],
+    *,
+    source: str | None,
+    folder: Path | None,
+    init: bool,
+    only: str | None,
+) -> None:
     """Print the report of what was done; settings that were written are named on stderr alone."""
-    if isinstance(found, Outline):
-        output.out_rows(found.header, found.rows)
+    if isinstance(found, list):
+        header = ("task", "planned share", "drawn", "of draws") if only == "steer" else ("stage", "steps")
+        output.out_rows(header, found)
     elif isinstance(found, TrialResult):
         output.out_effects(found.effects)
         for line in format_selection(found):
