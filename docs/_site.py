@@ -40,8 +40,9 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def command_line() -> str:
     """Every command with its help, arguments and options."""
     parts = ["# Command line", "", "Made from `mixwright COMMAND --help`.", ""]
-    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
-    for name, command in commands.items():
+    group: Any = typer.main.get_command(app)
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         parameters = [one for one in command.params if not getattr(one, "hidden", False)]
         arguments = [one.name.upper() for one in parameters if one.param_type_name == "argument"]
         parts += [

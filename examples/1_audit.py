@@ -12,7 +12,7 @@ corpus.save(RUN.corpus)
 
 for cell in corpus.cells():
     print(f"{cell.key}: {cell.count} examples, chance level {cell.chance:.2f} ({cell.rule})")
-observations = audit(corpus)
+observations = audit(corpus).observations
 write_json(RUN.audit, observations)
 for observation in observations:
     print(f"{observation.severity}: {observation.check}: {observation.message}")

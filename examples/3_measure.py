@@ -3,11 +3,12 @@
 from _shared import CONFIG, RUN
 
 from mixwright import Corpus
-from mixwright.api import measure
+from mixwright.api import Measuring, measure
 from mixwright.run.folder import write_measurements
 
 corpus = Corpus.load(RUN.corpus)  # its held-out split is measured
-found = measure(RUN.path / "bases" / "base-0", corpus, settings=CONFIG.measure)
+wanted = Measuring(items=CONFIG.measure.items, samples=CONFIG.measure.samples, max_new_tokens=CONFIG.measure.max_new_tokens)
+found = measure(RUN.path / "bases" / "base-0", corpus, measuring=wanted)
 write_measurements(RUN.measurements("before"), found)
 
 for row in found:

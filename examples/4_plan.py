@@ -3,11 +3,11 @@
 from _shared import CONFIG, RUN
 
 from mixwright import Corpus
-from mixwright.api import plan
+from mixwright.api import plan_measured
 from mixwright.run.folder import read_measurements, write_plan
 
 measured = read_measurements(RUN.measurements("before"))
-made = plan(Corpus.load(RUN.corpus), measured, settings=CONFIG.plan, train=CONFIG.train)
+made = plan_measured(Corpus.load(RUN.corpus), measured, settings=CONFIG.plan, train=CONFIG.train)
 write_plan(RUN.plan, made)
 
 for cell in made.cells:

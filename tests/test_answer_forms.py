@@ -11,7 +11,6 @@ from cli_call import Call, sums, write
 from test_beside import FAST, checkpoint
 from test_form_changes import city, rows, sentence, ticket, tool
 
-from mixwright.cli.compare import clear
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -20,6 +19,7 @@ from mixwright.measure.former import MAX_ANSWERS_PER_TASK, FormerAnswers, former
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, read_list
+from mixwright.verbs.compare import clear
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers, known_forms_file, write_known_forms
 
 

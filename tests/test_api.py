@@ -8,22 +8,20 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_call import help_of, load_commands
 
 import mixwright
 from mixwright import api
-from mixwright.__main__ import app
-from mixwright.cli import direct
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
 from mixwright.run.folder import yaml_text
 from mixwright.trial.deadline import Deadline
+from mixwright.verbs import direct
 
 HEAVY = ("torch", "transformers", "trl", "datasets", "numpy", "pyarrow", "pydantic")
 """What importing the package needs nothing of."""
@@ -59,13 +57,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 GROUPS = [
-    ["audit", "diagnose", "rewards", "replicates", "list_plugins", "explain"],
+    ["audit", "diagnose", "rewards", "replicates", "list_plugins", "explain", "schema", "init"],
     ["measure"],
-    ["plan"],
+    ["plan_measured"],
     ["dial"],
     ["scan", "mine"],
 ]
-GROUPS += [["run", "trial", "steer", "verdict"]]
+GROUPS += [["run", "trial", "steer", "verdict", "plan"]]
 """Functions whose examples run in one folder, in order."""
 
 
@@ -73,54 +71,22 @@ GROUPS += [["run", "trial", "steer", "verdict"]]
 def test_the_documented_examples_come_out_as_they_say(names: list[str], place: Path) -> None:
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     for name in names:
-        (example,) = finder.find(getattr(api, name), name, module=api)
+        (example,) = finder.find(getattr(api, name), name, globs={**vars(api), "TrainConfig": TrainConfig})
         assert example.examples, name
         assert runner.run(example).failed == 0, name
 
 
-VERBS: dict[str, Callable[..., Any]] = {}
-for command in app.registered_commands:
-    assert command.callback is not None
-    VERBS[command.callback.__name__] = command.callback
-
-
 def test_every_verb_of_the_command_line_is_a_function_with_an_example_that_runs() -> None:
     functions = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
-    stages = {"steer", "trial"}  # `run --only` of the command line
+    verbs = {"list_plugins" if name == "list" else name for name in load_commands()}
     assert sorted(functions) == sorted(name for group in GROUPS for name in group)
-    assert set(functions) - stages == set(VERBS) - {"init"}
-
-
-SETTINGS: dict[str, tuple[type, ...]] = {
-    "audit": (CorpusConfig,),
-    "measure": (api.Measuring,),
-    "plan": (TrainConfig, api.Measuring),
-    "verdict": (api.Gating, api.Measuring),
-    "dial": (api.Measuring,),
-}
-"""What a function is handed in place of options of its verb."""
-
-
-@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"init"}))
-def test_a_verb_and_its_function_have_the_same_defaults(verb: str) -> None:
-    """An option of the command line that is None where a setting has a default leaves that default as it is."""
-    asked = {name: each.default for name, each in inspect.signature(VERBS[verb]).parameters.items()}
-    own = {name: each.default for name, each in inspect.signature(getattr(api, verb)).parameters.items()}
-    optional = {name: default for name, default in own.items() if default is not inspect.Parameter.empty}
-    assert {name: asked[name] for name in optional if name in asked} == {
-        name: default for name, default in optional.items() if name in asked
-    }
-    for settings in SETTINGS.get(verb, ()):
-        for field in fields(settings):
-            if asked.get(field.name) is not None and field.name not in own and field.default is not MISSING:
-                assert asked[field.name] == field.default, field.name
+    assert set(functions) - {"steer", "trial", "plan_measured"} == verbs
 
 
 def test_defaults_that_a_help_text_names_are_those_of_the_settings() -> None:
     train = TrainConfig()
-    said = {name: each.annotation for name, each in inspect.signature(VERBS["plan"]).parameters.items()}
     for option, value in {"steps": train.steps, "batch": train.prompts}.items():
-        assert f"; {value} with --eval." in str(said[option].__metadata__[0].help), option
+        assert f"; {value} with --eval." in help_of("plan", option), option
 
 
 @pytest.mark.parametrize(
@@ -139,11 +105,10 @@ def test_a_checkpoint_is_measured_as_on_the_command_line(
         pass
 
     def told(*given: Any, **_: Any) -> Any:
-        found.append(next(each.config.measure if isinstance(each, direct.PreparedModels) else each for each in given[2:]))
+        found.append(given[2].config.measure)
         raise Stop
 
-    monkeypatch.setattr("mixwright.api.measure_learner", told)
-    monkeypatch.setattr("mixwright.cli.direct.measure_with_progress", told)
+    monkeypatch.setattr("mixwright.verbs.direct.measure_with_progress", told)
     with pytest.raises(Stop):
         api.measure("checkpoint", corpus)
     with pytest.raises(Stop):

@@ -8,8 +8,8 @@ import pytest
 from cli_call import Call, sums, write
 
 from mixwright.audit.stage import complaints
-from mixwright.cli.report import MAX_LINES, findings
 from mixwright.records import Observation
+from mixwright.verbs.report import MAX_LINES, findings
 from mixwright.verdict.page.page import observation_table
 
 

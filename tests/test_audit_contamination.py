@@ -17,9 +17,9 @@ from mixwright.audit.overlap import find_overlap
 from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_form, read_conclusion
-from mixwright.cli.report import describe_example
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
+from mixwright.verbs.report import describe_example
 
 Item = tuple[str, str]
 

@@ -10,11 +10,11 @@ from _example_run import item_rows
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.beside import read_earlier
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
+from mixwright.verbs.beside import read_earlier
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
 
 FAST = ("--samples", "0", "--max-new-tokens", "4")

@@ -30,7 +30,7 @@ FLOORS = (
     ("run.preflight",),
     ("run.opening",),
     ("run.pipeline", "conformance"),
-    ("cli",),
+    ("verbs",),
     ("api",),
     ("__main__",),
 )

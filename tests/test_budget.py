@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli import budget as budgets
-from mixwright.cli.budget import parse_duration
-from mixwright.cli.measure_budget import half_width
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.measure.fitting import most_items_within
 from mixwright.run.folder import read_yaml
+from mixwright.verbs import budget as budgets
+from mixwright.verbs.budget import parse_duration
+from mixwright.verbs.ready import half_width
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,17 @@ import sys
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from cli_call import Call, sums, write
+from cli_call import Call, load_commands, sums, write
 
-from mixwright.__main__ import app
-from mixwright.cli.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pool_measurements
 from mixwright.records import Measurement
 from mixwright.run.folder import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 from mixwright.run.opening import open_run_folder
+from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --engine --eval --grader --greedy --items "
@@ -40,11 +37,6 @@ FLAGS = {
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
-    "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --sample",
-    "mine": flags(
-        "MODEL|RUN.YAML TRAIN",
-        "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",
-    ),
     "plan": flags(
         "MODEL|RUN.YAML TRAIN",
         "--batch --dry-run --export --export-to --folder --keep --objective --only-replay --output --planner --replay"
@@ -52,31 +44,36 @@ FLAGS = {
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",
-        "--beside --cannot-tell --decoding --each --example --folder --full --gate --json --junit --margin --markdown"
+        "--beside --cannot-tell --each --example --folder --full --gate --json --junit --margin --markdown"
         " --max-items --protect --suite --suite-seed --trained-on --until-decided --why",
     ),
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --only --output",
-    "init": "FOLDER",
-    "diagnose": "ROLLOUTS --fail-on --full --json",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
+    "diagnose": "ROLLOUTS --fail-on --full --json",
+    "init": "FOLDER",
+    "mine": flags(
+        "MODEL|RUN.YAML TRAIN",
+        "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",
+    ),
+    "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --sample",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
     "explain": "NAME",
+    "schema": "run|plan|verdict",
 }
 """Frozen on purpose: scripts depend on them. A change here is a line in the CHANGELOG."""
 
 
 def test_the_flags_are_frozen() -> None:
-    command: Any = typer.main.get_command(app)
     found = {}
-    for name, verb in command.commands.items():
+    for name, verb in load_commands().items():
         options = [p for p in verb.params if p.param_type_name == "option" and p.name != "help"]
         words = [p.metavar or p.name.upper() for p in verb.params if p.param_type_name == "argument"]
         found[name] = " ".join([*words, *sorted(option.opts[0] for option in options)])
     assert found == FLAGS
-    assert list(found) == list(FLAGS), "the verbs come in the order of the flow"
+    assert list(found) == list(FLAGS), "the verbs come in the order of the help"
 
 
 HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "pandas", "matplotlib", "pyarrow", "numpy", "reasoning_gym")
@@ -122,7 +119,7 @@ def test_usage_errors_are_the_users(call: Call) -> None:
 
 
 def test_a_bug_of_ours_is_exit_code_2_with_its_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.cli.auditing.run_audit", lambda *_: 1 / 0)
+    monkeypatch.setattr("mixwright.verbs.audit.run_audit", lambda *_: 1 / 0)
     code, out, err = call("audit", write("a.jsonl", sums()))
     assert (code, out) == (2, "")
     assert "ZeroDivisionError" in err
@@ -189,10 +186,9 @@ def test_help_shows_what_most_people_need_first_and_every_verb_once_under_a_head
 
 
 def test_the_help_of_a_verb_begins_with_what_matters_most_and_names_every_option_once(call: Call) -> None:
-    command: Any = typer.main.get_command(app)
     of_groups = [option for words in GROUPS.values() for option in words.split()]
     assert len(of_groups) == len(set(of_groups))
-    for name, verb in command.commands.items():
+    for name, verb in load_commands().items():
         out = call(name, "--help")[1]
         options = [parameter.opts[0] for parameter in verb.params if parameter.param_type_name == "option"]
         shown = [line.split()[0] for line in out.splitlines() if line.startswith("  --")]
@@ -214,8 +210,8 @@ def test_wrong_data_is_told_in_one_line_and_leaves_nothing(call: Call) -> None:
 
 
 def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
-    from mixwright.cli.dry_run import first_draws
     from mixwright.run.opening import validate_run
+    from mixwright.verbs.run import first_draws
 
     write("a.jsonl", sums())
     Path("run.yaml").write_text("corpus: {train: a.jsonl, eval_share: 0.25}\ntrain: {steps: 5}\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cli_call import Call, sums, write
+from cli_call import Call, help_of, sums, write
 
 from mixwright.config import RunConfig
 from mixwright.run.folder import read_yaml
@@ -30,10 +30,10 @@ def test_a_column_of_ours_is_named_once(call: Call) -> None:
 
 
 def test_the_help_of_column_lists_every_name_of_ours() -> None:
-    from mixwright.cli.options import COLUMNS_HELP
     from mixwright.corpus.columns import NAMES
 
-    assert COLUMNS_HELP.endswith(f"Ours: {', '.join(NAMES)}.")
+    for verb in ("audit", "measure", "rewards"):
+        assert help_of(verb, "column").endswith(f"Ours: {', '.join(NAMES)}.")
 
 
 def test_a_leak_is_shown_with_the_places_of_its_first_rows(call: Call) -> None:

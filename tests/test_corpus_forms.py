@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.audit.checks.frequency import Frequency
-from mixwright.cli.export import build_mix, write_mix
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.mine.exports import make_record
 from mixwright.records import Example, Objective, Plan, Stage, plain
+from mixwright.verbs.export import build_mix, write_mix
 
 USER, GOOD = {"role": "user", "content": "How?"}, {"role": "assistant", "content": "So."}
 SYSTEM = {"role": "system", "content": "Be kind."}

@@ -13,13 +13,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.cli.export import TextHandling, build_mix, write_mix
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.masks import is_trained, mask_of, read_spans, trained_spans
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.exports import export_rows
 from mixwright.records import Example, Plan, Stage
+from mixwright.verbs.export import TextHandling, build_mix, write_mix
 
 ROW = {"task": "sums", "prompt": "add", "completion": "2+2=5 so 5+1=6", "mask": [[9, 14], [0, 3], [2, 5]]}
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from cli_call import Call
 
-from mixwright.cli.dialling import format_sweep
 from mixwright.config import ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.learner.dial import Setting, Sweep
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.records import Example, Interval
+from mixwright.verbs.dial import format_sweep
 
 
 def examples(task: str, place: int, count: int, split: str, seed: int) -> list[Example]:
@@ -85,7 +85,7 @@ def test_what_is_refused(models: Path, call: Call, words: tuple[str, ...], messa
 def test_what_is_told() -> None:
     none, half = Interval(0.0, -0.01, 0.01, 40), Interval(0.5, 0.4, 0.6, 40)
     settings = (Setting(0.0, none, none), Setting(0.5, half, none))
-    assert "is 0.5: success 50.0 % [40.0, 60.0]" in format_sweep(Sweep(settings, 0.5, 0.02), {"kept": 40})
+    assert "is 0.5: success 50.0 % [40.0, 60.0]" in format_sweep(Sweep(settings, 0.5, 0.02, {"kept": 40}))
     assert "No strength is shown to lose less than 2% of success on 40 kept items" in format_sweep(
-        Sweep(settings, None, 0.02), {"kept": 40}
+        Sweep(settings, None, 0.02, {"kept": 40})
     )

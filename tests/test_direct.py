@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
-from cli_call import Call, sums, write
+from cli_call import Call, help_of, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.measured import measured_lines
-from mixwright.cli.options import ITEMS_HELP, choose_decoding, parse_columns, parse_graders
 from mixwright.errors import InputError
 from mixwright.measure.fitting import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
+from mixwright.verbs.measure import measured_lines
+from mixwright.verbs.options import Measuring, parse_columns, parse_graders
 from mixwright.verdict.rules.gate import items_to_measure
 
 CHAT = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}{% endfor %}a="
@@ -116,10 +116,6 @@ WRONG = {
     "an option of planning": (("plan", "run.yaml", "--steps", "3"), "MODEL TRAIN with --steps"),
     "a run with options": (("verdict", "--no-suite", "somewhere", "--sampled"), "a checkpoint with --greedy/--sampled"),
     "no AFTER": (("verdict", "--no-suite", "now", "--eval", "a.jsonl"), "AFTER, the checkpoint to compare with BEFORE"),
-    "two decodings": (
-        ("verdict", "--no-suite", "now", "now", "--eval", "a.jsonl", "--sampled", "--decoding", "greedy"),
-        "one declared decoding",
-    ),
     "system without template": (
         ("measure", "now", "--eval", "a.jsonl", "--system", "x", "--no-chat-template"),
         "--system with the chat template",
@@ -161,20 +157,15 @@ def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
     for wrong in (["exact", "numeric"], ["gcd="], ["=exact"], ["gcd=exact", "gcd=numeric"]):
         with pytest.raises(InputError):
             parse_graders(wrong)
-    assert [choose_decoding(*pair) for pair in ((None, None), (False, None), (None, "sampled"), (True, "greedy"))] == [
-        "greedy",
-        "sampled",
-        "sampled",
-        "greedy",
-    ]
+    assert [Measuring(greedy=greedy).decoding for greedy in (None, False, True)] == ["greedy", "sampled", "greedy"]
 
 
 def test_what_is_taken_without_items_is_what_the_help_says() -> None:
     taken = [cells * items_to_measure(cells) for cells in (1, 2, 4, 8)]
     assert taken == pytest.approx([800] * 4, rel=0.02)
     assert min(items_to_measure(cells) for cells in range(1, 60)) == pytest.approx(80, abs=2)
-    assert "about 800 over all that is protected, at least 80 of each" in ITEMS_HELP
-    assert f"{USUAL_ITEMS} over all, at least {MIN_USUAL_CELL_ITEMS}" in ITEMS_HELP
+    assert "about 800 over all that is protected, at least 80 of each" in help_of("measure", "items")
+    assert f"{USUAL_ITEMS} over all, at least {MIN_USUAL_CELL_ITEMS}" in help_of("measure", "items")
 
 
 def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:
@@ -321,14 +312,13 @@ def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: 
 
 def test_a_corpus_may_be_a_path_in_python(tmp_path: Path) -> None:
     from mixwright import api
-    from mixwright.config import MeasureConfig
     from mixwright.corpus import read_corpus
     from mixwright.learner.learner import Learner
 
     path = write(str(tmp_path / "a.jsonl"), [{"prompt": f"{n}?", "answer": f"it is {n}\n#### {n}"} for n in range(9)])
     rows = read_corpus(path)
     assert (len(rows), {row.split for row in rows}) == (9, {"train"})
-    settings = MeasureConfig(items=3, samples=1, max_new_tokens=3, probes=("competence",))
-    found = api.measure(Learner(model().eval(), tokenizer(), "now"), path, settings=settings)
+    measuring = api.Measuring(items=3, samples=1, max_new_tokens=3)
+    found = api.measure(Learner(model().eval(), tokenizer(), "now"), path, measuring=measuring)
     assert {(row.task, row.n) for row in found if row.name == "greedy" and row.example is None} == {("all", 3)}
-    assert api.plan(path, found).stages[0].weights == {"all": 1.0}
+    assert api.plan_measured(path, found).stages[0].weights == {"all": 1.0}

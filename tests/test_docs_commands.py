@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
+from cli_call import load_commands
 from project_files import ROOT
-
-from mixwright.__main__ import app
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 INLINE = re.compile(r"`(mixwright (?:[a-z]+) [^`]+)`")
@@ -41,14 +38,14 @@ def commands(page: Path) -> list[str]:
     return [line for line in found if not PLACEHOLDER.search(line.partition(" #")[0])]
 
 
+COMMANDS = load_commands()
 ALL = [(page.relative_to(ROOT).as_posix(), line) for page in PAGES for line in commands(page)]
 
 
 @pytest.mark.parametrize(("page", "line"), ALL, ids=[f"{page}: {line[:60]}" for page, line in ALL])
 def test_a_command_of_the_docs_is_taken(page: str, line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    group: Any = typer.main.get_command(app)
-    verb = group.commands.get(words[0])
+    verb = COMMANDS.get(words[0])
     assert verb is not None, f"{page}: no verb {words[0]}"
     verb.make_context(words[0], words[1:])  # raises for an option that is not there, or a value of another kind
 

@@ -1,4 +1,4 @@
-"""Examples in docstrings come out as they say; those of `mixwright.api` need files, and are run in `test_api.py`."""
+"""Examples in docstrings come out as they say; those of the verbs need files, and are run in `test_api.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WITH_EXAMPLES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in (ROOT / "mixwright").rglob("*.py")
-    if ">>> " in path.read_text(encoding="utf-8") and path.stem != "api"
+    if ">>> " in path.read_text(encoding="utf-8") and path.parent.name != "verbs"
 )
 
 

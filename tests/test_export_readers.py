@@ -20,7 +20,6 @@ from project_files import ROOT
 from tokenizers.processors import TemplateProcessing
 
 from mixwright.catalog import listing
-from mixwright.cli.export import build_mix, read_text_handling, write_mix
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
@@ -31,6 +30,7 @@ from mixwright.plan.mix import Mix
 from mixwright.records import Example, Objective, Plan, Stage, plain
 from mixwright.trainers.steering import INDEX_COLUMN
 from mixwright.trial.training import make_trainer
+from mixwright.verbs.export import build_mix, read_text_handling, write_mix
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")]
 

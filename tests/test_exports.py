@@ -14,14 +14,14 @@ import pytest
 import yaml
 from cli_call import Call, sums, write
 
-from mixwright.cli import export as exporting
-from mixwright.cli.export import MIX_FILE, TextHandling, build_mix, write_mix
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.plan.mix import completion_like_prompt
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
 from mixwright.run.folder import RunFolder, read_plan, write_measurements, write_plan
+from mixwright.verbs import export as exporting
+from mixwright.verbs.export import MIX_FILE, TextHandling, build_mix, write_mix
 
 ROWS = [("gcd", 1.0, 30), ("gcd", 2.0, 10), ("spell it/1", None, 20)]
 

@@ -13,12 +13,12 @@ from _example_run import item_rows
 from _scores import scores
 from cli_call import Call
 
-from mixwright.cli.gating import Gating
-from mixwright.cli.general import SUITE_LOOKS
 from mixwright.estimates.exclusion import items_to_exclude, unharmed_pass_share
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import cell_loss_limits
 from mixwright.run.folder import RunFolder, read_json, write_measurements
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.general import SUITE_LOOKS
 from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question

@@ -12,9 +12,9 @@ import pytest
 from test_beside import folder, right
 
 from mixwright.audit.stage import run_audit
-from mixwright.cli import measured
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Measurement
+from mixwright.verbs import measure as measured
 from mixwright.verdict.stage import write_verdict
 
 TraceFunction = Callable[[FrameType, str, Any], Any]

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 
-from mixwright.cli.dry_run import first_draws
 from mixwright.config import CorpusConfig, MineConfig, RunConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
@@ -23,6 +22,7 @@ from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.trial.stage import checked_plan
+from mixwright.verbs.run import first_draws
 
 DAMAGE = {
     "state.json": ("{", "{}", "[]"),

@@ -121,7 +121,7 @@ def test_a_checkpoint_gets_no_settings_of_a_tiny_model_and_an_adapter(call: Call
 
 
 def test_weights_that_cannot_be_read_do_not_stop_the_proposal(tmp_path: Path) -> None:
-    from mixwright.cli.proposals import _is_slow
+    from mixwright.verbs.proposals import _is_slow
 
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     assert not _is_slow(str(tmp_path))

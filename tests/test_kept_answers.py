@@ -276,7 +276,7 @@ def stop_in(patch: pytest.MonkeyPatch, place: str) -> None:
     patch.setattr(place, stop)
 
 
-@pytest.mark.parametrize("place", ["mixwright.cli.judging.write_verdict", "mixwright.cli.output.conclude"])
+@pytest.mark.parametrize("place", ["mixwright.verbs.verdict.write_verdict", "mixwright.verbs.output.conclude"])
 def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -301,7 +301,7 @@ def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     assert written == []
 
 
-@pytest.mark.parametrize("place", ["mixwright.cli.direct.write_manifest", "mixwright.cli.direct.write_notes"])
+@pytest.mark.parametrize("place", ["mixwright.verbs.direct.write_manifest", "mixwright.verbs.direct.write_notes"])
 def test_a_measuring_that_was_stopped_while_it_was_written_goes_on(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

@@ -24,10 +24,10 @@ from scipy import stats
 from test_page_browser import CHROMIUM, look
 
 from mixwright import catalog
-from mixwright.cli.plugins import describe_support, read_features, turned_word
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import Curve, Expectation, Plot, difference
+from mixwright.verbs.plugins import describe_support, read_features, turned_word
 from mixwright_lab import result_files
 from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, unknown
 from mixwright_lab.judging import Judged, Row, word_of
@@ -272,7 +272,8 @@ def test_a_contrast_turned_round_has_the_word_that_the_rule_gives(value: float, 
 def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
     said = " ".join(call("explain", "adapters/lora")[1].split())
     assert "gain by policy gradient: SVF - LoRA (turned round): reproduced" in said
-    code = "import sys; from mixwright.cli.plugins import show_entries; show_entries('selectors/equal_levels'); "
+    code = "import sys; from mixwright.verbs.plugins import explain, show_entries; "
+    code += "show_entries(explain('selectors/equal_levels')); "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('mixwright_lab' in sys.modules)"], capture_output=True, text=True, check=True
     )

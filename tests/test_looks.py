@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
-from mixwright.cli.compare import plan_looks
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile
@@ -33,6 +32,7 @@ from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.measure.kept_folder import find_store
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
+from mixwright.verbs.compare import plan_looks
 from mixwright.verdict.rules.gate import check_protected, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_run import ask_gate
@@ -299,7 +299,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     def stopped(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mixwright.cli.judging.ask_gate", stopped)
+    monkeypatch.setattr("mixwright.verbs.verdict.ask_gate", stopped)
     asked = ("--eval", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", "--no-suite", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")

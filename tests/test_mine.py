@@ -291,7 +291,7 @@ def test_mining_that_is_tried_measures_first_and_other_mining_does_not_measure(
         found = "measured" if run.folder.measurements("before").is_file() else "not measured"
         raise InputError("a miner", f"none, {found}", "Nothing is to be done.")
 
-    monkeypatch.setattr("mixwright.cli.mining.mine_in_run", refuse)
+    monkeypatch.setattr("mixwright.verbs.mine.mine_in_run", refuse)
     write("rows.jsonl", sums(60))
     settings = "corpus: {train: rows.jsonl}\nmodel: {width: 16, depth: 1, heads: 2}\ntrial: {workers: 1}\n"
     settings += "measure: {items: 4, samples: 1, probes: [competence]}\n"

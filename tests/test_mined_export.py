@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mixwright.cli.export import TextHandling, build_mined_mix, write_mix
 from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.stage import Mining, write_mined
 from mixwright.records import Example, MinedRow, MiningResult
+from mixwright.verbs.export import TextHandling, build_mined_mix, write_mix
 
 CORPUS = samples.minable()
 

@@ -13,7 +13,6 @@ import pytest
 import torch
 from cli_call import Call, sums, write
 
-from mixwright.cli.options import Measuring
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner import sources
@@ -23,6 +22,7 @@ from mixwright.learner.load import load_learner
 from mixwright.learner.sources import _take_special_tokens, describe_model, is_gguf, resolve_model
 from mixwright.learner.tiny import build_tiny
 from mixwright.run.preflight import check_model
+from mixwright.verbs.options import Measuring
 
 gguf = pytest.importorskip("gguf")
 

@@ -11,11 +11,11 @@ import pytest
 from cli_call import Call, write
 from test_direct import checkpoint
 
-from mixwright.cli import replaying
-from mixwright.cli.replaying import choose_form, list_requests, takes_messages
 from mixwright.mine.own_answers import RehearsalRows
 from mixwright.records import Example, Plan
 from mixwright.run.folder import read_yaml
+from mixwright.verbs import replaying
+from mixwright.verbs.replaying import choose_form, list_requests, takes_messages
 
 PLAIN = [{"prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(180)]
 CHAT = [

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from cli_call import Call
 
-from mixwright.cli.replicates import rank_source
 from mixwright.errors import InputError
 from mixwright.estimates.replicates import f_quantile, f_tail, format_ranking, ranking
 from mixwright.records import SeedRow, TrialResult
 from mixwright.run.folder import write_json
+from mixwright.verbs.replicates import replicates
 
 PUBLISHED: dict[str, Any] = json.loads((Path(__file__).parent / "seal_rankings.json").read_text(encoding="utf-8"))
 
@@ -156,8 +156,8 @@ def test_a_target_that_is_no_reliability_is_not_told_as_too_few_runs(tmp_path: P
     path = tmp_path / "scores.csv"
     path.write_text("candidate,score\na,1\na,2\nb,5\nb,6\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"a reliability above 0 and below 1 as the target, got 1\.5"):
-        rank_source(str(path), target=1.5)
-    assert rank_source(str(path), target=0.5).needed == 1
+        replicates(str(path), target=1.5)
+    assert replicates(str(path), target=0.5).needed == 1
 
 
 def test_arms_of_a_trial_with_unequal_numbers_of_seeds_are_refused_as_such(call: Call) -> None:

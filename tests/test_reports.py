@@ -12,11 +12,12 @@ import pytest
 import yaml
 from cli_call import Call, write
 
-from mixwright.cli import mining, planning
-from mixwright.cli.report import MAX_LINES, cut, findings, table
 from mixwright.mine.own_answers import RehearsalRows
 from mixwright.records import Example, Measurement, Observation
 from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.verbs import mine as mining
+from mixwright.verbs import plan as planning
+from mixwright.verbs.report import MAX_LINES, cut, findings, table
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "t\x1b[31m\r\n\u202e"

@@ -162,7 +162,7 @@ def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Ca
         clock.now += 100
 
     monkeypatch.setattr("mixwright.trial.deadline.Deadline", partial(Deadline, clock=clock))
-    monkeypatch.setattr("mixwright.cli.budget.BEGAN", 0.0)
+    monkeypatch.setattr("mixwright.verbs.budget.BEGAN", 0.0)
     monkeypatch.setattr(Trial, "train", train_for_100_seconds)
     assert call("run", write("rows.jsonl", sums(80)), "--init", "--output", "tiny.yaml")[0] == 0
     config = read_yaml(Path("tiny.yaml"), RunConfig)

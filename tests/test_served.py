@@ -11,11 +11,11 @@ import pytest
 from cli_call import Call, sums, write
 from server_stub import Stub, completion, serving
 
-from mixwright.cli import serving as serving_verb
 from mixwright.errors import InputError
 from mixwright.measure import served
 from mixwright.measure.served import Asking, RefusedRequest, ServedModel, seed_of, to_messages
 from mixwright.run.folder import RunFolder
+from mixwright.verbs import serving as serving_verb
 
 pytest.importorskip("openai")
 

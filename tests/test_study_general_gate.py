@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mixwright.cli.general import REPLAYED, SEALED
+from mixwright.verbs.general import REPLAYED, SEALED
 from mixwright_lab.studies.general_gate import (
     MODELS,
     RUINED,

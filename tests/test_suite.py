@@ -14,12 +14,6 @@ from cli_call import Call, sums, write
 from test_direct import checkpoint
 
 from mixwright.audit.leaks import find_leaks
-from mixwright.cli import general
-from mixwright.cli.direct import read_rows
-from mixwright.cli.gating import Gating
-from mixwright.cli.general import leave_out_trained, with_suite
-from mixwright.cli.measured import comparing_command
-from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
@@ -43,6 +37,11 @@ from mixwright.suite.draw import (
     write_suite,
 )
 from mixwright.suite.family import FORMS, Family, Item, find_form, follow
+from mixwright.verbs import general
+from mixwright.verbs.direct import comparing_command, read_rows
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.general import leave_out_trained, with_suite
+from mixwright.verbs.options import Measuring
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file
 from mixwright_lab.studies.questions import OLD_TASKS, questions
 
@@ -169,7 +168,7 @@ def test_without_rows_the_suite_is_measured_with_the_grader_of_each_family(
     base = checkpoint("base", chat=True)
     measuring = with_suite(base, Measuring(items=2), draw_items())
     assert measuring.held_out is not None
-    assert comparing_command("m", measuring) == "mixwright verdict m YOUR_MODEL"
+    assert comparing_command("m", None) == "mixwright verdict m YOUR_MODEL"
     rows = read_rows(measuring, tell=lambda line: None)
     assert {task: rows.config.graders[task] for task in rows.corpus.tasks} == {one.name: one.grader for one in FAMILIES}
     assert len(rows.corpus) == PER_RUNG * sum(family.rungs for family in FAMILIES)

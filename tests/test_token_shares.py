@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mixwright.cli.token_shares import loss_token_shares
 from mixwright.config import ModelConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import Example, Plan, Stage
+from mixwright.verbs.planned import loss_token_shares
 
 
 def test_a_task_of_long_answers_takes_most_of_the_loss() -> None:

@@ -10,8 +10,6 @@ import pytest
 from _example_run import build, build_pair, item_rows
 from _scores import scores
 
-from mixwright.cli import compare
-from mixwright.cli.gating import Gating
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import churn_for_error, items_to_exclude
@@ -19,6 +17,8 @@ from mixwright.estimates.loss_limits import SimulatedCheckpoint, find_min_items_
 from mixwright.estimates.protected import cells_with_right_answers, find_unreadable_cells
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.verbs import compare
+from mixwright.verbs.gating import Gating
 from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.gate import (
     GateResult,

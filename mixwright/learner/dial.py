@@ -10,8 +10,8 @@ proxy-tuning (https://arxiv.org/abs/2401.08565). They are handed to `generate(lo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -226,6 +226,8 @@ class Sweep:
     """The largest alpha whose loss has an interval that ends within `max_loss`; None where there is none above 0."""
     max_loss: float
     """What was accepted, in the unit of knowledge."""
+    items: Mapping[str, int] = field(default_factory=dict)
+    """Number of items by group: tuned for, kept."""
 
 
 Measure = Callable[[float], Float[np.ndarray, " items"]]

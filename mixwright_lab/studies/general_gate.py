@@ -41,13 +41,13 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.cli.compare import FIRST_ITEMS
-from mixwright.cli.general import REPLAYED, SEALED, SUITE_LOOKS
 from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval
 from mixwright.suite.draw import RING_ITEMS, SEALED_FAMILIES, draw_to_compare
+from mixwright.verbs.compare import FIRST_ITEMS
+from mixwright.verbs.general import REPLAYED, SEALED, SUITE_LOOKS
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion
 from mixwright_lab.conditions import conditions

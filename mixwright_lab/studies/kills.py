@@ -43,7 +43,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import mixwright
-from mixwright.cli import ready
 from mixwright.config import ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import share_interval
@@ -54,6 +53,7 @@ from mixwright.learner.warmup import warm_up
 from mixwright.records import Example
 from mixwright.run import workers
 from mixwright.run.folder import yaml_text
+from mixwright.verbs import ready
 from mixwright_lab.studies import report
 from mixwright_lab.studies.jobs import rows_by_job, rows_path, work_and_append
 from tests.recorded_runs import TIMES, differences, values

@@ -148,7 +148,8 @@ def measure(quick: bool) -> Result:
         with tempfile.TemporaryDirectory() as place:
             config = settings(case, Path(place), quick=quick)
             folder = RunFolder(Path(place) / "run")
-            api.run(config, folder, say=lambda line, case=case: print(f"{case}: {line}", flush=True))
+            print(f"{case}:", flush=True)
+            api.run(config, folder)
             rows += rows_of(case, folder)
             figures[case] = compare([row for row in rows if row["case"] == case])
             result = read_json(folder.result, TrialResult)

@@ -226,7 +226,7 @@ def train_arm(arm: str, start: Path, seed: int, sizes: Sizes, place: Path, measu
     given: dict[str, Any] = {}
     if arm == PLAN:
         how = TrainConfig(steps=sizes.steps, prompts=sizes.prompts, generations=GROUP, max_new_tokens=TOKENS)
-        kind, given["steering"] = SteeredGRPOTrainer, SteeringConfig(plan=api.plan(corpus, measured, train=how))
+        kind, given["steering"] = SteeredGRPOTrainer, SteeringConfig(plan=api.plan_measured(corpus, measured, train=how))
     if arm == FILTER:
         kind = filtered_trainer(rows, seed)
     trainer = kind(

@@ -149,7 +149,8 @@ class World:
             trial=TrialConfig(workers=1),
             seed=self.seed,
         )
-        path = api.mine(config, self.folder / f"run-{arm.replace(', ', '-').replace(' ', '-')}", miner=miner)
+        folder = self.folder / f"run-{arm.replace(', ', '-').replace(' ', '-')}"
+        path = api.mine(config, folder=folder, miner=miner).path
         return set(pq.read_table(path).column("id").to_pylist())
 
     def _write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:

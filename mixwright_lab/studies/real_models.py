@@ -325,7 +325,7 @@ class RealModels:
         measured = measure_learner(load_learner(MODEL), corpus, config, seed=self.seed).measurements
         how = TrainConfig(objective="sft", steps=self.training.steps, prompts=self.training.batch)
         # named, because the planner leaves rows as they come since this study: they hold enough of what is known
-        plan = api.plan(corpus, measured, settings=PlanConfig(options={"keep": list(HALF_KNOWN)}), train=how)
+        plan = api.plan_measured(corpus, measured, settings=PlanConfig(options={"keep": list(HALF_KNOWN)}), train=how)
         path = self.folder / "plan.yaml"
         write_text(path, yaml_text(to_data(plan)))
         return path, {"weights": dict(plan.stages[0].weights)}

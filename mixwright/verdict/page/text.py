@@ -137,8 +137,3 @@ def join_sentences(*texts: str) -> str:
     """Join texts as whole sentences: `one thing` and `another.` give `One thing. Another.` as one text."""
     sentences = [text[:1].upper() + text[1:] for text in texts if text]
     return " ".join(text if text.endswith((".", "!", "?", ":")) else f"{text}." for text in sentences)
-
-
-def with_verb(names: Sequence[str]) -> str:
-    """`gcd is`, `gcd and lcm are`."""
-    return f"{join_words(names)} {'is' if len(names) == 1 else 'are'}"

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.cli.compare import plan_looks
 from mixwright.estimates import crossed as estimates
 from mixwright.estimates.adjusted import estimate_adjusted
 from mixwright.estimates.crossed import Estimate, estimate_crossed
@@ -33,6 +32,7 @@ from mixwright.estimates.intervals import Z, share_interval
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Cell, Interval
+from mixwright.verbs.compare import plan_looks
 from mixwright.verdict.rules.gate import check_protected
 from mixwright_lab.studies.judgement.cells import majority
 from mixwright_lab.studies.report import RESULTS, Goal

@@ -1,0 +1,252 @@
+"""Verb `audit`: leaks, repeats and contradictions in training data, and files in which they are mended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mixwright.audit.balanced import balance as balance_pairs
+from mixwright.audit.cleaned import (
+    Cleaned,
+    can_be_cleaned,
+    check_cleaned_file,
+    clean,
+    manifest_of,
+    rows_to_drop,
+    write_cleaned,
+)
+from mixwright.audit.cues import find_cues
+from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
+from mixwright.audit.holes import find_coverage
+from mixwright.audit.rows import list_for_files
+from mixwright.audit.shards import audited_by
+from mixwright.audit.stage import run_audit
+from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
+from mixwright.catalog import listing
+from mixwright.config import CorpusConfig, is_address, sources_of
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.reading import refuse_held_out
+from mixwright.corpus.tool_messages import calls_as_text
+from mixwright.errors import InputError, join_some, one_line
+from mixwright.graders import import_function
+from mixwright.records import Observation
+from mixwright.run.folder import write_text
+from mixwright.verbs import output
+from mixwright.verbs.options import IN_MEMORY, FailOn, Full, Json, join_sources, parse_columns
+from mixwright.verbs.report import count_findings, findings, wrap
+from mixwright.verdict.page.text import format_count, join_words
+
+PAGE = "page.html"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """Findings of an audit, and what they were found in."""
+
+    observations: list[Observation]
+    """Errors, then warnings, then notes."""
+    corpus: Corpus
+    """Rows that were audited."""
+    config: CorpusConfig
+    """Sources of the rows."""
+    cleaned: Cleaned | None = None
+    """Rows that are left in the cleaned copy; None without `fix`."""
+    written: tuple[str, ...] = ()
+    """A line for each file that was written."""
+
+
+def audit(
+    train: list[str] | str | Path | Corpus | CorpusConfig,
+    *,
+    held_out: Annotated[list[str] | str | Path | None, typer.Option("--eval")] = None,
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
+    task: str = "all",
+    grader: str = "exact",
+    checks: Annotated[list[str] | Sequence[str] | None, typer.Option("--check")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
+    fix: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    mask: Annotated[bool, typer.Option("--mask")] = False,
+    balance: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    top_up: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    skills: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
+    steps: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
+    cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
+    context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
+    workers: Annotated[int, typer.Option(min=0, max=1024)] = 1,
+    cluster: Annotated[str, typer.Option(metavar="ray|ray:HOST:PORT")] = "",
+) -> AuditReport:
+    """Find leaks, repeats and contradictions in training data. Needs no model.
+
+    From Python, rows can also be a `Corpus`, or a `CorpusConfig`, which names held-out items itself.
+
+    Examples:
+        >>> for seen in audit("train.jsonl", checks=["duplicates"]).observations:
+        ...     print(seen.severity, seen.task, seen.count, "of", seen.total)
+        info sum 1 of 41
+
+    Args:
+        train: Training rows: JSONL, JSON, CSV, TSV, Parquet, folder, hub name or reasoning-gym:...; repeatable.
+        held_out: Held-out items, same formats. Repeatable.
+        column: Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target,
+            answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history, label.
+        task: Task of rows without a task column.
+        grader: Grader of every task.
+        checks: Run only this check; repeatable.
+        out: Write a page, and a file of all rows for each check.
+        fix: Write a copy of TRAIN without exact repeats and copies of held-out items, and a manifest.
+        mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
+        balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
+        top_up: Write rows to add to TRAIN: for gaps that held-out items show, and against cues.
+        skills: package.module:function that returns a row's skills, for the check coverage.
+        steps: package.module:function that returns the steps of a completion, for the check traces.
+        cue: Column whose values may give the answer away, for the check cues. Repeatable.
+        context: Column that the writer of the completions saw and the model does not, for the check unseen. Repeatable.
+        workers: Processes for the long passes over the rows; 0 takes one per CPU core. Helps from 100,000 rows; findings
+            stay the same.
+        cluster: Run the workers on a Ray cluster: ray for the one of this machine (started if needed), or ray:HOST:PORT.
+            Default: processes on this machine.
+
+    Raises:
+        InputError: data that cannot be read, an unknown check, or a path that is in use.
+    """
+    config = IN_MEMORY if isinstance(train, Corpus) else train
+    if not isinstance(config, CorpusConfig):
+        columns = parse_columns(column)
+        sources = join_sources(config) or "", join_sources(held_out)
+        config = CorpusConfig(*sources, eval_share=0.0, columns=columns, task=task, grader=grader)
+    refuse_held_out(config.train)
+    files = {"out": out, "fix": fix, "balance": balance, "top_up": top_up}
+    _check_files(config, files, mask=mask)
+    with calls_as_text():
+        corpus = train if isinstance(train, Corpus) else read_corpus(config)
+    cue_columns = tuple(cue or ())
+    check_options = {"cues": {"columns": cue_columns}, "unseen": {"columns": tuple(context or ())}}
+    check_options |= {} if skills is None else {"coverage": {"skills": skills}}
+    check_options |= {} if steps is None else {"traces": {"steps": steps}}
+    workers = 0 if cluster and workers == 1 else workers
+    with audited_by(workers, cluster, corpus), list_for_files() if any(files.values()) else nullcontext():
+        cleaned = clean(corpus, checks, check_options, mask=mask) if fix is not None else None
+        observations = run_audit(corpus, checks, check_options) if cleaned is None else list(cleaned.observations)
+    written: list[str] = []
+    if fix is not None and cleaned is not None:
+        written += _describe(cleaned, fix, write_cleaned(cleaned, config, fix), mask=mask)
+    if out is not None:
+        written.append(_write_folder(observations, corpus, config, out))
+    if balance is not None:
+        balanced = balance_pairs(corpus)
+        written.append(_describe_balanced(balanced, balance, write_cleaned(balanced, config, balance)))
+    if top_up is not None:
+        holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
+        cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
+        counts = write_top_up(holes, cues, corpus, top_up)
+        reasons = {"gap": counts["holes"], "cue": counts["cues"]}
+        reason = join_words([format_count(count, name) for name, count in reasons.items() if count]) or "no gap or cue"
+        made = f", {counts['made']:,} of them made in {rows_file(top_up)}" if counts["made"] else ""
+        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reason}{made}.")
+    return AuditReport(observations, corpus, config, cleaned, tuple(written))
+
+
+def show(
+    found: AuditReport,
+    *,
+    checks: Sequence[str] | None = None,
+    fix: Path | None = None,
+    fail_on: FailOn = "never",
+    full: Full = False,
+    as_json: Json = False,
+) -> int:
+    """Print the report, and return the exit code."""
+    if as_json:
+        for line in found.written:
+            output.say(one_line(line))
+        output.out_json({"observations": found.observations})
+        return output.exit_code_of(found.observations, fail_on)
+    left = found.observations if found.cleaned is None else found.cleaned.left
+    head = [line for text in (*found.written, _headline(left, found)) for line in wrap(text)]
+    tail = [] if fix is None else [f"Next: train on {fix}"]
+    dropped = [] if found.written or not can_be_cleaned(found.config) else rows_to_drop(found.observations, found.corpus)
+    if dropped:
+        tail = [f"Next: {output.command_line('--fix', 'clean.jsonl')}"]
+        others = "; the other findings are for you to decide" if sum(one.severity != "info" for one in left) > 1 else ""
+        tail.append(f"      (takes out {format_count(len(dropped), 'row')}{others})")
+    elif not found.written and count_findings(left):
+        tail = [f"Every row: {output.command_line('--out', 'audit')}"]
+    names = listing("checks") if checks is None else checks
+    middle = findings(left, names, other_lines=len(head) + len(tail) + 2, full=full)
+    output.out("\n".join([*head, "", *middle, *([""] if tail else []), *tail]))
+    return output.exit_code_of(found.observations, fail_on)
+
+
+def _headline(left: Sequence[Observation], found: AuditReport) -> str:
+    counted = count_findings(left)
+    if found.cleaned is not None:
+        return f"Left to fix or look at: {counted}." if counted else "Nothing is left to fix."
+    rows, config = Counter(found.corpus.table["split"].to_pylist()), found.config
+    sides = [f"{join_some(sources_of(config.train))} ({format_count(rows['train'], 'row')})"]
+    sides += [f"{join_some(sources_of(config.eval))} ({rows['eval']:,})"] if config.eval else []
+    return f"{counted or 'Nothing to fix'}: {' and '.join(sides)}."
+
+
+def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: bool) -> None:
+    """Raises InputError for a path that cannot be written, or that is in use."""
+    out, fix, balance, top_up = files.values()
+    if mask and fix is None:
+        raise InputError("--fix FILE with --mask", "no --fix", "Name the file that gets the masks.")
+    for path in files.values():
+        if path is not None and is_address(str(path).replace(":/", "://", 1)):  # a path has one slash there
+            raise InputError("a path on this machine", str(path), "Write the file here, then copy it.")
+    copies = [path for path in (fix, balance) if path is not None]
+    if copies and config is IN_MEMORY:
+        raise InputError("a file of the rows, to copy", "rows in memory", "Name the file.", file=copies[0])
+    for path in copies:
+        check_cleaned_file(config, path, mask=mask and path == fix)
+    if out is not None:
+        check_findings_folder(out)
+    if top_up is not None:
+        check_top_up_file(top_up)
+    copied = [one for path in copies for one in (path, manifest_of(path))]
+    added = [] if top_up is None else [top_up, rows_file(top_up)]
+    outputs = [path.resolve() for path in (*copied, *added, *filter(None, [out]))]
+    sources = [*sources_of(config.train), *sources_of(config.eval)]
+    inputs = [Path(name).resolve() for name in sources if Path(name).exists()]
+    for number, path in enumerate(outputs):
+        for other in (*inputs, *outputs[:number], *outputs[number + 1 :]):
+            if path == other or path in other.parents or (other in path.parents and (other in outputs or other.is_dir())):
+                raise InputError("files that do not overlap", f"{path.name} and {other.name}", "Choose others.", file=path)
+
+
+def _write_folder(observations: Sequence[Observation], corpus: Corpus, config: CorpusConfig, out: Path) -> str:
+    from mixwright.verdict.audit_page import render_audit_page
+
+    write_findings(observations, out)
+    counts = dict(Counter(corpus.table["split"].to_pylist()))
+    about = f"audit of {join_words([*sources_of(config.train), *sources_of(config.eval)])}"
+    write_text(out / PAGE, render_audit_page(observations, about, counts))
+    return f"Page: {out / PAGE}; all rows: {out / ROWS}"
+
+
+def _describe(cleaned: Cleaned, fix: Path, manifest: Path, *, mask: bool) -> list[str]:
+    """Return a line on the cleaned copy, and one on its masks."""
+    removed = join_words([f"{count:,} by {check}" for check, count in cleaned.counts().items()]) or "none"
+    rows = format_count(cleaned.kept, "row")
+    lines = [f"{fix}: {rows}; {len(cleaned.dropped):,} taken out ({removed}), listed in {manifest.name}."]
+    if cleaned.masked:
+        lines.append(f"Wrong steps of {format_count(len(cleaned.masked), 'row')} are masked: kept as context, not trained.")
+    elif mask:
+        lines.append("Nothing is masked: no check that ran lists wrong steps.")
+    if not cleaned.kept:
+        lines.append("warning: no row is left; every row repeats another or is a held-out item.")
+    return lines
+
+
+def _describe_balanced(balanced: Cleaned, path: Path, manifest: Path) -> str:
+    """Return a line on the balanced copy."""
+    taken_out = f"{format_count(len(balanced.dropped), 'frequent pair')} taken out, listed in {manifest.name}"
+    rest = f"; {format_count(len(balanced.left), 'finding')} of preferences left" if balanced.left else ""
+    return f"{path}: {format_count(balanced.kept, 'row')}; {taken_out}{rest}."

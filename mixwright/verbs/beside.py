@@ -1,0 +1,149 @@
+"""Earlier comparison of the same checkpoint BEFORE, taken over: `mixwright verdict BEFORE AFTER --beside FOLDER`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mixwright.config import RunConfig
+from mixwright.errors import InputError
+from mixwright.measure.bases import read_completion_rows
+from mixwright.measure.stage import MeasureResult
+from mixwright.records import RunManifest
+from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
+from mixwright.run.manifest import file_digests, settings_file
+from mixwright.verbs.direct import NOTED_SETTINGS
+from mixwright.verbs.options import Measuring
+from mixwright.verbs.ready import PreparedModels
+from mixwright.verdict.page.beside import BESIDE_NAME, OtherCheckpoint, beside_file
+
+READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter", "engine")
+"""Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
+TAKEN_OVER = ("items", "samples", "temperature", "options_by")
+"""Options that the earlier comparison decides where they are not given."""
+UNNAMED_GRADER = "exact"
+"""Grader of a measuring's settings where nobody named one for all tasks."""
+CUT_SETTING = "cut at max_new_tokens, {}"
+"""Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierComparison:
+    """What an earlier comparison measured."""
+
+    folder: Path
+    """Where it lies."""
+    manifest: RunManifest
+    """How it was measured."""
+    before: MeasureResult
+    """Its checkpoint BEFORE."""
+    after: MeasureResult
+    """Its checkpoint AFTER, which stands beside the new one."""
+
+    @property
+    def name(self) -> str:
+        """The other checkpoint, as it was given; empty where there is none."""
+        return str(self.manifest.settings.get("checkpoint after", ""))
+
+    @property
+    def graders(self) -> dict[str, str]:
+        """Task -> the grader that it was judged by."""
+        return dict(read_yaml(settings_file(RunFolder(self.folder)), RunConfig).corpus.graders)
+
+    @property
+    def grader_of_all(self) -> str | None:
+        """The grader that every task was judged by, where one was named for all."""
+        corpus = read_yaml(settings_file(RunFolder(self.folder)), RunConfig).corpus
+        return None if corpus.graders or corpus.grader == UNNAMED_GRADER else corpus.grader
+
+    @property
+    def room(self) -> tuple[int, int] | None:
+        """Longest completion, and to how many tokens those that reached it were continued; None where none were written."""
+        settings = self.manifest.settings
+        max_new_tokens = settings.get("max_new_tokens")
+        return None if max_new_tokens is None else (int(max_new_tokens), int(settings.get("continued_tokens", 0)))
+
+
+def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierComparison:
+    """The earlier comparison, whole, so that nothing of it is read again.
+
+    Args:
+        folder: of the earlier comparison.
+        before: the checkpoint that the new one starts from.
+        target: folder of the new comparison.
+
+    Raises:
+        InputError: it is none, it is of another BEFORE, or it would be overwritten.
+    """
+    run = RunFolder(folder)
+    if folder.resolve() == target.path.resolve():
+        got = "the folder that the new one is written to"
+        raise InputError("the folder of an earlier comparison (--beside)", got, "Choose another --folder.", file=folder)
+    completions_file = run.path / "completions.parquet"
+    needed_files = (run.manifest, run.measurements("before"), run.measurements("after"), completions_file)
+    missing_files = [path for path in needed_files if not path.is_file()]
+    manifest = None if missing_files else read_json(run.manifest, RunManifest)
+    if manifest is None or "checkpoint after" not in manifest.settings:
+        got = f"one without {missing_files[0].name}" if missing_files else "a run of one checkpoint"
+        remedy = "Write one first: mixwright verdict BEFORE OTHER --eval FILE --folder FOLDER."
+        raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
+    if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
+        remedy = "Name the same model, or measure it again."
+        raise InputError(f"measurements of {before}", f"those of {manifest.parent}", remedy, file=folder)
+    completions = read_completion_rows(completions_file)
+    sides = [_read_result(run, name, manifest.settings, completions) for name in ("before", "after")]
+    return EarlierComparison(folder, manifest, *sides)
+
+
+def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Measuring:
+    """The options, those that were not given as the earlier comparison had them."""
+    settings = earlier.manifest.settings
+    names = {name: name for name in TAKEN_OVER} | {"system": "system message"}
+    taken_over = {
+        field: settings[name] for field, name in names.items() if getattr(measuring, field) is None and name in settings
+    }
+    if not measuring.grader and earlier.grader_of_all is not None:
+        taken_over["grader"] = (earlier.grader_of_all,)
+    return replace(measuring, **taken_over)
+
+
+def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
+    own_completions = tuple(
+        {key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name
+    )
+    # a measuring has its greedy completions and no more
+    greedy_cut = sum(bool(row.get("cut")) for row in own_completions) / max(len(own_completions), 1)
+    cut = settings.get(CUT_SETTING.format(name))
+    cut_share = greedy_cut if cut is None else float(str(cut).rstrip("%")) / 100
+    written_count = len(own_completions) * (1 + int(settings.get("samples", 0)))
+    return MeasureResult(tuple(read_measurements(run.measurements(name))), own_completions, written_count, cut_share)
+
+
+def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> None:
+    """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
+    if not ready.graded:
+        raise InputError("answers that can be graded, with --beside", "none", "Leave --beside out.")
+    settings, inputs = earlier.manifest.settings, earlier.manifest.inputs
+    remedy_end = "leave --beside out."
+    if inputs.get("corpus") != ready.corpus.digest():
+        got, remedy = "others", f"Name the same file and columns, or {remedy_end}"
+        raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
+    graders = {name: text for name, text in file_digests(ready.config.corpus, Path()).items() if name.startswith("grader ")}
+    earlier_settings = {name: settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | {
+        name: inputs.get(name) for name in graders
+    }
+    new_settings = {name: ready.manifest_settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | graders
+    for name, value in new_settings.items():
+        if earlier_settings[name] != value:
+            expected = f"{name}: {earlier_settings[name]}, as the earlier comparison was measured"
+            raise InputError(expected, f"{value}", f"Measure with the same options, or {remedy_end}", file=earlier.folder)
+    if earlier.manifest.seeds.get("measuring") != ready.config.seed:
+        raise InputError("the seed of the earlier comparison", "another", f"L{remedy_end[1:]}", file=earlier.folder)
+
+
+def write_beside(folder: RunFolder, earlier: EarlierComparison) -> None:
+    """Keep in the new comparison what its page needs of the other checkpoint, its completions apart."""
+    write_measurements(folder.measurements(BESIDE_NAME), earlier.after.measurements)
+    write_json(beside_file(folder), OtherCheckpoint(earlier.name, str(earlier.folder)))

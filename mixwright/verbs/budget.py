@@ -1,0 +1,60 @@
+"""Budget of a command: the time that it may take, from when it was given."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from time import monotonic
+
+from mixwright.config import MIN_BUDGET_SECONDS
+from mixwright.errors import InputError
+
+BEGAN = monotonic()
+"""When the command line was loaded, about when the command was given."""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `90s`, `20m`, `1h30m`. Raises InputError for anything else, and for what nothing can be measured in."""
+    match = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text.strip().lower())
+    seconds = (
+        sum(float(number) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True) if number)
+        if match
+        else 0
+    )
+    if not 0 < seconds < math.inf:
+        raise InputError("a duration such as 90s, 20m or 1h30m (--budget)", repr(text), "Correct it.")
+    if seconds < MIN_BUDGET_SECONDS:
+        expected = f"a budget of about {MIN_BUDGET_SECONDS:g} s or more (--budget)"
+        raise InputError(expected, repr(text), "Allow more time: nothing is measured in less.")
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Time that a command may take, from when it began."""
+
+    seconds: float
+    """In all."""
+    began: float
+    """Reading of the clock, seconds."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds."""
+        return self.seconds - self.seconds_spent
+
+    @property
+    def seconds_spent(self) -> float:
+        """Seconds."""
+        return monotonic() - self.began
+
+
+def start_budget(text: str) -> Budget:
+    """The budget of the command that was given. Raises InputError as `parse_duration`."""
+    return Budget(parse_duration(text), BEGAN)
+
+
+def as_budget(budget: Budget | str | None) -> Budget | None:
+    """Return a budget; one in words begins now."""
+    return Budget(parse_duration(budget), monotonic()) if isinstance(budget, str) else budget

@@ -1,0 +1,433 @@
+"""Checkpoints measured without a YAML: `measure MODEL`, `plan MODEL TRAIN`, and what `verdict` shares with them."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.graded import Graded, read_graded
+from mixwright.errors import InputError, join_some, one_line
+from mixwright.estimates.readings import READINGS
+from mixwright.measure.bases import base_name, completions_path, write_completions
+from mixwright.measure.first_answers import with_first_answers
+from mixwright.measure.fitting import usual_items
+from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
+from mixwright.measure.free_answers import MAX_SECONDS, find_room
+from mixwright.measure.notes import list_notes, write_notes
+from mixwright.measure.option_answers import options_of
+from mixwright.measure.other_form import other_form_notes
+from mixwright.measure.room import keep_fitting_corpus
+from mixwright.measure.stage import MeasureResult
+from mixwright.measure.targets import exact_answer_tasks
+from mixwright.measure.written import items_to_answer, same_answers, write_answers
+from mixwright.records import Observation, to_data
+from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.run.manifest import settings_file, write_manifest, write_settings
+from mixwright.run.preflight import check_items, check_model, check_settings
+from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
+from mixwright.verbs.output import say
+from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+FREE_ANSWERS_SHARE = 0.15
+"""Share of a budget that finding the room for answers may take, all models together."""
+ANSWER_TOKENS = 64
+"""Tokens of an answer that nobody grades, where no length was asked for: its form shows at its beginning."""
+NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
+"""Settings of measuring that are noted."""
+GOLD_PROBE = READINGS["gold"].probe
+
+
+def read_rows(
+    measuring: Measuring,
+    *,
+    ungraded: bool = False,
+    rehearse: str | None = None,
+    graders: Mapping[str, str] | None = None,
+    tell: Callable[[str], None] = say,
+) -> Graded:
+    """Read training rows and held-out items, with a grader for each task; says what was taken and why.
+
+    Args:
+        measuring: the options.
+        ungraded: rows of which nothing can be graded are taken, too.
+        rehearse: rows of what the model can do already.
+        graders: of tasks that an earlier measuring judged, where nobody names others.
+        tell: told what was taken.
+
+    Raises:
+        InputError: they cannot be read, or nothing of them can be graded.
+    """
+    grader_of_all, grader_by_task = parse_graders(measuring.grader)
+    grader_by_task = {**(graders or {}), **grader_by_task} if grader_of_all is None else grader_by_task
+    if (rows := measuring.train or measuring.held_out) is None:
+        raise InputError("--eval FILE", "no rows", "Name items to measure on.")
+    held_out = measuring.held_out if measuring.train else None
+    config = CorpusConfig(rows, held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column))
+    config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
+    graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded)
+    for note in graded.notes:
+        tell(note)
+    if graded.probe is None:
+        check_items(graded.corpus)
+    return graded
+
+
+def take_rows(rows: Corpus | CorpusConfig) -> Graded:
+    """Take rows in memory, or read those of settings, with the graders that they name.
+
+    Raises:
+        InputError: they cannot be read, or nothing of them can be graded.
+    """
+    corpus = rows if isinstance(rows, Corpus) else read_corpus(rows)
+    check_items(corpus)
+    graders = {name: task.grader for name, task in corpus.tasks.items()}
+    return Graded(corpus, replace(IN_MEMORY if isinstance(rows, Corpus) else rows, graders=graders), ())
+
+
+def prepare(
+    models: Sequence[str | Learner],
+    measuring: Measuring,
+    rows: Graded,
+    measure: MeasureConfig,
+    *,
+    graders: Mapping[str, str] | None = None,
+    room: tuple[int, int] | None = None,
+) -> PreparedModels:
+    """Load the models and settle how completions are written; nothing is written but answers, in the store.
+
+    Args:
+        models: checkpoint folders, hub names or adapter folders, or loaded models; an adapter may rest on the first.
+        measuring: the options.
+        rows: what `read_rows` returned.
+        measure: items and decoding; length, samples and temperature are settled here.
+        graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
+        room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
+
+    Raises:
+        InputError: a model, an option or the data cannot be used.
+    """
+    paths = [model for model in models if isinstance(model, str)]
+    measuring.check_no_server(*paths)
+    if measuring.system is not None and measuring.chat_template is False:
+        raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
+    given_options = {"samples": measuring.samples, "temperature": measuring.temperature, "options_by": measuring.options_by}
+    given_options |= {"engine": measuring.engine}
+    settings = replace(measure, **{name: value for name, value in given_options.items() if value is not None})
+    if measuring.budget is not None and measuring.samples is None and settings.decoding == "greedy":
+        settings = replace(settings, samples=0)  # the time is for items, by which a greedy answer is judged
+    if not 0.01 <= settings.temperature <= 100:
+        got = f"{settings.temperature:g}"
+        raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
+    if not settings.samples and settings.decoding == "sampled":
+        remedy = "Leave --sampled out, or ask for at least one sample."
+        raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)
+    config = RunConfig(rows.config, measure=settings)
+    if paths:
+        config = replace(config, model=ModelConfig(paths[0], measuring.adapter))
+    check_settings(config, rows.corpus)
+    for path in paths[1:]:
+        check_model(ModelConfig(path, measuring.adapter))
+    from mixwright.measure.kept_answers import make_keeping  # needs torch, which was looked for now
+
+    learners = make_keeping(load_models(models, measuring))
+    for model, learner in zip(models, learners, strict=True):
+        if isinstance(model, str) and learner.name != model:
+            say(f"model: {learner.name}")
+    notes: Sequence[Observation] = ()
+    if rows.probe is None:
+        rows, settings = _settle_room(learners, rows, settings, measuring, room)
+        grader_of_all, grader_by_task = parse_graders(measuring.grader)
+        earlier_graders = graders or {}
+        if not set(rows.corpus.tasks) <= set(earlier_graders):
+            tasks_with_named_grader = (
+                rows.corpus.tasks if grader_of_all is not None else {**earlier_graders, **grader_by_task}
+            )
+            rows, notes = with_first_answers(
+                rows, learners[0], settings, tasks_with_named_grader=tasks_with_named_grader, say=say
+            )
+        settings = _drop_unreadable_gold(settings, rows.corpus)
+        _say_options(rows.corpus, settings)
+        config = replace(config, corpus=rows.config, measure=settings)
+    if not paths:
+        config = replace(config, model=ModelConfig(learners[0].name))
+    form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
+    say(f"prompts: {form_text}")
+    manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text, learners[0].engine_name)
+    return PreparedModels(
+        config,
+        rows.corpus,
+        learners,
+        manifest_settings,
+        rows.probe is None,
+        tuple(notes),
+        measuring.budget is not None,
+    )
+
+
+def _settle_room(
+    learners: Sequence[Learner],
+    rows: Graded,
+    settings: MeasureConfig,
+    measuring: Measuring,
+    known_room: tuple[int, int] | None,
+) -> tuple[Graded, MeasureConfig]:
+    """Return the rows whose prompts leave room, and the length of completions: as asked, as known, or as the models need."""
+    corpus, notes = keep_fitting_corpus(learners, rows.corpus, settings, measuring.max_new_tokens)
+    for note in notes:
+        say(one_line(f"warning: {note}"))
+    if measuring.max_new_tokens is not None:
+        tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
+    elif known_room is not None:
+        (tokens, continued), reason = known_room, "as in the measuring that is taken over"
+    else:
+        seconds = math.inf if measuring.budget is None else FREE_ANSWERS_SHARE * measuring.budget.seconds / len(learners)
+        room, continued = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
+        tokens, reason = room.tokens, room.why
+    continued_note = f", and those that reach it are continued up to {continued:,}" if continued else ""
+    say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; another length: --max-new-tokens")
+    settings = replace(settings, max_new_tokens=tokens, continued_tokens=continued)
+    return replace(rows, corpus=corpus), settings
+
+
+def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
+    """Say which tasks' answers are the likeliest option. Raises InputError where that was asked for and none has options."""
+    if measure.options_by == "writing":
+        return
+    items = list(corpus.measured())
+    tasks = sorted({items[position].task for position in options_of(items, corpus, measure)})
+    if not tasks:
+        remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
+        raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
+    written_tasks = sorted(set(corpus.tasks) - set(tasks))
+    others_note = (
+        f"; {join_some(written_tasks)} {'are' if len(written_tasks) > 1 else 'is'} answered by writing"
+        if written_tasks
+        else ""
+    )
+    say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others_note}"))
+
+
+def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
+    """The settings without the probe of gold answers where no task's grader accepts one string alone; says of which tasks
+    they are read, and why not of the others.
+    """
+    if GOLD_PROBE not in measure.probes:
+        return measure
+    exact_tasks, tasks_by_grader = exact_answer_tasks(corpus), defaultdict[str, list[str]](list)
+    for name, task in corpus.tasks.items():
+        if name not in exact_tasks and task.kind == "verifiable":
+            tasks_by_grader[task.grader.partition("?")[0]].append(name)
+    reason = "; ".join(
+        f"{grader} accepts more than one string: not of {join_some(tasks)}" for grader, tasks in tasks_by_grader.items()
+    )
+    if exact_tasks:
+        names = join_some(sorted(exact_tasks))
+        text = f"probability of the answers of {names} is read in one forward pass, no answer is written"
+        say(one_line(f"gold answers: {text}{f' ({reason})' if reason else ''}"))
+        return measure
+    say(one_line(f"gold answers: not read ({reason})"))
+    return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
+
+
+def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[Learner]:
+    """Load checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
+    from mixwright.learner.engines import check_installed
+    from mixwright.learner.load import load_learner, merge_adapter, plain_source
+    from mixwright.learner.prompt_form import PromptForm
+    from mixwright.learner.vllm_engine import start_engines
+
+    if measuring.engine == "vllm":
+        check_installed()
+    form = PromptForm(measuring.chat_template, measuring.system)
+    learners: list[Learner] = []
+    for path in models:
+        if not isinstance(path, str):
+            learners.append(path)
+            continue
+        base = models[0] if path != models[0] else None
+        options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
+        learners.append(merge_adapter(load_learner(path, form=form, **options)))
+    if measuring.engine == "vllm":
+        sources = [model if isinstance(model, str) and not measuring.adapter else None for model in models]
+        start_engines(learners, [source and plain_source(source) for source in sources])
+        say(f"engine: {learners[0].engine_name} writes the completions")
+    return learners
+
+
+def _settings_for_manifest(
+    rows: Graded, settings: MeasureConfig, measuring: Measuring, form_text: str, engine_name: str | None
+) -> dict[str, Any]:
+    """What has to be known of how it was measured, and nothing that was not done."""
+    graded = rows.probe is None
+    graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
+    data_settings = {
+        "corpus": rows.config.train,
+        "held-out rows": rows.config.eval,
+        "grader": graders,
+        "probe": rows.probe,
+    }
+    model_settings = {
+        "prompts": form_text,
+        "system message": measuring.system,
+        "adapter": measuring.adapter,
+        "batch size": measuring.batch_size,
+        "engine": engine_name,
+    }
+    names = [name for name in (NOTED_SETTINGS if graded else ("items",)) if name != "temperature" or settings.samples]
+    measure_settings = {name: to_data(getattr(settings, name)) for name in names}
+    if graded and settings.options_by != "writing":
+        measure_settings["options_by"] = settings.options_by
+    return {
+        name: value for name, value in {**data_settings, **measure_settings, **model_settings}.items() if value is not None
+    }
+
+
+def read_former_likelihood(ready: PreparedModels, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
+    """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
+    rows = rows_to_read(results["before"].completions)
+    if not rows or not same_tokens(*ready.learners):
+        return []
+    say(f"former answers: {len(rows):,} answers of BEFORE are read by AFTER, in one pass without writing any")
+    chosen_items = None if ready.graded else items_to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
+    return read_former_answers(ready.passes(1, chosen_items), rows)
+
+
+def with_greedy_answers(
+    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring, corpus: Corpus
+) -> dict[str, MeasureResult]:
+    """Both measurings with a greedy answer to every item of a corpus that no grader judges, for the gate to compare."""
+    max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
+    items = items_to_answer(ready.learners, corpus, ready.config.measure, max_tokens)
+    say(
+        f"answers: {len(items):,} prompts are answered by both, up to {max_tokens:,} tokens each; "
+        "another length: --max-new-tokens"
+    )
+    answered = {}
+    for (side, result), learner in zip(results.items(), ready.learners, strict=True):
+        kept_rows = tuple(row for row in result.completions if row["task"] in corpus.tasks)
+        rows = kept_rows if same_answers(kept_rows, items, max_tokens) else ()
+        rows = rows or write_answers(learner, items, max_tokens, ready.config.seed)
+        graded_rows = tuple(row for row in result.completions if row["task"] not in corpus.tasks)
+        answered[side] = replace(result, completions=(*graded_rows, *rows))
+        if not graded_rows:
+            cut_examples = frozenset(row["example"] for row in rows if row["cut"])
+            cut_share = len(cut_examples) / max(len(rows), 1)
+            answered[side] = replace(answered[side], rollouts=len(rows), cut=cut_share, cut_examples=cut_examples)
+    return answered
+
+
+def note_measured(
+    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring, *, ask_other_form: bool = True
+) -> list[Observation]:
+    """What is to be noted of a measuring, and said a line each; beside it what was noted before, of graders.
+
+    With `ask_other_form` a warning, too, where prompts in the other form get clearly more right, and nobody chose one.
+    """
+    if not ready.graded:
+        return []
+    longest_completion, notes = ready.config.measure.longest_completion, list[Observation]()
+    if ask_other_form and ready.config.measure.options_by == "writing":
+        form_is_chosen = measuring.chat_template is not None
+        notes = other_form_notes(
+            ready.learners[0], ready.corpus, results["before"], longest_completion, chosen=form_is_chosen
+        )
+    notes = [*list_notes(results, ready.corpus, longest_completion), *notes]
+    for note in notes:
+        say(one_line(f"{note.severity}: {note.message}. {note.remedy}".strip()))
+    return [*ready.notes, *notes]
+
+
+def measure_checkpoint(
+    model: str | Learner,
+    measuring: Measuring,
+    folder: Path | None,
+    *,
+    evidence: Sequence[str] = (GOLD_PROBE,),
+    rows: Graded | None = None,
+    graders: Mapping[str, str] | None = None,
+    samples: int | None = None,
+    fresh: str | None = None,
+    start: str | None = None,
+    with_notes: bool = True,
+) -> tuple[PreparedModels, MeasureResult]:
+    """Measure one checkpoint; with a folder, keep what a run keeps of it.
+
+    Args:
+        model: the checkpoint, or a loaded model.
+        measuring: the options.
+        folder: where it is kept; None keeps nothing.
+        evidence: probes that are wanted beside the default ones.
+        rows: those to measure on, where they are read already.
+        graders: of their tasks, where they stay whatever the first answers look like.
+        samples: of each item, where nobody asked for a number.
+        fresh: rows that nobody trained on, for the probe familiarity.
+        start: the model that training began with, for the same probe.
+        with_notes: whether tasks of which nothing was right, and other remarks, are told.
+
+    Raises:
+        InputError: as `prepare` does, or for a folder in which something of a run stands already.
+    """
+    if folder is not None and folder.exists():
+        run = RunFolder(folder)
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+        was_stopped = not run.notes.is_file() and names <= {".lock", settings_file(run).name, run.manifest.name, "measure"}
+        if names and not was_stopped:
+            raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
+    rows = read_rows(measuring) if rows is None else rows
+    settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
+    settings = settings if samples is None else replace(settings, samples=samples)
+    if fresh is not None:
+        from mixwright.measure.probes.familiarity import read_fresh
+
+        read_fresh(fresh, rows.corpus)  # refused before anything is written
+        settings, evidence = replace(settings, options={"familiarity": {"fresh": fresh}}), (*evidence, "familiarity")
+    probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
+    start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
+    settings = replace(settings, probes=probes, decoding=measuring.decoding)
+    ready = prepare((model,), measuring, rows, settings, graders=graders)
+    ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
+    if start_learner is not None:
+        _refuse_same_weights(start_learner, ready.learners[0])
+    result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
+    notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
+    if folder is not None:
+        _keep_measuring(RunFolder(folder), ready, result, notes)
+    return ready, result
+
+
+def _refuse_same_weights(start: Learner, learner: Learner) -> None:
+    """Raises InputError where the starting model is the one that is measured."""
+    from mixwright.learner.generation import fingerprint_weights
+
+    if fingerprint_weights(start.model) == fingerprint_weights(learner.model):
+        remedy = "Name the checkpoint that training began with, or leave --start out."
+        raise InputError("another model than the one that is measured, for --start", start.name, remedy)
+
+
+def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureResult, notes: Sequence[Observation]) -> None:
+    """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
+    config, settings, seeds = ready.config, ready.manifest_settings, {"measuring": ready.config.seed}
+    name = base_name(config.model.path)
+    with folder.lock():
+        write_settings(config, folder, ("corpus", "measure", "seed"))
+        write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
+        for table in {name, "before"}:
+            write_measurements(folder.measurements(table), result.measurements)
+        write_completions(completions_path(folder, name), {"before": result})
+        write_notes(folder, notes)  # last: who was stopped before goes on
+
+
+def comparing_command(model: str, held_out: str | None, after: str = "YOUR_MODEL") -> str:
+    """Return the command that compares the trained model with `model`."""
+    options = [word for name in (held_out or "").splitlines() for word in ("--eval", name)]
+    return one_line(shlex.join(["mixwright", "verdict", model, after, *options]))

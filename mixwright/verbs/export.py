@@ -1,0 +1,289 @@
+"""Export for another trainer, by one set of plug-ins: of a plan (`plan --export`), and of mined rows (`mine --export`)."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mixwright.catalog import create, listing
+from mixwright.config import ModelConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError, unknown_name
+from mixwright.learner.bases import TINY_PREFIX
+from mixwright.learner.prompt_form import PromptForm, plain_marks
+from mixwright.mine.choosing import resample_by_weight
+from mixwright.plan.mix import Mix, MixPart, part_name
+from mixwright.records import Objective, Plan, Stage
+from mixwright.run.folder import write_json
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import Pool, corpus_pool
+from mixwright.verbs import output
+
+SIMULATED_DRAWS = 100_000
+"""Draws that tell the shares of levels, and rows that an export orders at most."""
+GUARDS = ("gates", "controllers", "monitors")
+"""What of a stage acts on what a run shows."""
+MIX_FILE = "mix.json"
+"""Summary of an export: its format, shares and notes. A folder that holds one may be replaced by a newer export."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextHandling:
+    """How texts reach the model of a run in measuring and training, which an export keeps."""
+
+    form: PromptForm = field(default_factory=PromptForm)
+    """Whether prompts go through its chat template, and which system message they have."""
+    bos_eos_text: tuple[str, str] | None = None
+    """What stands around plain text, as `Mix.bos_eos_text`."""
+    max_completion_tokens: int | None = None
+    """Longest completion of a rollout, tokens."""
+
+
+def read_text_handling(model: ModelConfig, max_completion_tokens: int) -> TextHandling:
+    """How texts reach the model of a run, as far as its tokenizer can be read here."""
+    text_handling = TextHandling(PromptForm(model.chat_template, model.system), max_completion_tokens=max_completion_tokens)
+    if text_handling.form.template or model.path == TINY_PREFIX:
+        return text_handling
+    try:
+        from mixwright.learner.load import load_without_weights
+
+        tokenizer = load_without_weights(model.path).tokenizer
+    except (ImportError, InputError):  # no torch here, or the model is elsewhere
+        if text_handling.form.template is None:
+            output.say("the model's tokenizer cannot be read here, so prompts stay as they are: set model.chat_template")
+        return text_handling
+    return replace(
+        text_handling, form=text_handling.form.resolved_for(tokenizer.chat_template), bos_eos_text=plain_marks(tokenizer)
+    )
+
+
+def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> None:
+    """Refuse, before anything is planned, what could not be exported. Raises InputError."""
+    if name is not None:
+        resolve_format(name)
+    elif folder is not None:
+        raise InputError("--export FORMAT with --export-to", "none", "Name a format: mixwright list exports.")
+    if name is not None and dry_run:
+        raise InputError("--export or --dry-run", "both", "A dry run writes nothing: leave one out.")
+
+
+def resolve_format(name: str) -> str:
+    """Name of the plug-in of a format, `llama-factory` or `llama_factory`. Raises InputError that lists what is typed."""
+    formats = {stem.replace("_", "-"): stem for stem in listing("exports")}
+    typed = name.replace("_", "-")
+    if typed not in formats:
+        raise unknown_name("format of --export", name, formats)
+    return formats[typed]
+
+
+def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
+    """Write a mix for a trainer and say what was written; the folder appears whole or not at all.
+
+    Args:
+        mix: of a plan (`build_mix`) or of mined rows (`build_mined_mix`).
+        name: of an export (`mixwright list exports`), `-` or `_` inside.
+        folder: made anew; an earlier export there is replaced, anything else refused.
+
+    Raises:
+        InputError: an unknown format, rows that it does not take, or a folder with something else in it.
+    """
+    name, marker = resolve_format(name), folder / MIX_FILE
+    if folder.exists() and not marker.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        remedy = "Name another one: --export-to."
+        raise InputError("a new folder, or one with an earlier export", "other files", remedy, file=folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        written_notes = create("exports", name).write(mix, folder)
+        shares = [
+            {"task": cell_part.task, "level": cell_part.level, "share": cell_part.share, "rows": len(cell_part.rows)}
+            for cell_part in mix.parts
+        ]
+        write_json(marker, {"format": name, "shares": shares, "notes": list(mix.notes)})
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return [*mix.notes, *written_notes]
+
+
+def build_mix(
+    plan: Plan,
+    corpus: Corpus,
+    *,
+    batch: int,
+    num_generations: int | None = None,
+    seed: int = 0,
+    text_handling: TextHandling | None = None,
+) -> Mix:
+    """The plan's weights, as the engine has them before it has seen anything.
+
+    Args:
+        plan: of one stage.
+        corpus: with its training rows, and the rows to rehearse that the plan draws; held-out rows are never exported.
+        batch: prompts, rows or pairs per optimiser step.
+        num_generations: completions per prompt in GRPO, where it is known.
+        seed: of the draws and of the order of rows in a file.
+        text_handling: how texts reach the model: through its chat template they are written as messages; None leaves them.
+
+    Raises:
+        InputError: a plan of several stages, or one that does not fit the rows.
+    """
+    if len(plan.stages) != 1:
+        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
+    stage = plan.stages[0]
+    text_handling = text_handling or TextHandling()
+    train = apply_prompt_form(corpus.training(stage.rehearse), text_handling.form)
+    pool = corpus_pool(train)
+    options = {name: values for name, values in stage.options.items() if name.split(".")[0] not in GUARDS}
+    unguarded_stage = replace(
+        stage, gates=(), controllers=(), monitors=(), options=options
+    )  # these hold rows back to watch them
+    engine = Engine(replace(plan, stages=(unguarded_stage,)), pool, seed=seed)
+    drawn_rows = np.asarray(engine.draw(SIMULATED_DRAWS), dtype=np.int64)
+    shares = _cell_shares(unguarded_stage, pool, engine.wanted_shares(), drawn_rows)
+    rng, mix_parts = np.random.default_rng(seed), []
+    for number in np.flatnonzero(shares):
+        cell, rows = pool.cells[number], np.flatnonzero(pool.cell_of == number)
+        share = float(shares[number])
+        mix_parts.append(
+            MixPart(
+                part_name(len(mix_parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows)
+            )
+        )
+    order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
+    is_grpo = stage.objective == "grpo"
+    return Mix(
+        stage.objective,
+        train,
+        tuple(mix_parts),
+        order,
+        batch,
+        stage.steps,
+        _describe_mix(plan, pool, shares, order, batch),
+        num_generations=num_generations if is_grpo else None,
+        max_completion_tokens=text_handling.max_completion_tokens if is_grpo else None,
+        bos_eos_text=text_handling.bos_eos_text,
+    )
+
+
+def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
+    """The rows as messages where the model is measured through its chat template, or as plain text where it is not."""
+    if form.template is None and form.system is None:
+        return corpus
+    return Corpus.from_examples(map(form.example, corpus), corpus.graders)
+
+
+def _cell_shares(
+    stage: Stage, pool: Pool, task_shares: dict[str, float], drawn_rows: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Share of each cell, summing to 1: tasks as the engine wants them, levels as it draws them, or rows evenly."""
+    counts = np.bincount(
+        pool.cell_of if stage.selector == "uniform" else pool.cell_of[drawn_rows], minlength=len(pool.cells)
+    )
+    task_of = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
+    totals = np.bincount(task_of, counts)
+    weights = np.array([task_shares[task] for task in pool.tasks])
+    shares = weights[task_of] * counts / np.maximum(totals[task_of], 1)
+    shares = np.round(shares / shares.sum(), 6)
+    shares[int(shares.argmax())] += 1 - shares.sum()
+    return np.round(shares, 6)
+
+
+def _describe_mix(
+    plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[np.int64], batch: int
+) -> tuple[str, ...]:
+    """What the mix is, and what of the plan it cannot hold."""
+    stage, ordered_rows, distinct_rows = plan.stages[0], len(order), len(np.unique(order))
+    counts = np.bincount(pool.cell_of, minlength=len(pool.cells))
+    notes = [f"Plan of planner {plan.planner}: {stage.objective}, {stage.steps} steps of {batch} draws."]
+    if np.abs(shares - counts / counts.sum()).max() < 1e-4:
+        few_note = (
+            f"; its {ordered_rows:,} draws take {distinct_rows:,} of {len(pool.ids):,} rows"
+            if distinct_rows < len(pool.ids)
+            else ""
+        )
+        notes.append(f"The plan keeps uniform sampling: every training row is as likely to be drawn as any other{few_note}.")
+    if stage.selector not in ("uniform", "equal_levels"):
+        selector_text = f"the selector {stage.selector} moves the draws inside a task with the band"
+        notes.append(
+            f"In a steered run {selector_text} while the model learns. This export is the state at the start, and stays."
+        )
+    left_out_guards = [f"{kind} {', '.join(names)}" for kind in GUARDS if (names := getattr(stage, kind))]
+    if left_out_guards:
+        notes.append(f"Not exported, because they act on what a run shows: {'; '.join(left_out_guards)}.")
+    if ordered_rows < stage.steps * batch:
+        notes.append(
+            f"The plan draws {stage.steps * batch:,} times; an ordered file has the first {ordered_rows:,} of these."
+        )
+    return tuple(notes)
+
+
+def build_mined_mix(
+    table: Path,
+    corpus: Corpus,
+    *,
+    objective: Objective,
+    batch: int,
+    num_generations: int | None = None,
+    seed: int = 0,
+    text_handling: TextHandling | None = None,
+) -> Mix:
+    """The mined rows as exports take them: shares of tasks as they are among the rows.
+
+    Pairs are for DPO, whatever the objective. Each row stands there once, or as often as its weight says.
+
+    Args:
+        table: mine/<miner>.parquet.
+        corpus: of the run.
+        objective: of the run.
+        batch: rows, pairs or prompts per optimiser step.
+        num_generations: completions per prompt in GRPO.
+        seed: of the order of rows.
+        text_handling: as `build_mix` takes it.
+
+    Raises:
+        InputError: no rows.
+    """
+    text_handling = text_handling or TextHandling()
+    mined_table = pq.read_table(table)
+    rows_are_made = "prompt" in mined_table.column_names
+    rows = Corpus(mined_table) if rows_are_made else corpus.select(ids=mined_table["id"].to_pylist())
+    if not len(rows):
+        raise InputError("mined rows", "none", "Mine again.", file=table)
+    rows = apply_prompt_form(rows, text_handling.form)
+    weight_by_id = (
+        {} if rows_are_made else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
+    )
+    weights = np.array([weight_by_id.get(name, 1.0) for name in rows.table["id"].to_pylist()])
+    tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
+    rng, mix_parts, rows_in_order = np.random.default_rng(seed), [], []
+    names, counts = np.unique(tasks.astype(str), return_counts=True)
+    shares = np.round(counts / counts.sum(), 6)
+    shares[int(shares.argmax())] += 1 - shares.sum()  # some trainers refuse shares that do not sum to 1
+    for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
+        task_rows = rng.permutation(np.flatnonzero(tasks == task))
+        mix_parts.append(MixPart(part_name(number, task, None), task, None, round(share, 6), task_rows))
+        rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
+    are_pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
+    row_order = rng.permutation(np.concatenate(rows_in_order))
+    notes = [f"Rows of {table.name}: {len(rows):,} of them, shares of tasks as the miner left them."]
+    if np.ptp(weights) > 0:
+        notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
+    mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective
+    is_grpo = mix_objective == "grpo"
+    return Mix(
+        mix_objective,
+        rows,
+        tuple(mix_parts),
+        row_order,
+        batch,
+        -(-len(row_order) // batch),
+        tuple(notes),
+        num_generations=num_generations if is_grpo else None,
+        max_completion_tokens=text_handling.max_completion_tokens if is_grpo else None,
+        bos_eos_text=text_handling.bos_eos_text,
+    )

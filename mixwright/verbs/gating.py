@@ -1,0 +1,107 @@
+"""Options of `mixwright verdict` other than those of measuring, and which of them go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from mixwright.errors import InputError, unknown_name
+from mixwright.estimates.looks import PLANNED_LOOKS
+from mixwright.records import Cell
+from mixwright.verbs import options
+from mixwright.verdict.rules.gate import items_to_measure
+from mixwright.verdict.rules.gate_question import GateQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Gating:
+    """Question to the gate, and an earlier comparison to reuse; one option of the command line per annotated field."""
+
+    gate: Annotated[bool, typer.Option("--gate/--no-gate")] = True
+    """Exit with 0 when passed, 3 when damaged, 4 when inconclusive (the default); --no-gate: always 0."""
+    protect: Annotated[list[str] | Sequence[str], typer.Option()] = ()
+    """Task that must not be lost, or one level of it (TASK@LEVEL); default: all with a right answer before. Repeatable."""
+    each: Annotated[bool, typer.Option("--each")] = False
+    """Rule out a loss of 5 points for every protected task."""
+    margin: Annotated[float | None, typer.Option(metavar="POINTS")] = None
+    """Average loss of the protected tasks that must be ruled out, in points; default: 5. The rule for each task stays."""
+    cannot_tell: Annotated[Literal["fail", "warn"], typer.Option()] = "fail"
+    """Exit code of too few items: 4, or 0."""
+    until_decided: Annotated[bool, typer.Option("--until-decided")] = False
+    """Up to four interim analyses; with general requests there are sixteen, always."""
+    max_items: Annotated[int | None, typer.Option(min=4)] = None
+    """Most items at the last of them; of general requests 400 or more, default 1,600."""
+    beside: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
+    """Earlier comparison of BEFORE on the same rows: BEFORE is reused, its AFTER is shown next to the new one."""
+    trained_on: Annotated[str | None, typer.Option(metavar="FILE")] = None
+    """Rows that AFTER was trained on: general requests that stand in them are left out, and counted."""
+    suite_seed: options.SuiteSeed = 0
+    """Seed of the general requests."""
+    suite: Annotated[bool, typer.Option("--suite/--no-suite")] = True
+    """Also ask general requests, which ship with Mixwright (the default of two checkpoints without --protect). --no-suite:
+    only --eval."""
+    looks: int = PLANNED_LOOKS
+    """Looks that are planned."""
+    rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Group of tasks with a bound of its own -> its tasks; an empty one has those of no other."""
+
+    @property
+    def margin_share(self) -> float | None:
+        """The margin as a share."""
+        return None if self.margin is None else self.margin / 100
+
+    @property
+    def asks_general(self) -> bool:
+        """Whether two checkpoints are asked general requests."""
+        return self.suite and not self.protect
+
+    @property
+    def question(self) -> GateQuestion:
+        """What the gate is asked."""
+        return GateQuestion(
+            tuple(self.protect), self.each, self.margin_share, rings=() if self.protect else tuple(self.rings.items())
+        )
+
+    def choose_items_per_cell(self, cells: Sequence[Cell], items: int | None) -> int:
+        """Items per cell: so many as were asked for, else what the gate needs.
+
+        Raises:
+            InputError: a protected name that the corpus does not have.
+        """
+        known_names = {name for cell in cells for name in (cell.task, cell.key)}
+        for name in self.protect:
+            if name not in known_names:
+                raise unknown_name("task or cell of the corpus (--protect)", name, known_names)
+        protected_cells = [cell for cell in cells if not self.protect or {cell.task, cell.key} & set(self.protect)]
+        if items is not None:
+            return items
+        return items_to_measure(len(protected_cells), margin=self.margin_share)
+
+    def check(self, *, compares: bool, general: bool) -> None:
+        """Raise InputError for options that say nothing without others, or contradict each other.
+
+        Args:
+            compares: two checkpoints are compared; else a run folder is judged.
+            general: they are asked general requests, which are always asked in interim analyses.
+        """
+        if self.max_items is not None and not self.until_decided and not general:
+            raise InputError("--until-decided with --max-items", "none", "Add it, or say --items, per task and level.")
+        if self.margin is not None:
+            if not 0 < self.margin < 100:
+                raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
+            if self.each:
+                remedy = "Leave one of them out: --margin asks of the mean, --each of every cell."
+                raise InputError("--margin or --each", "both", remedy)
+        remedy = "Name both checkpoints, or leave it out."
+        if self.beside is not None and not compares:
+            raise InputError("BEFORE AFTER with --beside", "no AFTER", remedy)
+        if self.until_decided and not compares:
+            raise InputError("BEFORE AFTER with --until-decided", "no AFTER", remedy)
+
+
+GATING = Gating()
+"""No options."""

@@ -1,0 +1,125 @@
+"""The general suite in `measure` and `verdict`: its items as rows, the rungs that suit a model, and what is left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mixwright.config import CorpusConfig
+from mixwright.corpus import read_corpus
+from mixwright.errors import InconclusiveError, InputError
+from mixwright.measure.kept_folder import find_store
+from mixwright.suite import draw
+from mixwright.verbs.direct import measure_checkpoint
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.options import EVAL_OPTION, Measuring, parse_columns
+from mixwright.verbs.output import say
+from mixwright.verdict.page.text import format_count
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+SUITE_LOOKS = 16
+"""Interim analyses of a comparison on the suite, one in about 100 items: a ruined model is told at the first."""
+FIRST_RUNGS, HOPEFUL = 2, 0.25
+"""Rungs of each family that are asked first, and the share right on one of them from which the harder ones are asked."""
+REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never replayed", "your tasks"
+"""Groups of tasks, of each of which a loss has to be ruled out."""
+
+
+def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[str, Any]]) -> Measuring:
+    """Return the options with items of the suite as rows, each family with its grader; rows of `--eval` come on top.
+
+    Args:
+        model: the one that answers first; without a chat template it is not asked for chats of several messages.
+        measuring: the options.
+        rows: items of the suite.
+
+    Raises:
+        InputError: an option that is about rows of one's own, without any.
+    """
+    own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
+    if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
+        raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
+    if any("=" not in grader for grader in measuring.grader or ()):
+        raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
+    if not _takes_chats(model, measuring):
+        rows = [row for row in rows if isinstance(row["prompt"], str)]
+    renamed = parse_columns(measuring.column)
+    path = draw.write_suite(find_store(), [{renamed.get(name, name): value for name, value in row.items()} for row in rows])
+    families = {row["task"] for row in rows}
+    say(f"suite: {format_count(len(rows), 'general request')} of {len(families)} kinds, {path}")
+    graders = [f"{family.name}={family.grader}" for family in draw.FAMILIES if family.name in families]
+    corpus = "\n".join([str(path), *(measuring.held_out or "").splitlines()])
+    samples = 0 if measuring.samples is None else measuring.samples
+    return dataclasses.replace(measuring, held_out=corpus, samples=samples, grader=[*graders, *(measuring.grader or ())])
+
+
+def _takes_chats(model: str | Learner, measuring: Measuring) -> bool:
+    if measuring.chat_template is False:
+        return False
+    from mixwright.learner.load import load_without_weights
+
+    return (load_without_weights(model) if isinstance(model, str) else model).tokenizer.chat_template is not None
+
+
+def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple[Measuring, Gating]:
+    """Choose the rungs that suit the earlier model, and return options that compare on further items of these.
+
+    Raises:
+        InconclusiveError: too little of the suite suits the model.
+    """
+    say("suite: choosing rungs of difficulty, on items of their own")
+    alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
+    first = {family.name: range(1, min(family.rungs, FIRST_RUNGS) + 1) for family in draw.FAMILIES}
+    right = _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=first))
+    harder = {
+        family.name: range(FIRST_RUNGS + 1, family.rungs + 1)
+        for family in draw.FAMILIES
+        if family.rungs > FIRST_RUNGS and any(right.get((family.name, rung), 0.0) >= HOPEFUL for rung in first[family.name])
+    }
+    if harder:
+        right |= _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=harder))
+    rungs = draw.choose_rungs(right)
+    if gating.max_items is not None and gating.max_items < draw.MIN_ITEMS:
+        raise InputError(f"--max-items of {draw.MIN_ITEMS} or more", f"{gating.max_items}", "Fewer say too little.")
+    ring_items = draw.RING_ITEMS if gating.max_items is None else gating.max_items // 2
+    items = draw.draw_to_compare(rungs, seed=gating.suite_seed, ring_items=ring_items)
+    items = items if draw.describe_lack(items) else leave_out_trained(items, gating.trained_on)
+    if lack := draw.describe_lack(items):
+        got = f"{lack} that are neither too easy nor too hard for {before}"
+        expected = (
+            f"{draw.MIN_FAMILIES} kinds of general requests, {draw.MIN_SEALED} of them sealed, and {draw.MIN_ITEMS} items"
+        )
+        raise InconclusiveError(expected, got, "Bring your own: --eval.")
+    own = () if measuring.held_out is None else (OWN,)
+    groups = {REPLAYED: draw.OPEN_FAMILIES, SEALED: draw.SEALED_FAMILIES}
+    rings = {name: tuple(family.name for family in ring if family.name in rungs) for name, ring in groups.items()}
+    compared = with_suite(before, measuring, items)
+    gating = dataclasses.replace(gating, until_decided=True, looks=SUITE_LOOKS, rings=rings | dict.fromkeys(own, ()))
+    return compared, gating
+
+
+def _measure_rungs(model: str, measuring: Measuring, rows: list[dict[str, Any]]) -> dict[tuple[str, int], float]:
+    """Return the share of right answers by family and rung."""
+    found = measure_checkpoint(model, with_suite(model, measuring, rows), None, with_notes=False)[1].measurements
+    is_share = [row for row in found if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
+    return {(row.task, int(row.level)): row.value for row in is_share if row.level is not None}
+
+
+def leave_out_trained(rows: list[dict[str, Any]], trained_on: str | None) -> list[dict[str, Any]]:
+    """Leave out items that stand in the training rows: the same, nearly the same, or with text around them."""
+    if trained_on is None:
+        return rows
+    from mixwright.audit.leaks import find_leaks
+
+    path = draw.write_suite(find_store(), rows)
+    leaks = find_leaks(corpus := read_corpus(CorpusConfig(trained_on, eval=str(path))))
+    overlap = leaks.overlap
+    numbers = [number for number, is_shared in zip(overlap.held_out, overlap.shared, strict=True) if is_shared]
+    numbers += [leaks.rows[position].number for position in (*leaks.wrapped, *leaks.near)]
+    found = {corpus[int(number)].id for number in numbers}
+    left = [row for row in rows if row["id"] not in found]
+    say(f"suite: {format_count(len(rows) - len(left), 'item')} left out, for {trained_on} holds them")
+    return left

@@ -1,0 +1,42 @@
+"""Verb `init`: example files to try the commands on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mixwright.errors import InputError
+from mixwright.verbs import output
+
+EXAMPLE = Path(__file__).parent.parent / "example"
+"""Files that ship with the package."""
+
+
+def init(folder: Annotated[Path, typer.Argument()] = Path("example")) -> list[Path]:
+    """Write example files to try the commands on. Rows, test items, requests, two logs, and a README.
+
+    Examples:
+        >>> "train.jsonl" in [path.name for path in init()]
+        True
+
+    Args:
+        folder: Folder, new or empty.
+
+    Raises:
+        InputError: the folder holds something.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("a new or empty folder", "something else", "Name another.", file=folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [Path(shutil.copy(source, folder / source.name)) for source in sorted(EXAMPLE.iterdir())]
+
+
+def show(found: Sequence[Path], *, folder: Path) -> None:
+    """Print the files, and a command to try."""
+    for path in found:
+        output.out(str(path))
+    output.out(f"\nNext: mixwright verdict {folder / 'before.jsonl'} {folder / 'tuned.jsonl'}")

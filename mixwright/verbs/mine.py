@@ -1,0 +1,211 @@
+"""Verb `mine`: the chosen or made rows, their share of each task, and a trial of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError, one_line
+from mixwright.mine.exports import export_rows
+from mixwright.mine.job import REHEARSAL_MINER, mine_in_run, options_of
+from mixwright.mine.own_answers import rehearsal_rows
+from mixwright.mine.stage import make_miner
+from mixwright.plan.mix import completion_like_prompt, messages
+from mixwright.records import MiningSummary, Objective, TrialResult, Verdict, plain
+from mixwright.run import pipeline
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder, read_json, write_json, write_text
+from mixwright.run.manifest import write_manifest
+from mixwright.run.opening import open_with_workers
+from mixwright.run.progress import describe_work
+from mixwright.trial.selection import format_selection
+from mixwright.verbs import direct, options, output
+from mixwright.verbs.export import build_mined_mix, read_text_handling, resolve_format, write_mix
+from mixwright.verbs.options import MEASURING, PLACING, Folder, Measuring, Placing, Train, open_settings, with_budget
+from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
+
+MINED_FILE = "mined.json"
+"""File that marks a folder as an export, which a newer one may replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """Rows that were chosen or made."""
+
+    path: Path
+    """Table of the rows, or the file of rows to replay."""
+    lines: tuple[str, ...]
+    """Report for people."""
+    run: RunFolder | None = None
+    """Run folder that was mined; None for a checkpoint."""
+    verdict: Verdict | None = None
+    """Verdict of the trial, with `tried`."""
+
+
+def mine(
+    source: Annotated[str | Path | RunConfig, options.SOURCE],
+    train: Train = None,
+    *,
+    measuring: Measuring = MEASURING,
+    placing: Placing = PLACING,
+    miner: Annotated[str, typer.Option(metavar="NAME")],
+    keep: Annotated[float | None, typer.Option(min=0.0, max=1.0)] = None,
+    export_to: Path | None = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
+    tried: Annotated[bool, typer.Option("--try")] = False,
+    replay: Annotated[str | None, typer.Option(metavar="FILE")] = None,
+    folder: Folder = None,
+) -> Mined:
+    """Choose training rows, or make new ones. With --try it trains on them and compares.
+
+    Examples:
+        >>> mine("run.yaml", miner="influence").path.as_posix()
+        'runs/run/mine/influence.parquet'
+
+    Args:
+        source: Checkpoint; or settings.
+        train: Training rows, with MODEL.
+        measuring: Rows, and how the model is measured.
+        placing: Cluster and engine of the workers, over those of the settings.
+        miner: Method to choose or make rows (mixwright list miners).
+        keep: Share of the rows to keep, 0 to 1.
+        export_to: Folder for the rows: JSONL, datasets, or --export.
+        export: trl, axolotl, llama-factory or verl.
+        tried: Also train on them and compare: measure, plan, trial, verdict.
+        replay: With a checkpoint and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the
+            model are dropped.
+        folder: Run folder; default: runs/<name of RUN.YAML>.
+
+    Raises:
+        InputError: an unknown miner, option or format, or data that the miner refuses.
+    """
+    budget = measuring.budget
+    if not isinstance(source, RunConfig):
+        measuring = replace(measuring, train=train, budget=budget if train else None)
+        if measuring.measures_checkpoint(str(source)):
+            if keep is not None or export or tried or folder:
+                raise InputError("only --export-to with MODEL", "--keep, --export, --try or --folder", "Leave them out.")
+            placing.check_not_given()
+            return _mine_checkpoint(str(source), measuring, miner, replay, export_to)
+    if replay is not None:
+        raise InputError("MODEL TRAIN with --replay", "RUN.YAML", "Set corpus.rehearse in it.")
+    settings, run, relative_to = open_settings(source, folder, placing)
+    if budget is not None and not tried:
+        raise InputError("--try with --budget", "no --try", "Add it, or leave --budget out.")
+    settings, deadline = with_budget(settings, run, budget)
+    make_miner(miner, options_of(settings.mine, miner, keep))
+    if export is not None:
+        resolve_format(export)
+    elif export_to is not None and export_to.exists() and not (export_to / MINED_FILE).is_file():
+        raise InputError("a new folder for --export-to", "a folder with other files", "Name another.", file=export_to)
+    if tried and miner == REHEARSAL_MINER:
+        remedy = "Run `mixwright run`: it compares training with and without replay."
+        raise InputError("--try with a miner of training rows", miner, remedy)
+    if tried:  # settings without a possible trial are refused before anything is scanned
+        settings = replace(settings, trial=replace(settings.trial, data=miner))
+    with open_with_workers(settings, run, relative_to=relative_to, for_trial=tried) as (workers, checked_run):
+        if tried:  # before mining, which may take hours: measuring may refuse the model
+            pipeline.audit_and_measure(checked_run, workers, say=output.say_line, deadline=deadline)
+        else:
+            output.say_notes(checked_run.corpus.notes)
+        path = mine_in_run(checked_run, workers, miner, keep=keep, say=output.say, take_over=tried)
+    summary = read_json(path.with_suffix(".json"), MiningSummary)
+    tasks = sorted(summary.tasks.items(), key=lambda item: item[1].mined_rows)
+    rows = [(task, f"{counts.training_rows:,}", f"{counts.mined_rows:,}") for task, counts in tasks]
+    of_rows = f" of {summary.training_rows:,}" if summary.kind == "chosen rows" else ""
+    lines = [*wrap(f"{summary.rows:,}{of_rows} {summary.kind}: {path} ({summary.price})."), ""]
+    lines += table(("task", "training rows", "mined rows"), rows, more="in the table")
+    for note in summary.notes:
+        output.say(one_line(f"mine: {note}"))
+    if export is not None:
+        lines.append(_export_mix(checked_run, path, export, export_to))
+    elif export_to is not None:
+        if export_to.exists():
+            shutil.rmtree(export_to)
+        text_handling = read_text_handling(settings.model, settings.train.max_new_tokens)
+        lines += export_rows(path, Corpus.load(run.corpus), export_to, text_handling.form)
+        write_json(export_to / MINED_FILE, summary)
+    if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
+        return Mined(path, (*lines, "All rows are kept, so there is nothing to try."), run)
+    if not tried:
+        return Mined(path, (*lines, f"Next: compare with as many random rows:  {output.command_line('--try')}"), run)
+    deadline.save()  # the other stages, with a trial of the mined rows against all and as many random ones
+    verdict = pipeline.run(settings, run, relative_to=relative_to, say=output.say_line, deadline=deadline)
+    lines += [one_line(line) for line in format_selection(read_json(run.result, TrialResult))]
+    return Mined(path, tuple(lines), run, verdict)
+
+
+def show(found: Mined) -> None:
+    """Print the report, and that of the trial."""
+    output.out("\n".join(found.lines))
+    if found.run is not None and found.verdict is not None:
+        output.conclude(found.run, found.verdict)
+
+
+def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None) -> str:
+    """Write the mined rows in a trainer's format; returns a line on the folder."""
+    train, folder = run.config.train, run.folder
+    export_folder = export_to or folder.path / "export" / f"{path.stem}-{resolve_format(export)}"
+    mix_options = {"batch": train.prompts, "num_generations": train.generations, "seed": run.config.seed}
+    objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
+    mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
+    for line in write_mix(mix, export, export_folder):
+        output.say(one_line(f"  {line}"))
+    return f"Export: {export_folder} ({export})"
+
+
+def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str | None, export_to: Path | None) -> Mined:
+    """Answer requests with a checkpoint before it is trained, and write the answers as rows to replay.
+
+    Args:
+        model: checkpoint.
+        measuring: names the training rows, and the held-out items; requests in either are skipped.
+        miner: name of the plug-in; all but `rehearsal` need a run.
+        requests: file of the requests.
+        export_to: folder for rehearsal.jsonl and manifest.json; by default `rehearsal`.
+
+    Raises:
+        InputError: another miner, no requests, or a model, data or folder that cannot be used.
+    """
+    if miner != REHEARSAL_MINER:
+        remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
+        raise InputError("RUN.YAML for this miner; for MODEL only `rehearsal` runs", miner, remedy)
+    if measuring.budget is not None:
+        raise InputError("--budget with --try", "--budget with MODEL", "Leave it out: every request is answered.")
+    if requests is None:
+        raise InputError("--replay FILE, with requests such as users send", "nothing", "Name the file.")
+    folder = export_to or Path("rehearsal")
+    if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
+        raise InputError("a new folder for --export-to", "a folder with other files", "Name another.", file=folder)
+    rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=describe_work)
+    rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load_models((model,), measuring)[0])
+    if not rehearsal.rows:
+        reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "no request is left"
+        remedy = "Give other requests, or more of them."
+        raise InputError("requests that the model answers completely", reason, remedy, file=requests)
+    for note in rehearsal.notes:
+        output.say(one_line(note))
+    lines = [
+        {"id": row.id, "task": row.task, "prompt": messages(row.prompt), "completion": completion_like_prompt(row)}
+        | {"provenance": row.extra["provenance"]}
+        for row in rehearsal.rows
+    ]
+    path = folder / "rehearsal.jsonl"
+    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
+    write_manifest(RunFolder(folder), rows.corpus, rows.config, model, settings=settings, seeds={})
+    counts = Counter(row.task for row in rehearsal.rows)
+    report = [*wrap(f"{path}: {len(rehearsal.rows):,} rows to replay, answered by {model}."), ""]
+    report += table(("task", "rows"), counts.most_common()[::-1])
+    examples = rehearsal.rows[:: len(rehearsal.rows) // MAX_EXAMPLES + 1]
+    report += [f"  {cut(f'{plain(row.prompt)} -> {plain(row.target)}', line_width() - 2)}" for row in examples]
+    command = f"mixwright plan {model} {measuring.train or 'TRAIN'} --objective sft --replay {path}"
+    return Mined(path, (*report, "", one_line(f"Next: {command}")))

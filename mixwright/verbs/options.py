@@ -1,0 +1,288 @@
+"""Options of the command line that several verbs share, and what they mean for a checkpoint measured without a YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mixwright.config import CorpusConfig, RunConfig, check_cluster
+from mixwright.errors import InputError
+from mixwright.learner.sources import GGUF_SUFFIX
+from mixwright.measure.served import check_address
+from mixwright.run.folder import RunFolder, read_yaml
+from mixwright.verbs.budget import Budget, as_budget, start_budget
+
+if TYPE_CHECKING:
+    from mixwright.trial.deadline import Deadline
+
+IN_MEMORY = CorpusConfig("rows in memory")
+"""Stands in settings for rows that were read already."""
+SOURCE = typer.Argument(metavar="MODEL|RUN.YAML")
+Train = Annotated[str | None, typer.Argument(metavar="TRAIN")]
+Folder = Path | str | RunFolder | None
+DryRun = Annotated[bool, typer.Option("--dry-run")]
+SuiteSeed = Annotated[int, typer.Option(min=0)]
+Full = Annotated[bool, typer.Option("--full", help="Print every finding or number.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+FailOn = Annotated[
+    Literal["error", "warning", "never"],
+    typer.Option(help="Exit with 3 on a finding of this severity or worse. With never, the exit code is 0."),
+]
+EVAL_OPTION = "--eval FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """Options to measure a checkpoint without a YAML, one per field; None if not given."""
+
+    held_out: Annotated[str | None, typer.Option("--eval")] = None
+    """Held-out items to measure on; formats as for audit. Repeatable."""
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None
+    """Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target, answer,
+    level, knobs, skills, chosen, rejected, messages, text, split, system, history, label."""
+    task: Annotated[str | None, typer.Option()] = None
+    """Task of rows without a task column. Default: all."""
+    grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME")] = None
+    """Grader of every task, or of one: TASK=NAME; repeatable. Default: chosen from the format of the answers. For evaluation
+    logs: the metric; default: the first that is right or wrong."""
+    items: Annotated[int | None, typer.Option(min=1)] = None
+    """Most items measured per task and level. Default: 200 over all, at least 32; for verdict the number that the gate
+    needs: about 800 over all that is protected, at least 80 of each."""
+    samples: Annotated[int | None, typer.Option(min=0)] = None
+    """Sampled completions per item; 0 takes greedy ones only, at 1/9 of the cost. Default: 8."""
+    temperature: Annotated[float | None, typer.Option()] = None
+    """Temperature of sampled completions. Default: 1."""
+    greedy: Annotated[bool | None, typer.Option("--greedy/--sampled")] = None
+    """Decoding that the model will be used with. Default: greedy."""
+    options_by: Annotated[Literal["writing", "likelihood"] | None, typer.Option()] = None
+    """How the model answers rows with options (grader choice): by writing, or by the likeliest option, in one forward pass.
+    Default: writing."""
+    max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None
+    """Longest completion in tokens. Default: the need of 16 test completions and of the longest gold answer."""
+    batch_size: Annotated[int | None, typer.Option(min=1)] = None
+    """Completions generated together. Default: 16,384 tokens, on a GPU as many as fit in a sixteenth of it."""
+    engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option()] = None
+    """Engine for completions outside training: transformers or vllm (must be installed). Samples differ between the two.
+    Default: transformers, or measure.engine of RUN.YAML."""
+    adapter: Annotated[str | None, typer.Option()] = None
+    """Adapter (PEFT, svf) for the checkpoint (for both of verdict); a complete adapter folder can be the checkpoint
+    itself."""
+    chat_template: Annotated[bool | None, typer.Option("--chat-template/--no-chat-template")] = None
+    """Use the tokenizer's chat template or not. Default: if it has one."""
+    system: Annotated[str | None, typer.Option()] = None
+    """System message of every prompt; uses the chat template."""
+    budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME")] = None
+    """Time for the whole command, such as 90s, 20m or 1h30m; sets items, samples and seeds. Default: no limit."""
+    served_model: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """Name of the model on the server http://HOST/v1 that is given as MODEL; twice for two servers. Default: the only one
+    listed."""
+    parallel: Annotated[int | None, typer.Option(min=1, max=1024)] = None
+    """Requests to a server at the same time. Default: 8."""
+    train: str | None = None
+    """Training rows, the argument TRAIN of `plan` and `mine`; no option."""
+
+    @property
+    def decoding(self) -> Literal["greedy", "sampled"]:
+        """Decoding that the model will be used with."""
+        return "sampled" if self.greedy is False else "greedy"
+
+    def given_options(self) -> list[str]:
+        """Return the given options other than --eval, as they are typed."""
+        names = {"greedy": "greedy/--sampled"}
+        known = ("held_out", "train")
+        fields = [f.name for f in dataclasses.fields(self) if f.name not in known and getattr(self, f.name) is not None]
+        return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
+
+    def measures_checkpoint(self, source: str) -> bool:
+        """Tell whether `source` is a checkpoint that is measured on rows named here; else it is a RUN.YAML.
+
+        Raises:
+            InputError: a YAML and rows together, a checkpoint without any, or an option that a YAML has itself.
+        """
+        is_settings_file, rows = is_settings(source), self.train or self.held_out
+        if rows is not None:
+            self.check_budget()
+            if is_settings_file:
+                got = f"the file {source}, and {rows}"
+                raise InputError("RUN.YAML alone, or MODEL with rows", got, "Leave one of the two out.")
+            return True
+        if not is_settings_file:
+            remedy = "Name rows, or a settings file: mixwright run --init FILE writes one."
+            raise InputError("RUN.YAML, or MODEL with rows", f"{source!r} alone", remedy)
+        dataclasses.replace(self, engine=None).check_no_measuring_options()
+        return False
+
+    def check_no_server(self, *sources: str) -> None:
+        """Raises InputError where a server is named and a checkpoint is needed, or options of a server without one."""
+        if server := next(filter(is_server, sources), None):
+            remedy = "`measure` and `verdict` take servers."
+            raise InputError("a checkpoint on this machine, or of the hub", f"a server, {server}", remedy)
+        given = {"--served-model": self.served_model, "--parallel": self.parallel}
+        if names := [name for name, value in given.items() if value is not None]:
+            raise InputError(f"{', '.join(names)} with http://HOST/v1", "no server", "Leave them out.")
+
+    def check_no_engine(self, instead: str) -> None:
+        """Raises InputError where an engine is named and `instead` is what writes."""
+        if self.engine is not None:
+            raise InputError("--engine with a checkpoint to measure", instead, "Leave it out.")
+
+    def check_budget(self) -> None:
+        """Raises InputError where a number of items was asked for beside the time that is to decide it."""
+        if self.budget is not None and self.items is not None:
+            raise InputError("--items or --budget", "both", "Leave one out: a budget chooses the items.")
+
+    def check_no_measuring_options(self) -> None:
+        """Raise InputError if an option was given that only means something for a checkpoint."""
+        if given_names := [*(["--eval"] if self.held_out is not None else []), *self.given_options()]:
+            raise InputError(f"a checkpoint with {', '.join(given_names)}", "none", "Name one, or set this in RUN.YAML.")
+
+
+def is_settings(source: str) -> bool:
+    """Whether a RUN.YAML is named, or a file that is no model."""
+    path = Path(source)
+    return path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != GGUF_SUFFIX)
+
+
+def is_server(source: str) -> bool:
+    """Whether an address of a server was named in the place of a checkpoint. Raises InputError for one with a key in it."""
+    if not source.lower().startswith(("http://", "https://")):
+        return False
+    check_address(source)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where the workers of a verb run, and what writes in them: one option of the command line per field, None where it is
+    not given.
+    """
+
+    cluster: Annotated[str | None, typer.Option(metavar="ray|ray:HOST:PORT")] = None
+    """Run the workers on a Ray cluster: ray for the one of this machine (started if needed), or ray:HOST:PORT. Default:
+    processes on this machine."""
+    gpus_per_worker: Annotated[float | None, typer.Option(min=0.0, max=8.0)] = None
+    """GPUs of the cluster per worker; with .5 two workers share one. Default: none."""
+    engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option()] = None
+    """Engine for completions outside training: transformers or vllm (must be installed). Samples differ between the two.
+    Default: transformers, or measure.engine of RUN.YAML."""
+
+    def applied_to(self, config: RunConfig) -> RunConfig:
+        """The settings with what was given.
+
+        Raises:
+            InputError: another cluster than one of Ray, or GPUs of none.
+        """
+        given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        measure = dataclasses.replace(config.measure, engine=given.pop("engine", config.measure.engine))
+        trial = dataclasses.replace(config.trial, **given)
+        try:
+            check_cluster(trial.cluster)
+        except ValueError as error:
+            raise InputError(f"--cluster {error}", trial.cluster, "Write for example --cluster ray.") from None
+        if trial.gpus_per_worker and not trial.cluster:
+            remedy = "Add it, or leave --gpus-per-worker out: processes of this machine share its GPUs."
+            raise InputError("--cluster with --gpus-per-worker", "none", remedy)
+        return dataclasses.replace(config, measure=measure, trial=trial)
+
+    def check_not_given(self) -> None:
+        """Raises InputError where a checkpoint is worked on in this process."""
+        if any(value is not None for value in (self.cluster, self.gpus_per_worker)):
+            remedy = "Leave it out, or work on a RUN.YAML."
+            raise InputError("RUN.YAML with --cluster and --gpus-per-worker", "a checkpoint", remedy)
+
+
+MEASURING, PLACING = Measuring(), Placing()
+"""No options."""
+
+
+def join_sources(sources: Sequence[str] | Path | None) -> str | None:
+    """Return one source or several as one text, a line each."""
+    return str(sources) if isinstance(sources, str | Path) else "\n".join(sources) if sources else None
+
+
+def parse_columns(column: Sequence[str] | None) -> dict[str, str]:
+    """Our name -> the file's column; empty for one that is not to be read.
+
+    Raises:
+        InputError: what is not OURS=THEIRS, or a name of ours twice.
+    """
+    pairs = [pair.partition("=") for pair in column or ()]
+    theirs_by_ours: dict[str, str] = {}
+    for ours, equals, theirs in pairs:
+        if not (ours and equals):
+            raise InputError("--column OURS=THEIRS", ours or "nothing", "Write for example --column prompt=question.")
+        if ours in theirs_by_ours:
+            raise InputError(f"--column {ours}= once", f"{theirs_by_ours[ours]!r} and {theirs!r}", "Leave one of them out.")
+        theirs_by_ours[ours] = theirs
+    return theirs_by_ours
+
+
+def parse_graders(grader: Sequence[str] | None, tasks: Collection[str] = ()) -> tuple[str | None, dict[str, str]]:
+    """The grader of all tasks, if one was named, and those of single tasks, whose names may hold `=` where they are known.
+
+    Raises:
+        InputError: two of one kind.
+    """
+    grader_of_all: str | None = None
+    grader_by_task: dict[str, str] = {}
+    for option_text in grader or ():
+        task, equals, name = option_text.partition("=")
+        if known := [one for one in tasks if option_text.startswith(f"{one}=")]:
+            task = max(known, key=len)
+            name = option_text.removeprefix(f"{task}=")
+        if equals and "?" not in task:  # numeric?tolerance=0.1 is a name with an option
+            if not task or not name or task in grader_by_task:
+                remedy = "Write for example --grader gcd=numeric."
+                raise InputError("--grader TASK=NAME, once for a task", repr(option_text), remedy)
+            grader_by_task[task] = name
+        elif grader_of_all is not None:
+            raise InputError(
+                "one --grader for all tasks", f"{grader_of_all} and {option_text}", "Name the task: --grader TASK=NAME."
+            )
+        else:
+            grader_of_all = option_text
+    return grader_of_all, grader_by_task
+
+
+def open_settings(
+    config: str | Path | RunConfig, folder: str | Path | RunFolder | None, placing: Placing = PLACING
+) -> tuple[RunConfig, RunFolder, Path]:
+    """Return settings, the run folder, and the folder that relative paths start from; nothing is made.
+
+    Args:
+        config: a settings file, or settings, whose relative paths start from the current folder.
+        folder: where everything is written; None takes `runs/` and the name of the settings file.
+        placing: what replaces the settings.
+
+    Raises:
+        InputError: a file of something else, settings in memory without a folder, or a placing that cannot be.
+    """
+    from mixwright.corpus.reading import SUFFIXES
+
+    if isinstance(config, RunConfig):
+        if folder is None:
+            raise InputError("a folder next to settings that no file names", "none", "Name one: folder='runs/mine'.")
+        settings, relative_to = config, Path()
+    else:
+        path = Path(config)
+        if path.is_dir() or path.suffix.lower() in (*SUFFIXES, ".gz", ".zst"):
+            remedy = f"Write settings for them: mixwright run --init {path}; then: mixwright run run.yaml --dry-run"
+            raise InputError("settings, RUN.YAML", f"examples, {path}", remedy)
+        settings, relative_to, folder = read_yaml(path, RunConfig), path.parent, folder or Path("runs") / path.stem
+    run = folder if isinstance(folder, RunFolder) else RunFolder(folder)
+    return placing.applied_to(settings), run, relative_to
+
+
+def with_budget(config: RunConfig, run: RunFolder, budget: Budget | str | None) -> tuple[RunConfig, Deadline]:
+    """The settings with the budget, if one was given, and the clock of the run, which else begins now."""
+    from mixwright.trial.deadline import Deadline
+
+    budget = as_budget(budget)
+    if budget is not None:
+        config = dataclasses.replace(config, trial=dataclasses.replace(config.trial, budget_minutes=budget.seconds / 60))
+    return config, Deadline(config.trial.budget_minutes, run, began=None if budget is None else budget.began)

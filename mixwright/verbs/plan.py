@@ -1,0 +1,313 @@
+"""Verb `plan`: what to replay with new rows, or the share of each task that was measured; either can be exported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mixwright import catalog
+from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.corpus.graded import read_graded
+from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, infer_objective
+from mixwright.errors import InputError, one_line
+from mixwright.learner.prompt_form import PromptForm, plain_marks
+from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
+from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
+from mixwright.plan.stage import make_plan, plan_run
+from mixwright.records import Measurement, Plan
+from mixwright.run.folder import RunFolder, read_measurements, read_plan, read_yaml, write_plan
+from mixwright.run.opening import open_run_folder, validate_run
+from mixwright.run.preflight import check_keep, check_planner, check_training_packages
+from mixwright.run.ray_workers import start_workers
+from mixwright.trial.stage import checked_plan
+from mixwright.verbs import options, output
+from mixwright.verbs.direct import comparing_command, load_models, measure_checkpoint, read_rows
+from mixwright.verbs.export import TextHandling, build_mix, check_export, read_text_handling, write_mix
+from mixwright.verbs.options import MEASURING, Folder, Measuring, Placing, open_settings, parse_columns
+from mixwright.verbs.planned import PLANNING, Planning, PlanReport, loss_token_shares, planned_lines
+from mixwright.verbs.replaying import plan_training
+from mixwright.verdict.page.text import format_count
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+PLAN_FILE = Path("plan.yaml")
+"""File of a checkpoint's plan on a terminal, without `--output`."""
+
+
+def plan(
+    source: Annotated[str | Path | RunConfig, options.SOURCE],
+    train: Annotated[str | None, typer.Argument(metavar="TRAIN")] = None,
+    *,
+    measuring: Measuring = MEASURING,
+    planning: Planning = PLANNING,
+    folder: Folder = None,
+    dry_run: options.DryRun = False,
+    output_file: Annotated[Path | None, typer.Option("--output")] = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
+    export_to: Path | None = None,
+) -> PlanReport:
+    """Choose what to replay, and write one file to train on. With --eval, or for DPO and RL: the share of each task.
+
+    `plan_measured` plans from rows and measurements in memory; it writes nothing.
+
+    Examples:
+        >>> plan("run.yaml", dry_run=True).plan.stages[0].weights
+        {'sum': 1.0}
+
+    Args:
+        source: Checkpoint; or settings.
+        train: Training rows, or a folder of data sets, with MODEL.
+        measuring: Rows, and how the model is measured.
+        planning: Options of the plan.
+        folder: Run folder; default: runs/<name of RUN.YAML>.
+        dry_run: Show the steps; write nothing.
+        output_file: With --eval: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to
+            stdout, and the report to stderr.
+        export: Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported
+            unchanged.
+        export_to: Folder of --export; default: export/FORMAT in the run folder, or in the current one.
+
+    Raises:
+        InputError: rows that cannot be trained on, options that do not go together, or an output that is something else.
+    """
+    check_export(export, export_to, dry_run=dry_run)
+    if not isinstance(source, RunConfig):
+        source = str(source)
+        if train is not None and not options.is_settings(source) and not planning.by_measured_tasks(measuring):
+            given = {"--output": output_file, "--dry-run": dry_run or None}
+            if names := ", ".join(name for name, value in given.items() if value is not None):
+                raise InputError("plan MODEL TRAIN --eval FILE with them", names, "Leave them out, or add --eval.")
+            return plan_training(source, train, measuring, planning, folder, export, export_to)
+        measuring = replace(measuring, train=train)
+        if measuring.measures_checkpoint(source):
+            if folder is not None or dry_run or planning.only_replay:
+                got = "--folder, --dry-run or --only-replay"
+                raise InputError("--output FILE with --eval, --objective, --planner or --keep", got, "Leave them out.")
+            return _plan_checkpoint(source, measuring, planning, output_file, export, export_to)
+    options_by_name = {**asdict(planning), "output": output_file}
+    if given_options := [name for name, value in options_by_name.items() if value not in (None, (), [], False)]:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given_options)
+        raise InputError(f"MODEL TRAIN with {flags}", "RUN.YAML", "Set this in it.")
+    settings, run, relative_to = open_settings(source, folder, Placing(engine=measuring.engine))
+    return _plan_folder(settings, run, relative_to, export, export_to, dry_run=dry_run)
+
+
+def show(found: PlanReport) -> None:
+    """Print the report; in a pipe the plan as YAML, if no file has it, and the report on stderr."""
+    if found.file is None and not sys.stdout.isatty():
+        for line in found.lines:
+            output.say(line)
+        output.out_yaml(found.plan)
+    else:
+        output.out("\n".join(found.lines))
+
+
+def plan_measured(
+    corpus: Corpus | CorpusConfig | str | Path,
+    measured: Sequence[Measurement],
+    *,
+    settings: PlanConfig | None = None,
+    train: TrainConfig | None = None,
+) -> Plan:
+    """Plan weights, band and levers from what was measured, with a reason for each number. Needs no model and no torch.
+
+    The command line has no such verb: it plans by a run folder or a checkpoint, which `plan` does.
+
+    Examples:
+        >>> rows = measure("checkpoint", "train.jsonl", measuring=Measuring(items=8, samples=2))
+        >>> made = plan_measured("train.jsonl", rows, train=TrainConfig(steps=20))
+        >>> made.stages[0].steps, dict(made.stages[0].weights)
+        (20, {'sum': 1.0})
+
+    Args:
+        corpus: rows to train on, those that were measured.
+        measured: what `measure` returned for the model that training begins with.
+        settings: the planner, its options, and what you want otherwise.
+        train: objective, steps, prompts per step and beta are read.
+
+    Raises:
+        InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
+            what it plans by.
+    """
+    train = train or TrainConfig()
+    if isinstance(corpus, str | Path):  # which names no graders
+        corpus = read_graded(CorpusConfig(str(corpus), eval_share=0.0), graders_are_named=False).corpus
+    rows = read_corpus(corpus) if isinstance(corpus, CorpusConfig) else corpus
+    if train.objective in NEEDED_COLUMNS:  # others are refused with the plan
+        check_training(train.objective, rows)
+    return make_plan(settings or PlanConfig(), train, rows, measured)
+
+
+def _plan_checkpoint(
+    model: str,
+    measuring: Measuring,
+    planning: Planning,
+    output_file: Path | None,
+    export: str | None,
+    export_to: Path | None,
+) -> PlanReport:
+    """Measure a checkpoint and plan from it.
+
+    Args:
+        model: folder or hub name.
+        measuring: what it is measured on, and how.
+        planning: options of the plan.
+        output_file: file of the plan; None takes `PLAN_FILE` on a terminal, and writes none in a pipe.
+        export: format of another trainer, too.
+        export_to: folder of that export.
+
+    Raises:
+        InputError: as `_measure_and_plan`, or for an output file that exists and is not a plan.
+    """
+    is_piped = output_file is None and not sys.stdout.isatty()
+    plan_file = output_file or PLAN_FILE
+    if not is_piped and plan_file.exists():
+        try:
+            read_yaml(plan_file, Plan)
+        except InputError as error:
+            got = f"{plan_file}, which is something else"
+            raise InputError("a new file, or a plan, for --output", got, "Choose another.") from error
+    config, corpus, plan, text_handling, loss_shares = _measure_and_plan(model, measuring, planning)
+    lines = planned_lines(plan, corpus, config.train.prompts, loss_shares)
+    if not is_piped:
+        write_plan(plan_file, plan)
+        lines.append(f"Plan: {plan_file}")
+    if export is not None:
+        lines.append(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
+    else:
+        lines.append("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
+    lines.append(f"Next: train, then  {comparing_command(model, measuring.held_out)}")
+    return PlanReport(plan, lines, None if is_piped else plan_file)
+
+
+def _measure_and_plan(
+    model: str, measuring: Measuring, planning: Planning
+) -> tuple[RunConfig, Corpus, Plan, TextHandling, dict[str, float]]:
+    """Measure one checkpoint and plan from it; writes nothing.
+
+    Returns the settings, the training rows with those to replay, the plan, how texts reach the model, and for SFT the share
+    of each task of the tokens in the loss.
+
+    Raises:
+        InputError: as `prepare`, or for the planner, the objective or missing columns.
+    """
+    objective = planning.objective
+    if objective is None:
+        rows = CorpusConfig(str(measuring.train or measuring.held_out), eval_share=0.0)
+        rows = replace(rows, columns=parse_columns(measuring.column), task=measuring.task or "all")
+        objective = infer_objective(read_corpus(rows))
+        output.say(f"objective: {objective}, from the columns of the rows; another: --objective")
+    train_options = {"objective": objective, "steps": planning.steps, "prompts": planning.batch}
+    train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
+    config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner), train=train)
+    given_options = {"keep": list(planning.keep) or None, "share": planning.share}
+    if plan_options := {name: value for name, value in given_options.items() if value is not None}:
+        if config.planner != "rehearsal":
+            asked = " and ".join(f"--{name}" for name in plan_options)
+            raise InputError(f"{asked} for SFT or DPO", f"the planner {config.planner}", "Leave it out.")
+        config = replace(config, plan=replace(config.plan, options=plan_options))
+    if objective not in NEEDED_COLUMNS:
+        raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
+    check_planner(config.planner, objective)
+    catalog.create("planners", config.planner, dict(config.plan.options))
+    evidence = catalog.load("planners", config.planner).EVIDENCE
+    if measuring.samples == 0 and "competence" in evidence:
+        got, remedy = "--samples 0", "Leave it out, or ask for at least one."
+        raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
+
+    rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.replay)
+    corpus = rows.all_rows or rows.corpus
+    check_training(objective, corpus, "--objective")
+    check_rehearsal(objective, corpus)
+    check_keep(config.plan.options, corpus)
+    config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
+    measurements: Sequence[Measurement] = ()
+    ready_learner, max_completion_tokens = None, measuring.max_new_tokens
+    if rows.probe is None:
+        samples = None if "competence" in evidence else 0
+        ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows, samples=samples)
+        learner, measurements, max_completion_tokens = (
+            ready.learners[0],
+            result.measurements,
+            ready.config.measure.longest_completion,
+        )
+        config, ready_learner = replace(ready.config, plan=config.plan, train=config.train), learner
+    else:
+        output.say("measure: skipped, because no answer can be graded; the plan uses the rows alone")
+        learner = _load_tokenizer(model, measuring)
+    if len(requests := corpus.select(split=REHEARSE_SPLIT)):
+        if unanswered := requests.table["target"].null_count:
+            output.say(f"replay: the model answers {format_count(unanswered, 'request')} without a completion")
+        rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0])
+        for note in rehearsal.notes:
+            output.say(one_line(f"replay: {note}"))
+        corpus = corpus.with_rehearsal(rehearsal.rows)
+    plan = make_plan(config.plan, config.train, corpus, measurements)
+    loss_shares = loss_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
+    text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
+    return config, corpus, plan, text_handling, loss_shares
+
+
+def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
+    """Load the tokenizer without weights. Raises InputError without the packages of the extra `train`."""
+    check_training_packages()
+    from mixwright.learner.load import load_without_weights
+
+    return load_without_weights(model, form=PromptForm(measuring.chat_template, measuring.system))
+
+
+def _plan_folder(
+    config: RunConfig, run: RunFolder, relative_to: Path, export: str | None, export_to: Path | None, *, dry_run: bool
+) -> PlanReport:
+    """Plan from a run folder that was measured; a dry run writes nothing. Raises InputError as `open_run_folder`."""
+    if dry_run:
+        corpus = validate_run(config, run, relative_to=relative_to, for_training=True).corpus
+        if table_file(run, REHEARSAL_MINER).is_file():  # otherwise each request counts as answered
+            corpus = with_mined_rehearsal(run, corpus)
+        plan = make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before")))
+        return PlanReport(plan, planned_lines(plan, corpus, config.train.prompts, {}))
+    with open_run_folder(
+        config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")
+    ) as checked_run:
+        output.say_notes(checked_run.corpus.notes)
+        lines: list[str] = []
+        if export is None or not run.plan.exists():  # a plan edited by hand is exported unchanged
+            with start_workers(config.trial) as workers:
+                mine_rehearsal(checked_run, workers, say=output.say)
+            mined_corpus = with_mined_rehearsal(run, checked_run.corpus)
+            lines += planned_lines(
+                plan_run(replace(checked_run, corpus=mined_corpus)), mined_corpus, config.train.prompts, {}
+            )
+        lines.append(f"Plan: {run.plan}")
+        if export is not None:
+            plan, corpus = checked_plan(checked_run)
+            text_handling = read_text_handling(config.model, config.train.max_new_tokens)
+            folder = export_to or run.path / "export" / export
+            lines.append(_export(config, plan, corpus, text_handling, export, folder))
+        return PlanReport(read_plan(run.plan), lines, run.plan)
+
+
+def _export(
+    config: RunConfig, plan: Plan, corpus: Corpus, text_handling: TextHandling, export: str, export_folder: Path
+) -> str:
+    """Write a plan in a trainer's format; returns a line on the folder."""
+    train = config.train
+    mix = build_mix(
+        plan,
+        corpus,
+        batch=train.prompts,
+        num_generations=train.generations,
+        seed=config.seed,
+        text_handling=text_handling,
+    )
+    for line in write_mix(mix, export, export_folder):
+        output.say(one_line(line))
+    return f"Export: {export_folder}"

@@ -1,0 +1,152 @@
+"""Models and rows that are ready to be measured without a YAML, the measuring, and its budget.
+
+With a budget ever more items are measured and timed, until no more fit into the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.measure.fitting import count_items, least_items, most_items_within
+from mixwright.measure.passes import Passes
+from mixwright.measure.stage import MeasureResult, measure_learner
+from mixwright.records import Example, Observation
+from mixwright.run.progress import format_duration, progress_line
+from mixwright.verbs.budget import Budget
+from mixwright.verbs.output import say
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+GROWTH_FACTOR = 4
+"""Times as many items as were timed that may follow untimed: larger batches are quicker, so the first items say little."""
+RESERVED_SHARE = 0.08
+"""Share of the budget that is kept for what follows measuring: BEFORE's answers read by AFTER, the page."""
+Z_95 = 1.96
+"""Half-width of a 95 % interval, standard errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedModels:
+    """Models and rows, checked and loaded."""
+
+    config: RunConfig
+    """Settings of what is measured; those of training are defaults and nothing is said of them."""
+    corpus: Corpus
+    """Rows that can be graded, or compared without."""
+    learners: tuple[Learner, ...]
+    """In the order of the paths."""
+    manifest_settings: Mapping[str, Any]
+    """How it is measured, by name, for the manifest."""
+    graded: bool = True
+    """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
+    notes: tuple[Observation, ...] = ()
+    """Graders that were changed because of the first model's first completions."""
+    nested: bool = False
+    """Whether what is sampled for an item does not depend on how many others are measured."""
+    seconds_per_item: float = 0.0
+    """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
+
+    def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
+        """Passes of one of the models over the items that are measured, or over these."""
+        return Passes(self.learners[number], None, self.config.measure, self.corpus, chosen=chosen)
+
+
+def measure_with_progress(
+    title: str, learner: Learner, ready: PreparedModels, *, start: Learner | None = None
+) -> MeasureResult:
+    """Measure one model, with a progress line on stderr that says how much time is left."""
+    config, start_time = ready.config.measure, monotonic()
+    passes = Passes(learner, start, config, ready.corpus)
+    item_count = len(passes.items if ready.graded else passes.picked(lambda _: True))
+    with progress_line(f"{title}, {item_count:,} items") as show:
+
+        def show_progress(finished_share: float) -> None:
+            seconds_left = (monotonic() - start_time) * (1 - finished_share) / finished_share if finished_share > 0 else None
+            show(
+                finished_share * (item_count - 0.001), item_count, seconds_left
+            )  # no whole number, which would be a line of its own
+
+        show(0, item_count, None)
+        measure_options = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
+        result = measure_learner(learner, ready.corpus, config, **measure_options, report_done=show_progress)
+        show(item_count, item_count, 0.0)
+    return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
+
+
+def fit_to_budget(ready: PreparedModels, budget: Budget, model_indices: Sequence[int]) -> PreparedModels:
+    """Return settings with as many items as the budget allows, by the time that the first items take.
+
+    What is measured on the way is kept in the store, so nothing is written twice.
+
+    Args:
+        ready: models and rows.
+        budget: of the whole command.
+        model_indices: numbers of the models that are measured.
+
+    Raises:
+        InputError: too short for any cell to be judged.
+    """
+    counts, items, new_items = _count_items_by_cell(ready), 1, 0
+    while True:
+        start, measured = budget.seconds_spent, new_items
+        new_items = count_items(counts, items)
+        for number in model_indices:
+            title, base = f"first items, model {number + 1}", ready.learners[0] if number else None
+            measure_with_progress(title, ready.learners[number], _with_items(ready, items), start=base)
+        seconds_per_item = max(budget.seconds_spent - start, 1e-9) / (new_items - measured)
+        seconds_left = budget.seconds_left - RESERVED_SHARE * budget.seconds
+        fitting = most_items_within(counts, new_items + seconds_left / seconds_per_item)
+        if fitting < least_items(counts):
+            _refuse(counts, budget, seconds_per_item)
+        if fitting <= GROWTH_FACTOR * items:
+            break
+        items *= GROWTH_FACTOR
+    chosen = max(fitting, items)
+    say(_describe(counts, chosen, seconds_per_item, budget))
+    return replace(_with_items(ready, chosen), seconds_per_item=seconds_per_item / len(model_indices))
+
+
+def _refuse(counts: Sequence[int], budget: Budget, seconds_per_item: float) -> None:
+    fewest = least_items(counts)
+    needed_seconds = (budget.seconds_spent + count_items(counts, fewest) * seconds_per_item) / (1 - RESERVED_SHARE)
+    expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items of each cell"
+    remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
+    raise InputError(expected, format_duration(budget.seconds), remedy)
+
+
+def _count_items_by_cell(ready: PreparedModels) -> list[int]:
+    """Items that can be graded, or read, of each cell."""
+    rows = ready.corpus
+    all_passes = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
+    if not ready.graded:
+        all_passes.chosen = all_passes.picked(lambda _: True)
+    return [len(items) for items in all_passes.cells.values()]
+
+
+def _with_items(ready: PreparedModels, items: int) -> PreparedModels:
+    measure = replace(ready.config.measure, items=items)
+    manifest_settings = {**ready.manifest_settings, "items": items}
+    return replace(ready, config=replace(ready.config, measure=measure), manifest_settings=manifest_settings)
+
+
+def _describe(counts: Sequence[int], most_per_cell: int, seconds_per_item: float, budget: Budget) -> str:
+    """Say how many items are measured, how precise that is, and what twice the time would buy."""
+    items, all_items = count_items(counts, most_per_cell), count_items(counts, max(counts))
+    text = f"budget: {items:,} of {all_items:,} items fit; success over all to within {100 * half_width(items):.0f} points"
+    if items == all_items:
+        return text
+    doubled = count_items(counts, most_items_within(counts, items + budget.seconds / seconds_per_item))
+    return f"{text}; twice the time would measure {doubled:,}, to within {100 * half_width(doubled):.0f}"
+
+
+def half_width(items: int) -> float:
+    """Return half a 95 % interval of a success of one half over so many items; a share."""
+    return Z_95 * math.sqrt(0.25 / max(items, 1))

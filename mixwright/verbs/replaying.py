@@ -1,0 +1,227 @@
+"""Body of `mixwright plan MODEL TRAIN`: one file to train on, in which the model's own answers stand among the new rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from mixwright.config import CorpusConfig, PlanConfig, TrainConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.columns import INSTRUCTION, NAMES
+from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.corpus.reading import read_rows
+from mixwright.corpus.trainable import check_training
+from mixwright.errors import InputError, one_line
+from mixwright.learner.prompt_form import plain_marks
+from mixwright.measure.kept_folder import find_store
+from mixwright.mine.own_answers import rehearsal_rows
+from mixwright.plan.stage import make_plan
+from mixwright.records import Example, Plan, Text, plain
+from mixwright.run.folder import RunFolder, write_plan, write_text
+from mixwright.suite.draw import REPLAYED, read_requests, write_suite
+from mixwright.verbs import output
+from mixwright.verbs.direct import load_models
+from mixwright.verbs.export import TextHandling, build_mix, write_mix
+from mixwright.verbs.options import Measuring, parse_columns
+from mixwright.verbs.planned import Planning, PlanReport, loss_token_shares
+from mixwright.verbs.report import table, wrap
+from mixwright.verdict.page.text import format_count
+
+PREFIX = "replay."
+"""Begins the names of replayed kinds, which may be called as a task of the user is."""
+BATCH, SHARE = 16, 0.25
+"""Rows of a step, and share of replay in the rows, where nobody says: a tenth kept half as much (study `general`)."""
+MAX_SHARE = 0.5
+"""Share of replay at most, as in the planner."""
+MAX_USES = 4
+"""How often one answer is in the file at most, as in the planner."""
+ASKED_PER_ROW = 2
+"""Requests that are answered for each row of replay: of a small model a third of the answers is left out."""
+USER_ROLES = {"system": "system", "user": "human", "assistant": "gpt"}
+"""Role -> its name in rows of from and value."""
+
+
+def plan_training(
+    model: str,
+    train: str,
+    measuring: Measuring,
+    planning: Planning,
+    folder: Path | str | RunFolder | None,
+    export: str | None,
+    export_to: Path | None,
+) -> PlanReport:
+    """Write `mix.jsonl`, `replay.jsonl` and `plan.yaml`, and say what is in them.
+
+    Args:
+        model: the one that is to be trained; it answers the requests.
+        train: a file of training rows, or a folder with a file for each data set.
+        measuring: how the model is loaded.
+        planning: the options.
+        folder: where the files go; None takes `plan`.
+        export: format of another trainer, too.
+        export_to: folder of that export.
+
+    Raises:
+        InputError: rows without completions, options that do not go together, or a folder with something else in it.
+    """
+    share, batch = SHARE if planning.share is None else planning.share, planning.batch or BATCH
+    folder = folder.path if isinstance(folder, RunFolder) else Path(folder or "plan")
+    if not 0 < share <= MAX_SHARE:
+        raise InputError(f"--share above 0 and at most {MAX_SHARE:g}", f"{share:g}", "Correct it.")
+    if planning.only_replay and planning.replay is None:
+        raise InputError("--replay FILE with --only-replay", "none", "Name requests of your own, or leave it out.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "mix.jsonl").is_file():
+        raise InputError("a new folder, or that of an earlier plan", "other files", "Name another --folder.", file=folder)
+    columns = parse_columns(measuring.column)
+    raw = {str(location): row for row, location in read_rows(train, "train")}
+    first = next(iter(raw.values()))
+    write_row = choose_form(first, columns)
+    drawn = max(len(raw) / (1 - share), (planning.steps or 0) * batch) * share
+    per_kind = math.ceil(ASKED_PER_ROW * drawn / len(REPLAYED))
+    single = not takes_messages(first, columns)
+    requests = [] if planning.only_replay else list(list_requests(per_kind, single=single))
+    sources = [str(write_suite(find_store(), requests))] if requests else []
+    sources += (planning.replay or "").splitlines()
+    corpus = read_corpus(
+        CorpusConfig(
+            train, rehearse="\n".join(sources), eval_share=0.0, columns=columns, task=measuring.task or Path(train).stem
+        )
+    )
+    for note in corpus.notes:
+        output.say(one_line(note))
+    check_training("sft", corpus, "plan MODEL TRAIN")
+    new = [raw[source] for source in corpus.select(split="train").table["source"].to_pylist()]  # held-out ones stay out
+    asked = len(corpus.select(split=REHEARSE_SPLIT))
+    output.say(f"replay: {model} answers {format_count(asked, 'request')}")
+    from mixwright.measure.kept_answers import make_keeping
+
+    (learner,) = make_keeping(load_models((model,), measuring))
+    made = rehearsal_rows(corpus, lambda: learner, max_new_tokens=measuring.max_new_tokens or 256)
+    for note in made.notes:
+        output.say(one_line(f"replay: {note}"))
+    if not made.rows:
+        raise InputError("answers of the model that ended", f"none of {asked}", "Raise --max-new-tokens, or train without.")
+    steps = planning.steps or math.ceil(len(new) / (1 - share) / batch)
+    settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
+    corpus = corpus.with_rehearsal(made.rows)
+    plan = make_plan(PlanConfig("rehearsal", {"share": share, "most": float(MAX_USES)}), settings, corpus, ())
+    replay = draw_replay(plan, made.rows, len(new))
+    mixed = [*new, *(write_row(row) for row in replay)]
+    Random(0).shuffle(mixed)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in (("mix", mixed), ("replay", [{"task": row.task} | write_row(row) for row in made.rows])):
+        write_text(
+            folder / f"{name}.jsonl", "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+        )
+    write_plan(folder / "plan.yaml", plan)
+    shares = loss_token_shares(plan, corpus, settings, learner)
+    lines = mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows))
+    if len(replay) < (share - 0.01) * len(mixed):
+        lines.append(f"Too few answers for {share:.0%}: none is in the file more than {MAX_USES} times.")
+    if export is not None:
+        mix = build_mix(plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer)))
+        for line in write_mix(mix, export, export_to or folder / export):
+            output.say(one_line(line))
+        lines.append(f"Export: {export_to or folder / export}")
+    mix_file, steps_note = folder / "mix.jsonl", f"{math.ceil(len(mixed) / batch):,} steps of {batch}"
+    lines.append(f"Train:  one epoch of {mix_file} is one pass over your rows, {steps_note}; configs: --export trl")
+    lines.append(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {mix_file}")
+    return PlanReport(plan, lines, folder / "plan.yaml")
+
+
+def list_requests(per_kind: int, *, single: bool) -> Iterator[dict[str, Any]]:
+    """Draw requests of the suite, of each kind as many; `single` leaves out those with a system message or several turns."""
+    for kind in REPLAYED:
+        rows = [row for row in read_requests(kind) if not single or isinstance(row["prompt"], str)]
+        for row in Random(0).sample(rows, min(per_kind, len(rows))):
+            yield {"task": f"{PREFIX}{kind}"} | row
+
+
+def find_column(row: Mapping[str, Any], ours: str, columns: Mapping[str, str]) -> str | None:
+    """Find the column of a row that has one of our names; None where there is none."""
+    names = [columns[ours]] if ours in columns else NAMES[ours]
+    return next((name for name in names if name in row), None)
+
+
+def takes_messages(row: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
+    """Tell whether rows like this one can hold a chat of several turns."""
+    prompt = find_column(row, "prompt", columns)
+    return find_column(row, "messages", columns) is not None or (prompt is not None and not isinstance(row[prompt], str))
+
+
+def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
+    """Return a function that writes an answered request in the columns of a user's row.
+
+    Raises:
+        InputError: rows of text alone, in which no request can be told from its answer.
+    """
+    chat, prompt, target = (find_column(row, name, columns) for name in ("messages", "prompt", "target"))
+    task = find_column(row, "task", columns)
+
+    def write(answered: Example) -> dict[str, Any]:
+        label = {} if task is None else {task: answered.task}
+        turns = [dict(message) for message in _as_messages(answered.prompt or "", "user")]
+        answer = [dict(message) for message in _as_messages(answered.target or "", "assistant")]
+        if chat is not None:
+            messages = [{"role": str(turn["role"]), "content": turn["content"]} for turn in (*turns, *answer)]
+            if "from" in row[chat][0]:
+                return label | {chat: [{"from": USER_ROLES[m["role"]], "value": m["content"]} for m in messages]}
+            return label | {chat: messages}
+        texts: dict[str, Any] = {}
+        for name, text, messages in ((prompt, answered.prompt, turns), (target, answered.target, answer)):
+            texts[str(name)] = plain(text) if isinstance(row[str(name)], str) else messages
+        empty = {"input": ""} if prompt == INSTRUCTION and "input" in row else {}
+        return label | texts | empty
+
+    if chat is None and (prompt is None or target is None):
+        got = f"columns {', '.join(map(str, row))}"
+        remedy = "Name them: --column prompt=COLUMN. For RL: --objective grpo."
+        raise InputError("rows of prompt and completion, or of messages", got, remedy)
+    return write
+
+
+def _as_messages(text: Text, role: str) -> Sequence[Mapping[str, Any]]:
+    return [{"role": role, "content": text}] if isinstance(text, str) else text
+
+
+def draw_replay(plan: Plan, rows: Sequence[Example], new_rows: int) -> list[Example]:
+    """Draw rows to stand among so many new ones, by the plan's weights; none comes back before all of its kind have come."""
+    stage, rng = plan.stages[0], Random(0)
+    share = sum(stage.weights[task] for task in stage.rehearse)
+    drawn, due = list[Example](), 0.0
+    for task in stage.rehearse:
+        own = rng.sample(found := [row for row in rows if row.task == task], len(found))
+        before, due = due, due + new_rows / (1 - share) * stage.weights[task]
+        count = min(round(due) - round(before), MAX_USES * len(own))  # all kinds together are rounded once
+        drawn += [own[number % len(own)] for number in range(count)]
+    return drawn
+
+
+def mixed_lines(
+    corpus: Corpus, replay: Sequence[Example], shares: Mapping[str, float], folder: Path, *, left_out: int
+) -> list[str]:
+    """Return the headline and the table of a mix: tasks of the user, what is replayed, and how often each row is seen."""
+    new = Counter(corpus.select(split="train").table["task"].to_pylist())
+    total, kinds = sum(new.values()) + len(replay), Counter(row.task for row in replay)
+    new_share, share = sum(new.values()) / total, len(replay) / total
+    headline = f"Train on {new_share:.0%} new rows and {share:.0%} answers that the model gives already."
+    of_tokens = {task: shares.get(task, 0.0) for task in new}
+    shown = [
+        (task, f"{count:,}", f"{count / total:.1%}", f"{of_tokens[task]:.1%}", "1.0 x", "learn")
+        for task, count in new.most_common()
+    ]
+    distinct = len({row.id for row in replay})
+    name = f"replay, {format_count(len(kinds), 'kind')}"
+    of_replay = f"{sum(shares.get(task, 0.0) for task in kinds):.1%}"
+    shown.append((name, f"{distinct:,}", f"{share:.1%}", of_replay, f"{len(replay) / max(distinct, 1):.1f} x", "keep"))
+    header = ("", "rows", "share", "of target tokens", "each seen", "")
+    lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
+    if left_out:
+        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repeating or wrong.")
+    lines += [f"  {plain(row.prompt)[:60]!r} -> {plain(row.target)[:60]!r}" for row in replay[:2]]
+    return [*lines, f"Files:  {folder / 'mix.jsonl'}, {folder / 'replay.jsonl'} (all answers), {folder / 'plan.yaml'} (why)"]

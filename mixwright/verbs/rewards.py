@@ -1,0 +1,66 @@
+"""Verb `rewards`: wrong answers that a reward pays, and right ones that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mixwright.config import CorpusConfig
+from mixwright.rewards.audit import RewardAudit
+from mixwright.rewards.stage import DEFAULT_ITEMS, run_reward_audit
+from mixwright.verbs import output
+from mixwright.verbs.options import FailOn, Full, Json, parse_columns
+from mixwright.verbs.report import show_findings
+
+
+def rewards(
+    functions: list[str] | Sequence[str],
+    held_out: Annotated[str | Path | CorpusConfig, typer.Option("--eval")],
+    *,
+    weights: Annotated[list[float] | Sequence[float] | None, typer.Option("--weight")] = None,
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
+    items: Annotated[int, typer.Option(min=4)] = DEFAULT_ITEMS,
+    completion: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
+) -> RewardAudit:
+    """Find wrong answers that a reward pays. And right ones that it does not; needs no model.
+
+    It starts a process, so a script calls it under `if __name__ == "__main__":`.
+
+    Examples:
+        >>> found = rewards(["includes"], "train.jsonl").observations[0]
+        >>> (found.severity, found.check, found.message)
+        ('info', 'scale', 'right answers (bare) earn 1, wrong ones 0')
+
+    Args:
+        functions: Reward functions (package.module:function) or graders.
+        held_out: Rows with answers to test them on; formats as for audit.
+        weights: Weight of each function, in the same order. Default: 1 each.
+        column: Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target,
+            answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history, label.
+        items: Rows to test.
+        completion: Column with completions of the model; edited copies are tested, too.
+
+    Raises:
+        InputError: the rows or a function cannot be used, or a function hangs.
+    """
+    config = held_out
+    if not isinstance(config, CorpusConfig):
+        config = CorpusConfig(str(config), eval_share=0.0, columns=parse_columns(column))
+    return run_reward_audit(functions, config, weights=weights or (), items=items, completion_column=completion)
+
+
+def show(
+    found: RewardAudit, *, functions: Sequence[str], fail_on: FailOn = "never", full: Full = False, as_json: Json = False
+) -> int:
+    """Print the findings, and return the exit code."""
+    calls = ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
+    milliseconds = 1000 * found.seconds_per_completion
+    read = f"{found.completions:,} completions scored, {milliseconds:.2g} ms each; called as {calls}"
+    if as_json:
+        output.out_json({"read": read, "best_paid_form": found.best_paid_form, "observations": list(found.observations)})
+    else:
+        show_findings(", ".join(functions), read, found.observations, full=full)
+    return output.exit_code_of(found.observations, fail_on)

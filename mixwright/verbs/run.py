@@ -1,0 +1,252 @@
+"""Verb `run`: all stages of a run, one of them, what they would do, or the settings to begin with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from mixwright.catalog import listing
+from mixwright.config import RunConfig
+from mixwright.errors import InputError, join_some, one_line
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
+from mixwright.learner.bases import bases_of
+from mixwright.learner.engines import engine_name
+from mixwright.records import Task, TrialResult, Verdict, to_data
+from mixwright.run import pipeline
+from mixwright.run.checked import CheckedRun
+from mixwright.run.opening import open_with_workers, resolve_training_settings, validate_run
+from mixwright.run.ray_workers import start_workers
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import corpus_pool
+from mixwright.trial import power
+from mixwright.trial.arm_roles import choose_arms
+from mixwright.trial.selection import format_selection
+from mixwright.trial.stage import checked_plan, checked_trial, steer_once, try_plan
+from mixwright.verbs import output
+from mixwright.verbs.budget import Budget, as_budget, start_budget
+from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, open_settings, with_budget
+from mixwright.verbs.settings_file import write_settings
+
+MAX_DRAWS = 100_000
+"""Draws that a dry run makes at most."""
+
+
+def run(
+    source: Annotated[str | Path | RunConfig | None, typer.Argument(metavar="RUN.YAML|TRAIN")] = None,
+    folder: Folder = None,
+    *,
+    init: Annotated[bool, typer.Option("--init")] = False,
+    output_file: Annotated[Path, typer.Option("--output")] = Path("run.yaml"),
+    held_out: Annotated[str | None, typer.Option("--eval")] = None,
+    model: str | None = None,
+    objective: str | None = None,
+    only: Literal["steer", "trial"] | None = None,
+    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE")] = None,
+    dry_run: DryRun = False,
+    budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
+    placing: Placing = PLACING,
+) -> Verdict | TrialResult | Path | list[Sequence[Any]]:
+    """Try a plan on your own model against simple rules. All stages, from data to verdict; goes on where it stopped.
+
+    The page is `verdict.html` in the run folder, and `verdict.json` next to it holds what is returned. With `only` it is the
+    result of `steer` or `trial`, with `dry_run` rows for a table, with `init` the file of the settings.
+
+    Examples:
+        >>> run("run.yaml").reason
+        'trial'
+
+    Args:
+        source: Settings; with --init, training rows.
+        folder: Run folder; default: runs/<name of RUN.YAML>.
+        init: Write a commented run.yaml for TRAIN instead.
+        output_file: File that --init writes.
+        held_out: With --init: held-out items.
+        model: With --init: checkpoint; default: a tiny model, built here.
+        objective: With --init: grpo, sft or dpo; default: from the columns.
+        only: One stage of RUN.YAML: steer trains once under the plan, trial compares it with simpler choices.
+        data: With --only trial: mined rows (a miner's name or a table) against all rows and as many random ones.
+        dry_run: Show the steps; write nothing.
+        budget: Time for the whole command, such as 90s, 20m or 1h30m; sets items, samples and seeds. Default: no limit.
+        placing: Cluster and engine of the workers, over those of the settings.
+
+    Raises:
+        InputError: something in the settings or the data, before the folder is made where that can be known.
+    """
+    budget = as_budget(budget)
+    if init:
+        init_options = {"held_out": held_out, "model": model, "objective": objective}
+        seconds = None if budget is None else budget.seconds
+        for note in write_settings(str(source) if source else None, output_file, **init_options, budget_seconds=seconds):
+            output.say_line(note)
+        output.say(f"Check {output_file}, then run: mixwright run {output_file} --dry-run")
+        return output_file
+    if held_out or model or objective:
+        raise InputError("--init with --eval, --model and --objective", "no --init", "Add it, or set them in RUN.YAML.")
+    if source is None:
+        raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
+    if data is not None and only != "trial":
+        raise InputError("--only trial with --data", str(only), "Add it, or leave --data out.")
+    if only == "steer" and not dry_run:
+        return steer(source, folder, placing=placing)
+    if only == "trial" and not dry_run:
+        return trial(source, folder, data=data, budget=budget, placing=placing)
+    settings, run_folder, relative_to = open_settings(source, folder, placing)
+    if dry_run:
+        checked_run = validate_run(settings, run_folder, relative_to=relative_to, for_trial=True)
+        if only == "steer":
+            return first_draws(checked_run)
+        output.say("dry run: settings and data are valid; checking the settings of the trainer")
+        return list(outline(checked_run))
+    settings, deadline = with_budget(settings, run_folder, budget)
+    return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say_line, deadline=deadline)
+
+
+def show(
+    found: Verdict | TrialResult | Path | list[Sequence[Any]],
+    *,
+    source: str | None,
+    folder: Path | None,
+    init: bool,
+    only: str | None,
+) -> None:
+    """Print the report of what was done; settings that were written are named on stderr alone."""
+    if isinstance(found, list):
+        header = ("task", "planned share", "drawn", "of draws") if only == "steer" else ("stage", "steps")
+        output.out_rows(header, found)
+    elif isinstance(found, TrialResult):
+        output.out_effects(found.effects)
+        for line in format_selection(found):
+            output.out(one_line(line))
+    elif isinstance(found, Verdict):
+        output.conclude(open_settings(str(source), folder)[1], found)
+    elif not init:
+        output.out(str(found))
+
+
+def steer(config: str | Path | RunConfig, folder: Folder = None, *, placing: Placing = PLACING) -> Path:
+    """Train once under the plan of a run folder; returns the folder of the branch, which a later trial takes over.
+
+    On the command line: `mixwright run RUN.YAML --only steer`.
+
+    Examples:
+        >>> steer("run.yaml").as_posix()
+        'runs/run/trial/steered-0'
+
+    Args:
+        config: as `run` takes them.
+        folder: as `run` takes it; planned already.
+        placing: a cluster for the workers, over that of the settings.
+
+    Raises:
+        InputError: something in the settings, the data or the plan, or a folder without a plan.
+    """
+    settings, run_folder, relative_to = open_settings(config, folder, placing)
+    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
+        workers, checked_run = opened
+        return steer_once(checked_run, workers, say=output.say)
+
+
+def trial(
+    config: str | Path | RunConfig,
+    folder: Folder = None,
+    *,
+    data: str | None = None,
+    budget: Budget | str | None = None,
+    placing: Placing = PLACING,
+) -> TrialResult:
+    """Try the plan of a run folder against simpler choices, paired by seed; where it helps, against its nulls.
+
+    On the command line: `mixwright run RUN.YAML --only trial`.
+
+    Examples:
+        >>> result = trial("run.yaml")
+        >>> sorted({effect.against for effect in result.effects if effect.arm == "steered"})
+        ['frozen', 'uniform']
+
+    Args:
+        config: as `run` takes them.
+        folder: as `run` takes it; measured and planned already. Finished branches are not trained again.
+        data: a miner's name, or a table of rows, to try instead of the plan.
+        budget: as `run` takes it.
+        placing: a cluster for the workers, over that of the settings.
+
+    Raises:
+        InputError: something in the settings, the data or the plan, or a folder without a plan.
+    """
+    settings, run_folder, relative_to = open_settings(config, folder, placing)
+    settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
+    settings, deadline = with_budget(settings, run_folder, budget)
+    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
+        workers, checked_run = opened
+        return try_plan(checked_run, checked_trial(checked_run), workers, say=output.say, deadline=deadline)
+
+
+def first_draws(run: CheckedRun) -> list[Sequence[Any]]:
+    """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
+
+    Of a long run the first `MAX_DRAWS` draws. Raises InputError as `steer` would.
+    """
+    plan, corpus = checked_plan(run)
+    rehearsed_tasks = {task for stage in plan.stages for task in stage.rehearse}
+    pool = corpus_pool(corpus.training(rehearsed_tasks))
+    rows: list[Sequence[Any]] = []
+    for number, stage in enumerate(plan.stages):
+        draw_count = min(run.config.train.prompts * stage.steps, MAX_DRAWS)
+        engine = Engine(plan, pool, seed=run.config.seed, stage=number)
+        draws_by_task = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
+        stage_note = f" in {stage.name}" if len(plan.stages) > 1 else ""
+        rows += [
+            (f"{task}{stage_note}", f"{stage.weights.get(task, 0):.3f}", draws_by_task[task], draw_count)
+            for task in pool.tasks
+        ]
+    return rows
+
+
+def outline(run: CheckedRun) -> list[tuple[str, str]]:
+    """(stage, what `run` would do), from settings and data alone. Raises InputError as `run` would."""
+    config, folder, corpus = run.config, run.folder, run.corpus
+    with start_workers(config.trial) as workers:
+        resolve_training_settings(run, workers)
+    train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
+    measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config.model, folder))
+    items = sum(min(count, measure_config.items) for _, count in power.held_out_cells(corpus))
+    rollouts = base_count * items * (1 + measure_config.samples)
+    measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
+    if measure_config.engine == "vllm":
+        measured_text += f", written by {engine_name()}"
+    if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
+        measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
+    arms = choose_arms(config, corpus, folder, run.relative_to)
+    is_grpo = train_config.objective == "grpo"
+    step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
+    rows_per_prompt = train_config.generations if is_grpo else 1
+    drawn_text = f"{train_config.steps * train_config.prompts * rows_per_prompt} {'rollouts' if is_grpo else 'rows'}"
+    tasks = join_some([f"{name} ({_name_judge(task)})" for name, task in corpus.tasks.items()])
+    overrides_text = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
+    roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
+    roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
+    compared_text = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
+    power_lines = power.foresee_power(config, folder, corpus, bases_of(config.model, folder))
+    return [
+        ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
+        ("audit", f"checks: {', '.join(listing('checks'))}"),
+        ("measure", measured_text),
+        ("plan", f"planner {config.planner}, {train_config.steps} steps of {step_size}{overrides_text}"),
+        (
+            "trial",
+            f"{compared_text}; each on {config.trial.seeds} seeds, {drawn_text} a branch (frozen: none), "
+            "then measured again",
+        ),
+        ("verdict", str(folder.page)),
+        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(power_lines)),
+    ]
+
+
+def _name_judge(task: Task) -> str:
+    """Who judges the answers of a task, or that nobody does."""
+    return task.grader if task.kind == "verifiable" else "pairs" if task.kind == "preference" else "not graded"

@@ -1,0 +1,371 @@
+"""Models behind a server for `measure` and `verdict`: their answers become an evaluation log, which is judged as any other.
+
+Answers are kept as they come, in a folder named after the model and its settings, so that the same command continues after
+a stop. Grades are not kept: they are computed again from the answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
+from mixwright.corpus.graded import Graded
+from mixwright.corpus.proposed_graders import find_labels
+from mixwright.corpus.timed_grades import TimedGrades
+from mixwright.errors import InputError, join_some, one_line
+from mixwright.logs.reading import find_reader
+from mixwright.measure.first_answers import ITEMS_PER_TASK
+from mixwright.measure.fitting import usual_items
+from mixwright.measure.passes import Passes, evenly_spread
+from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
+from mixwright.plan.mix import messages
+from mixwright.records import Example, Text
+from mixwright.run.folder import RunFolder, append_lines, read_json, write_json, write_text
+from mixwright.run.progress import progress_line
+from mixwright.verbs.direct import measure_checkpoint, read_rows
+from mixwright.verbs.gating import Gating
+from mixwright.verbs.options import Measuring, is_server, parse_graders
+from mixwright.verbs.output import say
+
+MAX_TOKENS, PARALLEL, SAMPLES = 512, 8, 8
+"""Longest answer, requests at a time, and answers to an item with --sampled, where nobody asked for another number."""
+PLACE = Path("runs") / "served"
+"""Where answers are kept."""
+ANSWERS, LOG, SETTINGS = "answers.jsonl", "log.jsonl", "asked.json"
+MANY_CUT_SHARE, MANY_EMPTY_SHARE = 0.05, 0.1
+"""Shares of answers that were cut, or are empty, above which a warning is said."""
+CHECKED_ANSWERS = 8
+"""Kept answers that are asked for again, before more is asked of what may be another model by now."""
+NEEDLESS = ("--options-by", "--batch-size", "--adapter", "--budget")
+"""Options of measuring that a server has no use for."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Items with the answers of one model."""
+
+    folder: Path
+    """Where they are kept."""
+    items: tuple[Example, ...]
+    """In the order of `Passes.items`."""
+    corpus: Corpus
+    """Whose graders judge."""
+    replies: Mapping[Key, Reply | str]
+    """Answers; in words why a server gives none to a prompt."""
+    samples: int = 0
+    """Answers to each item; 0 where they are greedy."""
+    temperature: float = 0.0
+    """Of the samples."""
+
+    def replies_to(self, item: Example) -> list[Reply | str]:
+        """Its answers, by the number of the sample."""
+        none = "not asked"
+        return [self.replies.get((item.task, item.id, n), none) for n in range(max(self.samples, 1))]
+
+
+def measure_server(url: str, measuring: Measuring, folder: Path | None) -> str:
+    """Have a served model answer the held-out rows; returns the path of the log.
+
+    Args:
+        url: of the API.
+        measuring: the options.
+        folder: for the answers; None takes one that is named after what is asked.
+
+    Raises:
+        InputError: an option, the rows or the server cannot be used.
+    """
+    measuring.check_no_engine("a server")
+    answered = _ask_server(url, measuring, _read_rows(measuring), None, folder)
+    return _write_logs([answered], measuring)[0]
+
+
+def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating) -> tuple[str, str]:
+    """Logs of two sides, at least one of which is a server; a side that is a log already stays as it is.
+
+    Args:
+        before: address of a server, checkpoint, or log.
+        after: the same.
+        measuring: the options; `served_model` names the models of the servers in their order, or one for both.
+        gating: what the gate will be asked, which decides how many items are needed.
+
+    Raises:
+        InputError: as `measure_server`; or too many names of models, or one model twice.
+    """
+    sides = (before, after)
+    servers = [n for n, side in enumerate(sides) if is_server(side)]
+    names = measuring.served_model or []
+    if len(names) > len(servers):
+        expected = f"{len(servers)} names of served models (--served-model)"
+        raise InputError(expected, str(len(names)), "Name one for each server.")
+    if _same_server(before, after) and len(set(names)) != 2:
+        remedy = "Name both: --served-model OLD --served-model NEW."
+        raise InputError("two models, where BEFORE and AFTER are one server", "one", remedy)
+    if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
+        measuring.check_no_engine("servers and logs")
+    name_of_side = dict(zip(servers, names * 2 if len(names) == 1 else names, strict=False))
+    rows, found = _read_rows(measuring), list[Answered | str]()
+    items = gating.choose_items_per_cell(rows.corpus.measured().cells(), measuring.items)
+    for n, side in enumerate(sides):
+        if n in servers:
+            own = replace(measuring, served_model=[name_of_side[n]] if n in name_of_side else None)
+            found.append(_ask_server(side, own, rows, items, None))
+        else:
+            found.append(_ask_checkpoint(side, measuring, rows, items) if find_reader(side) is None else side)
+    answered = [one for one in found if isinstance(one, Answered)]
+    for side in found:  # a log that lies where the answers of now are written would be compared with itself
+        if isinstance(side, str) and any(Path(side).resolve().is_relative_to(one.folder.resolve()) for one in answered):
+            remedy = "Copy the log of the earlier model elsewhere, or compare the two under two names."
+            raise InputError("a log outside the folder of the server's answers", side, remedy)
+    written = iter(_write_logs(answered, measuring))
+    logs = [side if isinstance(side, str) else next(written) for side in found]
+    return logs[0], logs[1]
+
+
+def _same_server(one: str, other: str) -> bool:
+    return is_server(one) and one.rstrip("/").lower() == other.rstrip("/").lower()
+
+
+def _read_rows(measuring: Measuring) -> Graded:
+    """The rows of --eval. Raises InputError without it, for options that mean nothing here, and for free text."""
+    if measuring.held_out is None:
+        raise InputError("--eval FILE", "nothing", "Name the rows for the served model to answer.")
+    if needless := [name for name in measuring.given_options() if name in NEEDLESS]:
+        raise InputError("a server without options for loading or timing", ", ".join(needless), "Leave them out.")
+    if measuring.samples is not None and measuring.greedy is not False:
+        remedy = "A server's answers are greedy, or sampled: add --sampled, or leave --samples out."
+        raise InputError("--samples with --sampled", "--samples alone", remedy)
+    if measuring.temperature is not None and measuring.greedy is not False:
+        raise InputError("--temperature with --sampled", "--temperature alone", "Add --sampled, or leave it out.")
+    if measuring.samples == 0:
+        raise InputError("at least one sample with --sampled", "--samples 0", "Raise it.")
+    if measuring.chat_template is False and measuring.system is not None:
+        raise InputError("--system with messages", "--no-chat-template", "Leave one of the two out.")
+    rows = read_rows(measuring)
+    if rows.probe is not None:
+        raise InputError("answers that can be graded", "none", "Name graders: --grader TASK=NAME.")
+    return rows
+
+
+def _pick_items(rows: Graded, measuring: Measuring, items: int | None) -> tuple[Example, ...]:
+    """Those that a checkpoint would be measured on."""
+    config = MeasureConfig(items=measuring.items or items or usual_items(rows.corpus))
+    picked = Passes(None, None, config, rows.corpus).items  # type: ignore[arg-type] - no model is read
+    if measuring.chat_template is False and any(not isinstance(item.prompt, str) for item in picked):
+        raise InputError("prompts of plain text, for --no-chat-template", "chat messages", "Leave the option out.")
+    return picked
+
+
+def _ask_server(url: str, measuring: Measuring, rows: Graded, items: int | None, place: Path | None) -> Answered:
+    """Answers of a served model: those that are kept, and the others from the server."""
+    picked, asking = _pick_items(rows, measuring, items), _asking_of(url, measuring)
+    served, folder = ServedModel(asking), place or PLACE / _folder_name(asking)
+    samples = (measuring.samples or SAMPLES) if asking.temperature else 0
+    _open(folder, asking)
+    with RunFolder(folder).lock(), contextlib.closing(served):
+        return _ask_what_lacks(served, folder, picked, rows.corpus, samples, measuring.parallel or PARALLEL)
+
+
+def _ask_what_lacks(
+    served: ServedModel, folder: Path, picked: tuple[Example, ...], corpus: Corpus, samples: int, parallel: int
+) -> Answered:
+    asking, replies = served.asking, _read_kept(folder / ANSWERS, picked)
+    wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
+    missing = [request for request in wanted if request.key not in replies]
+    say(one_line(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens"))
+    known = [(request, reply) for request in wanted if isinstance(reply := replies.get(request.key), Reply)]
+    if known:
+        say(f"server: reusing {len(known):,} of {len(wanted):,} answers in {folder}")
+    try:
+        served.try_abilities([request.prompt for request in (*[one for one, _ in known[: TRIED_PROMPTS // 2]], *missing)])
+        _check_same_model(served, known, folder)
+    except InputError as error:
+        if missing or error.file == str(folder):
+            raise
+        say(one_line(f"warning: could not check that the server still serves that model: {error}"))
+    if missing:
+        if served.lacking:
+            say(f"server: it does not support {join_some(served.lacking)}")
+        replies |= _ask(served, missing, folder / ANSWERS, parallel=parallel)
+    _say_what_came([replies[request.key] for request in wanted], asking)
+    return Answered(folder, picked, corpus, replies, samples, asking.temperature)
+
+
+def _check_same_model(served: ServedModel, known: Sequence[tuple[Request, Reply]], folder: Path) -> None:
+    """Raises InputError where the server answers otherwise by now than it did."""
+    some = known[:: max(1, len(known) // CHECKED_ANSWERS)][:CHECKED_ANSWERS]
+    if changed := served.find_changed(some):
+        got = f"other answers to {changed} of {len(some)} repeated prompts"
+        remedy = "If it is another model, remove that folder or name another (--folder)."
+        raise InputError("the same answers as before", got, remedy, file=folder)
+
+
+def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded, items: int | None) -> Answered:
+    """Greedy answers of a checkpoint on this machine, to the same items with the same limit."""
+    if measuring.greedy is False:
+        remedy = "Put both behind servers, or leave --sampled out."
+        raise InputError("greedy answers, where one side is a server and the other a checkpoint", "--sampled", remedy)
+    picked = _pick_items(rows, measuring, items)
+    graders = [f"{name}={task.grader}" for name, task in rows.corpus.tasks.items()]  # not chosen by another model's answers
+    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders)
+    alone = replace(
+        alone,
+        items=measuring.items or items or usual_items(rows.corpus),
+        max_new_tokens=measuring.max_new_tokens or MAX_TOKENS,
+    )
+    _, result = measure_checkpoint(path, alone, None, evidence=(), rows=rows)
+    replies = {
+        (str(row["task"]), str(row["example"]), 0): Reply(row["completion"], cut=row["cut"], tokens=len(row["tokens"]))
+        for row in result.completions
+    }
+    return Answered(PLACE / f"checkpoint-{_plain_name(path)}", picked, rows.corpus, dict(replies))
+
+
+def _asking_of(url: str, measuring: Measuring) -> Asking:
+    names = measuring.served_model or [find_model(url)]
+    if len(names) > 1:
+        raise InputError("one served model", f"{len(names)} names", "Name one.")
+    temperature = (1.0 if measuring.temperature is None else measuring.temperature) if measuring.greedy is False else 0.0
+    if measuring.greedy is False and not 0.01 <= temperature <= 100:
+        raise InputError("--temperature from 0.01 to 100", f"{temperature:g}", "For the likeliest answer: --greedy.")
+    limit = measuring.max_new_tokens or MAX_TOKENS
+    return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, measuring.chat_template is not False)
+
+
+def _folder_name(asking: Asking) -> str:
+    """Name of the model and a digest of how it is asked."""
+    digest = hashlib.sha256(json.dumps(asdict(asking), sort_keys=True).encode()).hexdigest()[:10]
+    return f"{_plain_name(asking.model)}-{digest}"
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[-50:] or "model"
+
+
+def _open(folder: Path, asking: Asking) -> None:
+    """Raises InputError for a folder with other things, or with answers that were asked for in another way."""
+    path = folder / SETTINGS
+    if path.is_file():
+        known, now = asdict(read_json(path, Asking)), asdict(asking)
+        if known != now:
+            changed = [name for name in now if known[name] != now[name]]
+            expected = "answers with the same settings"
+            raise InputError(expected, f"another {join_some(changed)}", "Name another --folder.", file=folder)
+    elif folder.exists() and (not folder.is_dir() or {file.name for file in folder.iterdir()} - {".lock"}):
+        raise InputError("a new or empty folder", "a folder with other files", "Name another --folder.", file=folder)
+    write_json(path, asking)
+
+
+def _read_kept(path: Path, items: Sequence[Example]) -> dict[Key, Reply | str]:
+    """Answers that are there to the prompts of today; a line that a stop cut counts as not written."""
+    prompts = {(item.task, item.id): _digest(item.prompt) for item in items}
+    found: dict[Key, Reply | str] = {}
+    if not path.is_file():
+        return found
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+            if prompts.get((row["task"], row["id"])) == row["prompt"]:
+                found[row["task"], row["id"], row["sample"]] = Reply(**row["reply"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _digest(prompt: Text) -> str:
+    return hashlib.sha256(json.dumps(messages(prompt), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _ask(served: ServedModel, requests: Sequence[Request], path: Path, *, parallel: int) -> dict[Key, Reply | str]:
+    """Ask, keep each answer as it comes, and say how long the rest takes."""
+    began, found = time.monotonic(), dict[Key, Reply | str]()
+    shown = {parallel, *(-(-len(requests) * part // 10) for part in range(1, 11))}
+    with progress_line("answers") as progress:
+        for request, reply in served.answer(requests, parallel=parallel):
+            found[request.key] = reply
+            if isinstance(reply, Reply):  # what the server cannot answer is asked again by the next command
+                task, item, sample = request.key
+                line = {"task": task, "id": item, "sample": sample, "prompt": _digest(request.prompt)}
+                append_lines(path, [json.dumps(line | {"reply": asdict(reply)})])
+            if len(found) in shown:
+                seconds_left = (time.monotonic() - began) / len(found) * (len(requests) - len(found))
+                progress(len(found), len(requests), seconds_left)
+    seconds = time.monotonic() - began
+    say(f"server: {len(found):,} answers in {seconds:.0f} s ({len(found) / max(seconds, 1e-9):.1f} a second)")
+    return found
+
+
+def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
+    """Report cut, refused, empty and missing answers."""
+    answered = [reply for reply in replies if isinstance(reply, Reply)]
+    unanswered = [reply for reply in replies if isinstance(reply, str)]
+    cut = sum(reply.cut for reply in answered)
+    counts = {f"cut at {asking.max_tokens:,} tokens": cut, "refused or filtered": sum(one.refused for one in answered)}
+    counts |= {"empty": sum(not reply.text.strip() for reply in answered)}
+    problems = ", ".join(f"{count:,} {problem}" for problem, count in counts.items() if count)
+    say(f"server: {len(answered):,} answers, {problems or 'none cut, refused or empty'}")
+    if cut > MANY_CUT_SHARE * max(len(answered), 1):
+        say(f"warning: {cut:,} answers were cut and may be right if longer; raise --max-new-tokens")
+    if counts["empty"] > MANY_EMPTY_SHARE * max(len(answered), 1):
+        say(f"warning: {counts['empty']:,} answers are empty; tool calls and separate reasoning are ignored")
+    if unanswered:
+        say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
+
+
+def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
+    """The answers as logs, judged by the graders that were named, or that the first side's answers ask for."""
+    graders = _choose_graders(sides[0], measuring)
+    paths: list[str] = []
+    for side in sides:
+        judged = replace(side, corpus=side.corpus.with_graders(graders)) if graders else side
+        write_text(judged.folder / LOG, "".join(f"{line}\n" for line in _log_lines(judged)))
+        paths.append(str(judged.folder / LOG))
+    return paths
+
+
+def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
+    """Task -> the grader that a model's first answers ask for, where nobody named one."""
+    grader_of_all, grader_by_task = parse_graders(measuring.grader)
+    found: dict[str, str] = {}
+    for name, task in side.corpus.tasks.items():
+        if grader_of_all is not None or name in grader_by_task:
+            continue
+        picked = evenly_spread([item for item in side.items if item.task == name], ITEMS_PER_TASK)
+        first = [(item, side.replies_to(item)[0]) for item in picked]
+        answers = [FirstAnswer(item, reply.text, reply.cut) for item, reply in first if isinstance(reply, Reply)]
+        choice = choose_grader(name, task.grader, answers, labels=find_labels(side.corpus, name))
+        for line in choice.describe():
+            say(one_line(line))
+        if choice.changed:
+            found[name] = choice.grader
+    return found
+
+
+def _log_lines(side: Answered) -> list[str]:
+    """A line of JSON per answer, in the order of the items."""
+    grades, lines = TimedGrades(side.corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
+    for item in side.items:
+        for sample, reply in enumerate(side.replies_to(item)):
+            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": messages(item.prompt), "answer": item.answer}
+            row |= {"level": item.level} if item.level is not None else {}
+            row |= ({"sample": sample} if side.samples else {}) | {"temperature": side.temperature}
+            row |= {"options": list(options)} if isinstance(options := item.extra.get("options"), list) else {}
+            if isinstance(reply, Reply):
+                score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
+                row |= {"completion": reply.text, "score": score, "cut": reply.cut}
+                row |= {"tokens": reply.tokens} if reply.tokens is not None else {}
+                row |= {"logprob": reply.logprob} if reply.logprob is not None else {}
+                row |= {"refused": True} if reply.refused else {}
+            else:
+                row["score"] = None
+            lines.append(json.dumps(row))
+    return lines

@@ -1,0 +1,187 @@
+"""Verb `verdict`: a run folder, two checkpoints or two evaluation logs judged, and the gate's answer."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mixwright.errors import InputError
+from mixwright.estimates.looks import Look
+from mixwright.logs.reading import find_reader
+from mixwright.records import Verdict
+from mixwright.run.folder import RunFolder, write_text
+from mixwright.verbs import output
+from mixwright.verbs.compare import compare
+from mixwright.verbs.comparison_folder import check_folder
+from mixwright.verbs.gating import GATING, Gating
+from mixwright.verbs.general import compare_on_suite
+from mixwright.verbs.init import EXAMPLE
+from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
+from mixwright.verbs.options import MEASURING, Json, Measuring, is_server
+from mixwright.verbs.serving import logs_of_sides
+from mixwright.verdict.exported import to_junit, to_markdown
+from mixwright.verdict.rules.gate_question import read_question, write_question
+from mixwright.verdict.rules.gate_run import ask_gate
+from mixwright.verdict.stage import write_verdict
+
+COMPARISON = Path("runs/comparison")
+
+
+def verdict(
+    before: Annotated[str | Path | RunFolder | None, typer.Argument(metavar="BEFORE|RUN")] = None,
+    after: Annotated[str | Path | None, typer.Argument(metavar="AFTER")] = None,
+    *,
+    measuring: Measuring | str | Path = MEASURING,
+    gating: Gating = GATING,
+    example: Annotated[bool, typer.Option("--example")] = False,
+    folder: Path | RunFolder | str = COMPARISON,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+) -> Verdict:
+    """Say what a model learned and what it lost. Compares it with the model before, and writes a page.
+
+    The page is `verdict.html` in the folder, and `verdict.json` next to it holds the result. From Python, test items can
+    take the place of `measuring`. Judging a run folder takes no torch.
+
+    Examples:
+        >>> verdict("runs/run").name
+        'run'
+
+    Args:
+        before: Checkpoint, log or server; or a run folder, without AFTER.
+        after: Checkpoint, log or server to compare with BEFORE.
+        measuring: Test items, or a `Measuring` of them.
+        gating: Question to the gate.
+        example: Judge two logs that ship with Mixwright: no model.
+        folder: Where a comparison is written.
+        markdown: Also write Markdown, for a pull request.
+        junit: Also write JUnit XML, for a CI server.
+
+    Raises:
+        InputError: options that do not go together, or a checkpoint, a log, the corpus or the folder that cannot be used.
+    """
+    first, second, run = _find_sides(before, after, folder, example=example)
+    measuring = measuring if isinstance(measuring, Measuring) else Measuring(str(measuring))
+    if first is None:
+        raise InputError("BEFORE and AFTER, or a run folder", "nothing", "To see a report: mixwright verdict --example")
+    check_exports(markdown, junit, (first, second, *(measuring.held_out or "").splitlines()))
+    if second:
+        found = _compare(first, second, measuring, run, gating)
+    else:
+        _check_run(first, measuring, gating)
+        found = _conclude(run, None, gating)
+    write_exports(found, markdown, junit)
+    return found
+
+
+def show(
+    found: Verdict,
+    *,
+    before: str | None,
+    after: str | None,
+    folder: Path,
+    example: bool,
+    why: Annotated[bool, typer.Option("--why", help="Also print how sure the verdict is.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every task, level and example.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Print the report, and return the exit code."""
+    _, _, run = _find_sides(before, after, folder, example=example)
+    if as_json:
+        output.out(run.verdict_data.read_text(encoding="utf-8").rstrip())
+    else:
+        output.conclude(run, found, full=full, certainty=why)
+    return found.exit_code
+
+
+def _find_sides(
+    before: str | Path | RunFolder | None, after: str | Path | None, folder: Path | RunFolder | str, *, example: bool
+) -> tuple[str | None, str | None, RunFolder]:
+    """Return both sides as texts, and the folder of the verdict; with `example`, those that ship with Mixwright."""
+    if example:
+        before, after = (EXAMPLE / f"{name}.jsonl" for name in ("before", "tuned"))
+        folder = Path("runs/example") if folder == COMPARISON else folder
+    place = folder if after or before is None else before
+    run = place if isinstance(place, RunFolder) else RunFolder(place)
+    first = before.path if isinstance(before, RunFolder) else before
+    return None if first is None else str(first), str(after) if after else None, run
+
+
+def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
+    """Raises InputError for options of a comparison, or a log, where a run folder is judged."""
+    if measuring.held_out is not None:
+        raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
+    gating.check(compares=False, general=False)
+    if find_reader(run) is not None:
+        remedy = "Name both logs; of one alone: mixwright measure LOG."
+        raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {run}", remedy)
+    measuring.check_no_measuring_options()
+
+
+def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gating: Gating) -> Verdict:
+    """Compare two servers, logs or checkpoints, and judge what came of it."""
+    gating.check(compares=True, general=gating.asks_general)
+    alone = Measuring(greedy=measuring.greedy)
+    if any(map(is_server, (before, after))):
+        check_folder(run)
+        check_log_options(alone, gating)
+        compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
+        return _conclude(run, None, gating)
+    if are_logs(before, after):
+        with _collector_paused():
+            compare_logs(before, after, measuring, run, gating)
+            return _conclude(run, None, gating)
+    if gating.asks_general:
+        measuring, gating = compare_on_suite(before, measuring, gating)
+    measuring.check_budget()
+    return _conclude(run, compare(before, after, measuring, run, gating), gating)
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without the search for cycles among millions of rows that hold none, which would take a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _conclude(run: RunFolder, look: Look | None, gating: Gating) -> Verdict:
+    """Note what the gate is asked, and write the reports.
+
+    A folder that was measured in interim analyses is asked as the last of them was, whenever it is asked again.
+    """
+    earlier_question = read_question(run) if look is None else None
+    question = replace(gating.question, look=earlier_question.look if earlier_question is not None else look)
+    ask_gate(run, question)  # first: a name that is not there is refused before anything is written
+    if run.path.is_dir():
+        write_question(run, question)
+    return write_verdict(run, gated=gating.gate, inconclusive=gating.cannot_tell)
+
+
+def check_exports(markdown: Path | None, junit: Path | None, inputs: Iterable[str | Path | None]) -> None:
+    """Raise InputError where an export would replace an input, or the other export."""
+    taken = {Path(name).resolve() for name in inputs if name}
+    for option, path in (("--markdown", markdown), ("--junit", junit)):
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise InputError(f"another file for {option}", "an input or another output", "Rename it.", file=path)
+        taken.add(path.resolve())
+
+
+def write_exports(verdict: Verdict, markdown: Path | None, junit: Path | None) -> None:
+    """Write Markdown and JUnit XML where a file was named for them."""
+    if markdown is not None:
+        write_text(markdown, to_markdown(verdict))
+    if junit is not None:
+        write_text(junit, to_junit(verdict))
