@@ -21,6 +21,7 @@ from mixwright.verbs.options import Measuring, Placing
 from mixwright.verbs.plan import plan, plan_measured
 from mixwright.verbs.planned import Planning, PlanReport
 from mixwright.verbs.plugins import explain, list_plugins
+from mixwright.verbs.preview import Preview, preview
 from mixwright.verbs.replicates import replicates
 from mixwright.verbs.rewards import rewards
 from mixwright.verbs.run import run, steer, trial
@@ -28,6 +29,18 @@ from mixwright.verbs.scan import scan
 from mixwright.verbs.schema import schema
 from mixwright.verbs.verdict import verdict
 
-__all__ = ["AuditReport", "Diagnosis", "Gating", "Measuring", "Mined", "Placing", "PlanReport", "Planning"]
-__all__ += ["audit", "diagnose", "dial", "explain", "init", "list_plugins", "measure", "mine", "plan", "plan_measured"]
+__all__ = ["AuditReport", "Diagnosis", "Gating", "Measuring", "Mined", "Placing", "PlanReport", "Planning", "Preview"]
+__all__ += [
+    "audit",
+    "diagnose",
+    "dial",
+    "explain",
+    "init",
+    "list_plugins",
+    "measure",
+    "mine",
+    "plan",
+    "plan_measured",
+    "preview",
+]
 __all__ += ["replicates", "rewards", "run", "scan", "schema", "steer", "trial", "verdict"]

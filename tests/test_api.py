@@ -59,6 +59,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 GROUPS = [
     ["audit", "diagnose", "rewards", "replicates", "list_plugins", "explain", "schema", "init"],
     ["measure"],
+    ["preview"],
     ["plan_measured"],
     ["dial"],
     ["scan", "mine"],

@@ -33,7 +33,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --out --skills --steps --task --top-up --workers",
+    "--mask --model --out --skills --steps --task --top-up --workers",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
@@ -52,6 +52,7 @@ FLAGS = {
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "diagnose": "ROLLOUTS --fail-on --full --json",
     "init": "FOLDER",
+    "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows",
     "mine": flags(
         "MODEL|RUN.YAML TRAIN",
         "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",

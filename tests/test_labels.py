@@ -101,7 +101,7 @@ def test_twelve_planted_faults_are_found(family: str, tmp_path: Path) -> None:
     several = [{"prompt": turns(n)[:1], "completion": turns(n, "", "Yes.", "Sure?", "I am.")[1:]} for n in range(ROWS)]
     planted: dict[str, tuple[list[dict[str, Any]], Any, dict[str, Any]]] = {
         "have no token": (chats(), sound, {"assistant_only_loss": True, "max_length": 12}),
-        "are learnt whole": (chats(), sound, {"max_length": 500}),
+        "are learned whole": (chats(), sound, {"max_length": 500}),
         "have words of the prompt": (several, sound, {"max_length": 500}),
         "do not train the token": (chats(), tokenizer_of(family, template_of(family, "words")), ONLY),
         "are cut at max_length": (chats(), sound, {"assistant_only_loss": True, "max_length": len_of(sound) - 4}),

@@ -63,6 +63,11 @@ class TaskFacts:
     targets: int
     """Tokens that the loss is taken on."""
 
+    @property
+    def share(self) -> float:
+        """Part of the tokens that the loss is taken on, 0..1."""
+        return self.targets / max(self.tokens, 1)
+
 
 Words = tuple[str, Severity, str, str]
 """Check, severity, what is seen, what to do."""
@@ -70,13 +75,13 @@ WORDS: dict[str, Words] = {
     "no target": (
         "targets",
         "error",
-        "have no token that the loss is taken on, so nothing is learnt from them",
+        "have no token that the loss is taken on, so nothing is learned from them",
         "Check assistant_only_loss, the template's {% generation %} marks, and max_length against the prompts.",
     ),
     "all targets": (
         "targets",
         "warning",
-        "are learnt whole, the prompt too",
+        "are learned whole, the prompt too",
         "Set completion_only_loss (prompt and completion) or assistant_only_loss (messages).",
     ),
     "prompt trained": (

@@ -11,6 +11,7 @@ import itertools
 import json
 import re
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -64,7 +65,8 @@ def label_rows(
     inference_template = tokenizer.chat_template
     trainer = _prepare([row for row, _, _ in listed], tokenizer, settings)
     prepared = {one[ROW_COLUMN]: one for one in trainer.train_dataset}
-    given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
+    with _quiet():
+        given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
     template = trainer.chat_template or tokenizer.chat_template
     reader = _Reader(tokenizer, template, inference_template)
     limit = None if given.packing and given.packing_strategy != "bfd" else given.max_length
@@ -135,7 +137,8 @@ def _quiet() -> Iterator[None]:
     was_on = is_progress_bar_enabled()
     disable_progress_bars()
     try:
-        yield
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of names that TRL sets itself
+            yield
     finally:
         if was_on:
             enable_progress_bars()

@@ -74,6 +74,7 @@ def audit(
     mask: Annotated[bool, typer.Option("--mask")] = False,
     balance: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     top_up: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    model: Annotated[str | None, typer.Option()] = None,
     skills: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
     steps: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
@@ -103,6 +104,7 @@ def audit(
         mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
         balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
         top_up: Write rows to add to TRAIN: for gaps that held-out items show, and against cues.
+        model: Model that will be trained: also check target tokens, template and truncation, as preview does.
         skills: package.module:function that returns a row's skills, for the check coverage.
         steps: package.module:function that returns the steps of a completion, for the check traces.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
@@ -133,6 +135,10 @@ def audit(
     with audited_by(workers, cluster, corpus), list_for_files() if any(files.values()) else nullcontext():
         cleaned = clean(corpus, checks, check_options, mask=mask) if fix is not None else None
         observations = run_audit(corpus, checks, check_options) if cleaned is None else list(cleaned.observations)
+    if model is not None:
+        from mixwright.verbs.preview import preview  # needs TRL
+
+        observations = [*observations, *preview(config.train, model=model, column=column).observations]
     written: list[str] = []
     if fix is not None and cleaned is not None:
         written += _describe(cleaned, fix, write_cleaned(cleaned, config, fix), mask=mask)

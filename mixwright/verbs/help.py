@@ -10,7 +10,7 @@ from mixwright.verbs.command import load_command, read_help
 
 VERBS_BY_HEADING = {
     "Verbs": ("audit", "measure", "plan", "verdict", "run", "rewards", "diagnose"),
-    "More": ("init", "mine", "scan", "dial", "replicates", "list", "explain", "schema"),
+    "More": ("init", "preview", "mine", "scan", "dial", "replicates", "list", "explain", "schema"),
 }
 """Headings of `--help`, and the verbs under each."""
 MATTER_MOST = {
@@ -19,6 +19,7 @@ MATTER_MOST = {
     "plan": ("--eval", "--share", "--replay"),
     "verdict": ("--eval", "--trained-on", "--protect"),
     "run": ("--init", "--only", "--budget"),
+    "preview": ("--model", "--config", "--out"),
     "mine": ("--miner", "--replay", "--keep"),
 }
 """Verb -> options that its help begins with."""

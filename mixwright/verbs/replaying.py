@@ -210,14 +210,17 @@ def mixed_lines(
     total, kinds = sum(new.values()) + len(replay), Counter(row.task for row in replay)
     new_share, share = sum(new.values()) / total, len(replay) / total
     headline = f"Train on {new_share:.0%} new rows and {share:.0%} answers that the model gives already."
-    of_tokens = {task: shares.get(task, 0.0) for task in new}
+    all_tokens = (
+        sum(shares.get(task, 0.0) for task in {*new, *kinds}) or 1.0
+    )  # kinds of which no row came in are not counted
+    of_tokens = {task: shares.get(task, 0.0) / all_tokens for task in new}
     shown = [
         (task, f"{count:,}", f"{count / total:.1%}", f"{of_tokens[task]:.1%}", "1.0 x", "learn")
         for task, count in new.most_common()
     ]
     distinct = len({row.id for row in replay})
     name = f"replay, {format_count(len(kinds), 'kind')}"
-    of_replay = f"{sum(shares.get(task, 0.0) for task in kinds):.1%}"
+    of_replay = f"{sum(shares.get(task, 0.0) for task in kinds) / all_tokens:.1%}"
     shown.append((name, f"{distinct:,}", f"{share:.1%}", of_replay, f"{len(replay) / max(distinct, 1):.1f} x", "keep"))
     header = ("", "rows", "share", "of target tokens", "each seen", "")
     lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]

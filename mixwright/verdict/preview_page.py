@@ -19,15 +19,15 @@ def render_preview_page(labelled: Labelled, observations: Sequence[Observation],
         about: one line on what was read.
     """
     facts = [
-        (one.task, f"{one.rows:,}", f"{one.tokens:,}", f"{one.targets:,}", f"{one.targets / max(one.tokens, 1):.0%}")
+        (one.task, f"{one.rows:,}", f"{one.tokens:,}", f"{one.targets:,}", f"{one.share:.0%}")
         for one in count_facts(labelled)
     ]
-    header = ("task", "rows", "tokens", "learnt", "share")
-    tables: list[Block] = [Table("What is learnt", header, facts, numeric=(1, 2, 3, 4))]
+    header = ("task", "rows", "tokens", "learned", "share")
+    tables: list[Block] = [Table("What is learned", header, facts, numeric=(1, 2, 3, 4))]
     row_by_number = {row.number: row for row in labelled.rows}
     for number, pieces in labelled.marked.items():
         row = row_by_number[number]
-        cells = [("learnt" if is_target else "read", text) for text, is_target in pieces]
+        cells = [("learned" if is_target else "read", text) for text, is_target in pieces]
         tables.append(Table(f"{row.source}, {len(row.ids):,} tokens", ("loss", "text"), cells))
     parts = [Part("rows", "Rows, as the trainer sees them", tables, f"{len(labelled.marked):,}")]
     return render_audit_page(observations, about, {"training": len(labelled.rows)}, parts)

@@ -83,7 +83,9 @@ class Difficulty(Planner):
             else (),  # no penalty on losses that fall by moving
             monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
-        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {"stages.0.steps": "asked for"}
+        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {
+            "stages.0.steps": "as the settings say"
+        }
         why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
         chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
         why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}

@@ -74,7 +74,7 @@ class RareTasks(Planner):
             summary = f"capacity, not frequency, seems to be the limit: {needed_text}; {NO_MIXTURE_HELPS}"
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, measurements)}" for task in weights}
-        return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": summary, "stages.0.steps": "asked for"})
+        return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": summary, "stages.0.steps": "as the settings say"})
 
     def _needs(
         self, natural: Mapping[str, float], probed: Sequence[str], measurements: MeasurementByName, training: TrainingSetup

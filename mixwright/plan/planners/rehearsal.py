@@ -132,7 +132,7 @@ class Rehearsal(Planner):
         summary = unchanged_reason or f"{_summarise_plan(shares, known_tasks, own_shares, self.share)}{shortage_note}"
         if left_out:
             why["stages.0.rehearse"] = _explain_left_out(left_out, evidence_by_task)
-        return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "asked for"})
+        return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "as the settings say"})
 
     def _weights(
         self, known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], draws: int

@@ -91,7 +91,7 @@ class TransferOrder(Planner):
         weights = dict.fromkeys(counts, 1.0) if self.equal else counts
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
-        why |= {"stages": f"{decision} {evidence}", "stages.0.steps": "asked for"}
+        why |= {"stages": f"{decision} {evidence}", "stages.0.steps": "as the settings say"}
         return Plan("transfer_order", (stage,), why=why)
 
     def _plan_stages(

@@ -1,0 +1,180 @@
+"""Verb `preview`: what a trainer will learn of each row, token by token."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from mixwright.audit.learnt import Labelled, count_facts, observe_learnt
+from mixwright.config import CorpusConfig
+from mixwright.corpus import read_corpus
+from mixwright.corpus.reading import RowLocation, read_rows
+from mixwright.errors import InputError, missing_extra
+from mixwright.records import Example, Observation
+from mixwright.run.folder import check_regular, write_text
+from mixwright.verbs import output
+from mixwright.verbs.options import FailOn, Full, Json, parse_columns
+from mixwright.verbs.report import count_findings, findings, table, wrap
+from mixwright.verdict.page.text import format_count
+
+MAX_ROWS = 2000
+"""Rows that are labelled where nobody asks for another number: about ten seconds."""
+FORMS = ({"messages"}, {"conversations"}, {"prompt", "completion"}, {"text"})
+"""Columns of rows that TRL takes as they are."""
+PAGE_ROWS, TERMINAL_ROWS, TERMINAL_CHARACTERS = 30, 3, 300
+AXOLOTL_FLASH = ("flash_attention", "flash_attn")
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Rows as the trainer labels them, and what is wrong with that."""
+
+    labelled: Labelled
+    """Rows and their tokens."""
+    observations: list[Observation]
+    """Errors, then warnings, then notes."""
+    source: str
+    """File of the rows."""
+    read: int
+    """Rows that were read."""
+
+
+def preview(
+    train: str | Path,
+    *,
+    model: Annotated[str, typer.Option("--model")],
+    config: Annotated[Path | None, typer.Option(metavar="YAML")] = None,
+    max_length: Annotated[int | None, typer.Option(min=1)] = None,
+    rows: Annotated[int, typer.Option(min=1)] = MAX_ROWS,
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+) -> Preview:
+    """Show which tokens a training learns. TRL's SFTTrainer prepares the rows, so that labels are exactly those of training.
+
+    Examples:
+        >>> found = preview("rollouts.jsonl", model="checkpoint", max_length=64)
+        >>> found.read, len(found.labelled.rows)
+        (60, 60)
+
+    Args:
+        train: Training rows: messages, prompt and completion, or text go to TRL as they are; other columns as for audit.
+        model: Model that is trained: its tokenizer and chat template count. No weights are loaded.
+        config: Settings of TRL (SFTConfig as YAML) or of Axolotl.
+        max_length: Tokens to which rows are cut; over that of the settings.
+        rows: Most rows to read.
+        column: Column of the file for one of our names; repeatable.
+        out: Write a page with the first rows, token by token.
+
+    Raises:
+        InputError: rows, settings or a tokenizer that cannot be used, or what TRL refuses.
+    """
+    try:
+        from mixwright.learner.load import load_tokenizer
+        from mixwright.trainers.labels import label_rows
+    except ImportError as error:
+        raise missing_extra("preview", [str(error.name)], "train") from None
+    settings, attention = ({}, None) if config is None else read_settings(config)
+    settings |= {} if max_length is None else {"max_length": max_length}
+    read = list(itertools.islice(read_as_trl(str(train), parse_columns(column)), rows))
+    if not read:
+        raise InputError("rows with a completion, which SFT learns from", "none", "Name the column: --column target=COLUMN.")
+    marked = TERMINAL_ROWS if out is None else PAGE_ROWS
+    labelled = label_rows(read, load_tokenizer(model), settings, attention=attention, marked_rows=marked)
+    observations = observe_learnt(labelled)
+    if out is not None:
+        from mixwright.verdict.preview_page import render_preview_page
+
+        write_text(out, render_preview_page(labelled, observations, f"{train}, for {model}"))
+        output.say(f"Page: {out}")
+    return Preview(labelled, observations, str(train), len(read))
+
+
+def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_json: Json = False) -> int | None:
+    """Print the facts of each task, three rows with the learnt text in brackets, and what is wrong."""
+    facts = count_facts(preview.labelled)
+    if as_json:
+        output.out_json({"facts": facts, "observations": preview.observations})
+    else:
+        faults = count_findings(preview.observations)
+        limit = preview.labelled.max_length
+        about = f"{format_count(preview.read, 'row')}, " + (f"cut at {limit:,} tokens" if limit else "not cut")
+        lines = [*wrap(f"{faults or 'Nothing to fix'}: {preview.source} ({about})."), ""]
+        header = ("task", "rows", "tokens", "learnt", "share")
+        shown = [(one.task, one.rows, f"{one.tokens:,}", f"{one.targets:,}", f"{one.share:.0%}") for one in facts]
+        lines += [*table(header, shown, full=full), ""]
+        for number, pieces in itertools.islice(preview.labelled.marked.items(), TERMINAL_ROWS):
+            text = "".join(f"[[{text}]]" if is_target else text for text, is_target in pieces)
+            whole = text if full else shorten(text)
+            lines += wrap(whole, lines=None, first=f"  row {number + 1}  ", indent=" " * 9)
+        lines += ["  The loss is taken on the text in [[ ]].", ""]
+        lines += findings(preview.observations, ("targets", "template", "truncation"), other_lines=len(lines), full=full)
+        output.out("\n".join(lines))
+    return output.exit_code_of(preview.observations, fail_on)
+
+
+def shorten(text: str) -> str:
+    """Return the beginning and the end of a text."""
+    half = TERMINAL_CHARACTERS // 2
+    return text if len(text) <= TERMINAL_CHARACTERS else f"{text[:half]} … {text[-half:]}"
+
+
+def read_as_trl(source: str, columns: Mapping[str, str]) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """Yield rows in columns that TRL takes, with task, file and line: as they are where they have such columns."""
+    first, _ = next(read_rows(source, "train"))
+    form = next((form for form in FORMS if isinstance(first, Mapping) and form <= first.keys()), None)
+    if form is not None and not columns:
+        for row, location in read_rows(source, "train"):
+            if not form <= row.keys():
+                raise location.error(
+                    f"columns {', '.join(sorted(form))} as in the first row", ", ".join(map(str, row)), "Add them."
+                )
+            yield {name: row[name] for name in (*form, "tools") if name in row}, _name_task(row, location), str(location)
+        return
+    for row in read_corpus(CorpusConfig(source, eval_share=0.0, columns=dict(columns))):
+        if row.target or not row.prompt:
+            yield _as_pair(row), row.task, row.source
+
+
+def _name_task(row: Mapping[str, Any], location: RowLocation) -> str:
+    return str(row.get("task") or location.task or "all")
+
+
+def _as_pair(row: Example) -> dict[str, Any]:
+    if not row.prompt:
+        return {"text": row.target or row.answer or ""}
+    if isinstance(row.prompt, str) and isinstance(row.target, str):
+        return {"prompt": row.prompt, "completion": row.target}
+    return {"prompt": _as_turns(row.prompt, "user"), "completion": _as_turns(row.target or "", "assistant")}
+
+
+def _as_turns(text: Any, role: str) -> list[dict[str, Any]]:
+    return [{"role": role, "content": text}] if isinstance(text, str) else [dict(turn) for turn in text]
+
+
+def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:
+    """Read settings of `SFTConfig`, and the attention of the model, from a YAML of TRL or of Axolotl.
+
+    Raises:
+        InputError: no YAML, or none of the two.
+    """
+    check_regular(path)
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise InputError("a YAML file of TRL or Axolotl", str(error)[:120], "Correct it.", file=path) from None
+    if not isinstance(given, dict):
+        raise InputError("a YAML file of TRL or Axolotl", type(given).__name__, "Correct it.", file=path)
+    if "base_model" not in given:
+        return {str(name): value for name, value in given.items()}, given.get("attn_implementation")
+    settings: dict[str, Any] = {"max_length": given.get("sequence_len", 512), "packing": bool(given.get("sample_packing"))}
+    kinds = {str(one.get("type")) for one in given.get("datasets") or [] if isinstance(one, dict)}
+    if not given.get("train_on_inputs"):
+        settings["assistant_only_loss" if "chat_template" in kinds else "completion_only_loss"] = True
+    flash = any(given.get(name) for name in AXOLOTL_FLASH)
+    return settings, "flash_attention_2" if flash else given.get("attn_implementation")
