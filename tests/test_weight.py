@@ -21,6 +21,8 @@ LIMITS = {
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
+    "mixwright +106: `preview` and three checks show which tokens a training learns, and two checks read single rows and "
+    "prompts; one signature per verb and no prices before measuring took 8,400 away before",
     "mixwright +1,476: a comparison on general requests asks harder rungs only where easier ones were right, takes "
     "--max-items, and a new task of the user does not keep it from passing; help in groups, and example files",
     "mixwright +5,847: one command writes a file to train on with replay, general requests are compared in two groups with "
