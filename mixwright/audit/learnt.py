@@ -24,6 +24,8 @@ class LabelledRow:
     """Task name."""
     source: str
     """File and line."""
+    beginning: str
+    """First characters of its text."""
     ids: np.ndarray
     """Token ids, after truncation; int, shape (tokens,)."""
     targets: np.ndarray
@@ -197,7 +199,7 @@ def observe_learnt(labelled: Labelled, checks: Sequence[str] = ("targets", "temp
     total, observations = len(labelled.rows), list[Observation]()
     for fault, (check, severity, seen, remedy) in WORDS.items():
         if check in checks and (rows := rows_by_fault.get(fault)):
-            evidence = tuple({"id": str(row.number), "source": row.source} for row in rows)
+            evidence = tuple({"id": str(row.number), "source": row.source, "prompt": row.beginning} for row in rows)
             text = f"{len(rows):,} of {total:,} rows {seen}."
             observations.append(Observation(check, None, severity, len(rows), total, text, remedy, "none", evidence))
     for check in checks:

@@ -38,7 +38,8 @@ FLASH = ("flash_attention_2", "flash_attention_3", "kernels-community/flash-attn
 ROLES = ("system", "developer", "user", "assistant", "tool")
 SENTINEL = "mixwrightstandshere"
 THOUGHTS = re.compile(r"<think>|<\|channel\|>analysis|<\|START_THINKING\|>")
-MARKED_ROWS = 3
+MARKED_ROWS, SHOWN_TOKENS = 3, 40
+"""Rows whose text is returned in pieces, and tokens of the beginning of each row that findings show."""
 
 
 def label_rows(
@@ -83,6 +84,7 @@ def label_rows(
                 number,
                 task,
                 source,
+                tokenizer.decode(ids[:SHOWN_TOKENS]),
                 ids[keep],
                 (labels != IGNORED)[keep],
                 None if words is None else words[keep],

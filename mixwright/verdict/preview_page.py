@@ -29,5 +29,5 @@ def render_preview_page(labelled: Labelled, observations: Sequence[Observation],
         row = row_by_number[number]
         cells = [("learned" if is_target else "read", text) for text, is_target in pieces]
         tables.append(Table(f"{row.source}, {len(row.ids):,} tokens", ("loss", "text"), cells))
-    parts = [Part("rows", "Rows, as the trainer sees them", tables, f"{len(labelled.marked):,}")]
-    return render_audit_page(observations, about, {"training": len(labelled.rows)}, parts)
+    parts = [Part("rows", "Rows, as the trainer sees them", tables, f"{len(labelled.marked):,}", is_open=True)]
+    return render_audit_page(observations, about, {"training": len(labelled.rows)}, parts, "Preview")
