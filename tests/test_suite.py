@@ -207,9 +207,8 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, sealed = tiny_families("open", 5), tiny_families("sealed", 3)
-    for module in (draw, general):
-        for name, families in (("OPEN_FAMILIES", opened), ("SEALED_FAMILIES", sealed), ("FAMILIES", opened + sealed)):
-            monkeypatch.setattr(module, name, families)
+    for name, families in (("OPEN_FAMILIES", opened), ("SEALED_FAMILIES", sealed), ("FAMILIES", opened + sealed)):
+        monkeypatch.setattr(draw, name, families)
     monkeypatch.setattr(draw, "RING_ITEMS", 240)
     before, after = checkpoint("before"), checkpoint("after", 1)
     code, _, err = call("verdict", before, after, "--max-new-tokens", "3")
@@ -238,9 +237,8 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
 
 def test_harder_rungs_are_asked_only_where_something_easier_was_right(monkeypatch: pytest.MonkeyPatch) -> None:
     families = tuple(replace(family, rungs=4) for family in tiny_families("open", 6) + tiny_families("sealed", 3))
-    for module in (draw, general):
-        for name, part in (("OPEN_FAMILIES", families[:6]), ("SEALED_FAMILIES", families[6:]), ("FAMILIES", families)):
-            monkeypatch.setattr(module, name, part)
+    for name, part in (("OPEN_FAMILIES", families[:6]), ("SEALED_FAMILIES", families[6:]), ("FAMILIES", families)):
+        monkeypatch.setattr(draw, name, part)
     asked = []
 
     def measure(model: str, measuring: Measuring, folder: None, *, with_notes: bool) -> Any:

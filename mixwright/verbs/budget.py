@@ -11,7 +11,7 @@ from mixwright.config import MIN_BUDGET_SECONDS
 from mixwright.errors import InputError
 
 BEGAN = monotonic()
-"""When the command line was loaded, about when the command was given."""
+"""Reading of the clock when the verb was loaded, which is soon after the command was given."""
 
 
 def parse_duration(text: str) -> float:
