@@ -15,6 +15,11 @@ from mixwright.verbs.preview import read_as_trl, read_settings
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A checkpoint of the family ChatML."""
