@@ -97,7 +97,7 @@ def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> 
     code, out, _ = call("verdict", before, after, "--full", "--no-gate")
     assert code == 0
     page = (FOLDER / "verdict.html").read_text(encoding="utf-8")
-    assert "S, D and the chance level are not known, since the log has no right answers next to the answers" in page
+    assert "the chance level is not known, because the log has no right answers next to the answers" in page
     assert "do not say how answers of sum were decoded" in page
     assert not (FOLDER / "completions.parquet").exists()
     assert verdict()["total"]["dependence"] is None

@@ -93,7 +93,7 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
                 break
         if best is not None:
             return best
-    return f"no grader of ours repeats {MIN_AGREEMENT:.0%} of the scores ({task.metric})"
+    return f"no built-in grader repeats {MIN_AGREEMENT:.0%} of the scores ({task.metric})"
 
 
 def _list_candidates(task: JudgedTask, whole: Sequence[Example]) -> Iterator[tuple[Sequence[Example], str]]:

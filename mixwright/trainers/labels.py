@@ -131,7 +131,7 @@ def _prepare(rows: Sequence[Mapping[str, Any]], tokenizer: Any, settings: Mappin
             return SFTTrainer(model, args=given, train_dataset=data, processing_class=tokenizer)
         except (ValueError, RuntimeError, KeyError, TypeError) as error:
             remedy = "Mend the settings or the rows: the training would stop here, too."
-            raise InputError("rows and settings that TRL can label", one_line(error)[:300], remedy) from error
+            raise InputError("rows and settings that TRL can label", one_line(error)[:300].rstrip("."), remedy) from error
 
 
 @contextlib.contextmanager

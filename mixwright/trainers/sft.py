@@ -101,7 +101,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             return
         self._has_seen_labels, targets = True, int((labels != IGNORED).sum())
         if not targets:
-            remedy = "See what is learnt: mixwright preview TRAIN --model MODEL"
+            remedy = "See what is learned: mixwright preview TRAIN --model MODEL"
             raise InputError("a token in the first batch that the loss is taken on", "none", remedy)
         _log.info("first batch: the loss is taken on %d of %d tokens", targets, labels.numel())
 

@@ -38,7 +38,7 @@ class Gating:
     beside: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
     """Earlier comparison of BEFORE on the same rows: BEFORE is reused, its AFTER is shown next to the new one."""
     trained_on: Annotated[str | None, typer.Option(metavar="FILE")] = None
-    """Rows that AFTER was trained on: general requests that stand in them are left out, and counted."""
+    """Rows that AFTER was trained on: general requests that are among them are left out and counted."""
     suite_seed: options.SuiteSeed = 0
     """Seed of the general requests."""
     suite: Annotated[bool, typer.Option("--suite/--no-suite")] = True

@@ -184,9 +184,9 @@ def _describe_judging(task: JudgedTask, grader: FoundGrader | str) -> str:
     others = f" (also in the logs: {join_some(task.other_metrics)})" if task.other_metrics else ""
     head = f"judged by {task.metric}{others}"
     if isinstance(grader, str):
-        return f"{head}; S, D and the chance level are not known, since {grader}"
+        return f"{head}; the chance level is not known, because {grader}"
     text = "what was read out of it" if grader.basis == "reading" else "the whole completion"
-    how = f"S, D and the chance level by grader {grader.name}, which repeats {grader.agreement:.1%} of the scores on {text}"
+    how = f"chance level by grader {grader.name}, which repeats {grader.agreement:.1%} of the scores on {text}"
     return f"{head}; {how}"
 
 

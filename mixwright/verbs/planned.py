@@ -45,7 +45,7 @@ class Planning:
     """Rows, or requests that the model answers, to replay with yours; where a gold answer is known, wrong ones are
     dropped."""
     only_replay: Annotated[bool, typer.Option("--only-replay")] = False
-    """No general requests beside --replay."""
+    """Replay only your own requests (--replay), no general ones."""
     keep: Annotated[list[str] | Sequence[str], typer.Option(metavar="TASK")] = ()
     """With --eval, for SFT and DPO: task to protect, whatever was measured. Repeatable."""
     share: Annotated[float | None, typer.Option()] = None

@@ -105,7 +105,7 @@ def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_
         limit = preview.labelled.max_length
         about = f"{format_count(preview.read, 'row')}, " + (f"cut at {limit:,} tokens" if limit else "not cut")
         lines = [*wrap(f"{faults or 'Nothing to fix'}: {preview.source} ({about})."), ""]
-        header = ("task", "rows", "tokens", "learnt", "share")
+        header = ("task", "rows", "tokens", "learned", "share")
         shown = [(one.task, one.rows, f"{one.tokens:,}", f"{one.targets:,}", f"{one.share:.0%}") for one in facts]
         lines += [*table(header, shown, full=full), ""]
         for number, pieces in itertools.islice(preview.labelled.marked.items(), TERMINAL_ROWS):

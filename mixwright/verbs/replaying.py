@@ -128,7 +128,7 @@ def plan_training(
         for line in write_mix(mix, export, export_to or folder / export):
             output.say(one_line(line))
         lines.append(f"Export: {export_to or folder / export}")
-    mix_file, steps_note = folder / "mix.jsonl", f"{math.ceil(len(mixed) / batch):,} steps of {batch}"
+    mix_file, steps_note = folder / "mix.jsonl", f"{format_count(math.ceil(len(mixed) / batch), 'step')} of {batch} rows"
     lines.append(f"Train:  one epoch of {mix_file} is one pass over your rows, {steps_note}; configs: --export trl")
     lines.append(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {mix_file}")
     return PlanReport(plan, lines, folder / "plan.yaml")
