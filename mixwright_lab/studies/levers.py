@@ -1,4 +1,4 @@
-"""Writer of the tables of contributing/evidence/controllers.md from the committed results: each lever against three references.
+"""Writer of the tables of contributing/evidence/controllers.md from the committed results: levers against three references.
 
 Every figure is greedy success over everything held out, in points, with the 95 % interval that the study gave it; nothing is
 typed by hand.
