@@ -96,6 +96,16 @@ def test_it_keeps_the_last_checkpoint_that_passed(knows_letters: Any, tmp_path: 
     assert json.loads((tmp_path / "gate.json").read_text())["best"] == "checkpoint-4"
 
 
+def test_a_model_that_had_nothing_right_cannot_pass(tmp_path: Path) -> None:
+    """Nothing can be lost where nothing was right, so that no loss is ruled out."""
+    gate = GateCallback(CORPUS, every=2, max_new_tokens=3, keep_best=True)
+    trainer = trainer_of(tmp_path, None, sums(), [gate], max_steps=4, learning_rate=1e-6)
+    trainer.train()
+    assert sum(gate.before) == 0
+    assert [look["outcome"] for look in gate.looks] == ["cannot tell", "cannot tell"]
+    assert trainer.state.best_model_checkpoint is None
+
+
 def test_a_resumed_run_looks_on(knows_letters: Any, tmp_path: Path) -> None:
     settings = {"save_strategy": "steps", "save_steps": 2, "learning_rate": 1e-3}
     whole = GateCallback(CORPUS, every=2, max_new_tokens=3, stop=False)

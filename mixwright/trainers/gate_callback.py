@@ -201,7 +201,9 @@ class GateCallback(TrainerCallback):
 
     def _record_look(self, step: int, scores: Sequence[float], result: LookResult) -> LookOutcome:
         lost = result.loss_is_shown and result.change <= -self.margin
-        outcome: LookOutcome = "lost" if lost else "passed" if result.lower > -self.margin else "cannot tell"
+        has_enough_to_lose = sum(self.before) >= self.margin * len(self.before)  # else a loss is impossible, not ruled out
+        is_ruled_out = result.lower > -self.margin and has_enough_to_lose
+        outcome: LookOutcome = "lost" if lost else "passed" if is_ruled_out else "cannot tell"
         if outcome == "passed":
             self._best_step = step
         by_task: dict[str, list[float]] = {}
