@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_call import Call, write
@@ -68,6 +69,20 @@ def test_settings_of_axolotl_and_trl_are_read() -> None:
     settings, attention = read_settings(Path("trl.yaml"))
     assert {name: settings[name] for name in ONLY} == ONLY
     assert attention == "sdpa"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": []},
+        {"messages": [{"role": "user", "content": None}, {"role": "assistant", "content": "x"}]},
+        {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [{"name": "f"}]}]},
+    ],
+)
+def test_rows_that_no_template_takes_are_no_bug_of_ours(row: dict[str, Any], call: Call, checkpoint: str) -> None:
+    code, out, err = call("preview", write("rows.jsonl", [row]), "--model", checkpoint)
+    assert (code, out) in ((0, out), (1, ""))
+    assert "This is a bug" not in err
 
 
 def test_what_trl_refuses_is_told_in_a_line(call: Call, checkpoint: str) -> None:

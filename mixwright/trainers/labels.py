@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from datasets import Dataset, disable_progress_bars, enable_progress_bars, is_progress_bar_enabled
+from jinja2 import TemplateError
 from transformers import LlamaConfig, LlamaForCausalLM
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
@@ -62,7 +63,21 @@ def label_rows(
     Raises:
         InputError: what TRL refuses.
     """
-    listed = list(rows)
+    try:
+        return _label(list(rows), tokenizer, settings, attention, marked_rows)
+    except (ValueError, RuntimeError, LookupError, TypeError, TemplateError) as error:  # of TRL, or of the chat template
+        remedy = "Mend the settings or the rows: the training would stop here, too."
+        got = f"{type(error).__name__}: {one_line(error)[:300].rstrip('.')}"
+        raise InputError("rows and settings that TRL can label", got, remedy) from error
+
+
+def _label(
+    listed: Sequence[tuple[Mapping[str, Any], str, str]],
+    tokenizer: Any,
+    settings: Mapping[str, Any],
+    attention: str | None,
+    marked_rows: int,
+) -> Labelled:
     inference_template = tokenizer.chat_template
     trainer = _prepare([row for row, _, _ in listed], tokenizer, settings)
     prepared = {one[ROW_COLUMN]: one for one in trainer.train_dataset}
@@ -126,12 +141,8 @@ def _prepare(rows: Sequence[Mapping[str, Any]], tokenizer: Any, settings: Mappin
     model = LlamaForCausalLM(config)
     with tempfile.TemporaryDirectory() as folder, _quiet():
         own = {"max_length": None, "bf16": False, "use_cpu": True, "report_to": []}
-        try:
-            given = SFTConfig(output_dir=folder, **_of_config(settings, OF_LABELS), **own)
-            return SFTTrainer(model, args=given, train_dataset=data, processing_class=tokenizer)
-        except (ValueError, RuntimeError, KeyError, TypeError) as error:
-            remedy = "Mend the settings or the rows: the training would stop here, too."
-            raise InputError("rows and settings that TRL can label", one_line(error)[:300].rstrip("."), remedy) from error
+        given = SFTConfig(output_dir=folder, **_of_config(settings, OF_LABELS), **own)
+        return SFTTrainer(model, args=given, train_dataset=data, processing_class=tokenizer)
 
 
 @contextlib.contextmanager
