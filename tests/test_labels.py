@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.audit.checks.prompts import Prompts
-from mixwright.audit.learnt import count_facts, observe_learnt
+from mixwright.audit.learnt import WORDS, count_facts, faults_of, observe_learnt
 from mixwright.corpus import Corpus
 from mixwright.records import Example
 from mixwright.trainers.labels import label_rows
@@ -83,9 +83,12 @@ def pairs(prefix: str = "") -> list[dict[str, Any]]:
 
 
 def found_in(rows: list[dict[str, Any]], tokenizer: Any, settings: dict[str, Any], attention: str | None = None) -> set[str]:
-    """Names of the faults: the first words of what is seen."""
+    """Faults of the rows and of the settings."""
     labelled = label_rows(((row, "all", f"a:{n}") for n, row in enumerate(rows)), tokenizer, settings, attention=attention)
-    return {one.message.partition(" rows ")[2] for one in observe_learnt(labelled) if one.severity != "info"}
+    told = {one.check for one in observe_learnt(labelled) if one.severity != "info"}
+    found = set(labelled.faults).union(*map(faults_of, labelled.rows))
+    assert told == {WORDS[fault][0] for fault in found}
+    return found
 
 
 ONLY = {"assistant_only_loss": True, "max_length": 500}
@@ -100,21 +103,21 @@ def test_twelve_planted_faults_are_found(family: str, tmp_path: Path) -> None:
     twice = template_of(family, bos=2) if FAMILIES[family][0] else "{{ bos_token }}" * 2 + template_of(family)
     several = [{"prompt": turns(n)[:1], "completion": turns(n, "", "Yes.", "Sure?", "I am.")[1:]} for n in range(ROWS)]
     planted: dict[str, tuple[list[dict[str, Any]], Any, dict[str, Any]]] = {
-        "have no token": (chats(), sound, {"assistant_only_loss": True, "max_length": 12}),
-        "are learned whole": (chats(), sound, {"max_length": 500}),
-        "have words of the prompt": (several, sound, {"max_length": 500}),
-        "do not train the token": (chats(), tokenizer_of(family, template_of(family, "words")), ONLY),
-        "are cut at max_length": (chats(), sound, {"assistant_only_loss": True, "max_length": len_of(sound) - 4}),
-        "begin with two bos": (chats(), tokenizer_of(family, twice), ONLY),
-        "hold the beginning": (pairs(header), sound, {"max_length": 500}),
-        "get thinking tags": (chats(), tokenizer_of(family, template_of(family, think="<think>\n\n</think>\n\n")), ONLY),
-        "are trained with another template": (chats(), sound, ONLY | {"chat_template_path": str(other)}),
-        "have turns that": (human, sound, ONLY),
+        "no target": (chats(), sound, {"assistant_only_loss": True, "max_length": 12}),
+        "all targets": (chats(), sound, {"max_length": 500}),
+        "prompt trained": (several, sound, {"max_length": 500}),
+        "end not trained": (chats(), tokenizer_of(family, template_of(family, "words")), ONLY),
+        "cut": (chats(), sound, {"assistant_only_loss": True, "max_length": len_of(sound) - 4}),
+        "double bos": (chats(), tokenizer_of(family, twice), ONLY),
+        "generation prompt twice": (pairs(header), sound, {"max_length": 500}),
+        "thoughts added": (chats(), tokenizer_of(family, template_of(family, think="<think>\n\n</think>\n\n")), ONLY),
+        "template differs": (chats(), sound, ONLY | {"chat_template_path": str(other)}),
+        "wrong role": (human, sound, ONLY),
     }
     seen = {name: found_in(*set_up) for name, set_up in planted.items()}
-    assert [name for name, found in seen.items() if not any(name in text for text in found)] == []
+    assert [name for name, found in seen.items() if name not in found] == []
     packed = ONLY | {"packing": True}
-    assert any("are packed without" in text for text in found_in(chats(), sound, packed, "sdpa"))
+    assert "rows read each other" in found_in(chats(), sound, packed, "sdpa")
     foreign = "<|im_start|>" if family != "chatml" else "[INST]"
     rows = Corpus.from_examples(Example(f"{n}", "all", f"{foreign} What is {n}?", target="One.") for n in range(ROWS))
     assert any(one.severity == "warning" for one in Prompts().check(rows))
@@ -122,6 +125,20 @@ def test_twelve_planted_faults_are_found(family: str, tmp_path: Path) -> None:
 
 def len_of(tokenizer: Any) -> int:
     return len(tokenizer.apply_chat_template(chats()[0]["messages"], return_dict=True)["input_ids"])
+
+
+def test_words_of_earlier_turns_are_the_assistants_without_marks_of_the_template() -> None:
+    """Qwen's own template marks nothing: the one that TRL has for training does. The given tokenizer is left alone."""
+    from importlib.resources import files
+
+    tokenizer = tokenizer_of("chatml", (files("trl") / "chat_templates" / "qwen2_5.jinja").read_text(encoding="utf-8"))
+    before = tokenizer.chat_template
+    rows = [{"messages": turns(n, "Hi", "Yes?", f"Is {n} odd?", "No.")} for n in range(ROWS)]
+    labelled = label_rows(((row, "all", "a:1") for row in rows), tokenizer, {"max_length": None})
+    words = labelled.rows[0].words
+    assert words is not None
+    assert "Yes?" in str(tokenizer.decode(labelled.rows[0].ids[words])).replace(" ", "")
+    assert tokenizer.chat_template == before
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -71,6 +71,8 @@ class TaskFacts:
         return self.targets / max(self.tokens, 1)
 
 
+CHECKS = ("targets", "template", "truncation")
+"""Names under which faults are reported."""
 Words = tuple[str, Severity, str, str]
 """Check, severity, what is seen, what to do."""
 WORDS: dict[str, Words] = {
@@ -131,13 +133,13 @@ WORDS: dict[str, Words] = {
     "prompt differs": (
         "template",
         "warning",
-        "begin otherwise in training than the prompt that the model is asked with",
+        "begin differently in training than the prompt that the model is asked with",
         "Use one template for both, and one that renders the prompt alike with and without an answer.",
     ),
     "template differs": (
         "template",
         "warning",
-        "are trained with another template than the model is asked with",
+        "are trained with a different chat template than the model is asked with",
         "Save the training template with the model, or train with the model's own.",
     ),
     "special token in text": (
@@ -184,13 +186,8 @@ def faults_of(row: LabelledRow) -> set[str]:
     return found
 
 
-def observe_learnt(labelled: Labelled, checks: Sequence[str] = ("targets", "template", "truncation")) -> list[Observation]:
-    """Return what is wrong with the labels, worst first; an info for each check that finds nothing.
-
-    Args:
-        labelled: rows as the trainer labels them.
-        checks: those that are asked for.
-    """
+def observe_learnt(labelled: Labelled) -> list[Observation]:
+    """Return the faults of the labels, and an info for each of `CHECKS` that finds none."""
     rows_by_fault: dict[str, list[LabelledRow]] = defaultdict(list)
     for row in labelled.rows:
         for fault in faults_of(row):
@@ -198,11 +195,11 @@ def observe_learnt(labelled: Labelled, checks: Sequence[str] = ("targets", "temp
     rows_by_fault |= {fault: list(labelled.rows) for fault in labelled.faults}
     total, observations = len(labelled.rows), list[Observation]()
     for fault, (check, severity, seen, remedy) in WORDS.items():
-        if check in checks and (rows := rows_by_fault.get(fault)):
+        if rows := rows_by_fault.get(fault):
             evidence = tuple({"id": str(row.number), "source": row.source, "prompt": row.beginning} for row in rows)
             text = f"{len(rows):,} of {total:,} rows {seen}."
             observations.append(Observation(check, None, severity, len(rows), total, text, remedy, "none", evidence))
-    for check in checks:
+    for check in CHECKS:
         if not any(one.check == check for one in observations):
             observations.append(Observation(check, None, "info", 0, total, "Every row is as it should be.", ""))
     return observations

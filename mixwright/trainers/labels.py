@@ -1,12 +1,13 @@
 """Labels of training rows exactly as TRL's `SFTTrainer` makes them: it prepares the rows itself, with a model of one layer.
 
-Source: TRL, `SFTTrainer._prepare_dataset` and its collator (checked with 1.9 to 1.16); nothing of them is written again but
-the cut at `max_length`, which is two slices.
+Source: TRL, `SFTTrainer._prepare_dataset` and its collator; nothing of them is written again but the cut at `max_length`,
+which is two slices.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import json
 import re
@@ -39,6 +40,8 @@ FLASH = ("flash_attention_2", "flash_attention_3", "kernels-community/flash-attn
 ROLES = ("system", "developer", "user", "assistant", "tool")
 SENTINEL = "mixwrightstandshere"
 THOUGHTS = re.compile(r"<think>|<\|channel\|>analysis|<\|START_THINKING\|>")
+GENERATION_MARK = re.compile(r"\{%-?\s*generation\s*-?%\}")
+"""Mark of the assistant's words in a template; `add_generation_prompt` is none."""
 MARKED_ROWS, SHOWN_TOKENS = 3, 40
 """Rows whose text is returned in pieces, and tokens of the beginning of each row that findings show."""
 
@@ -78,7 +81,7 @@ def _label(
     attention: str | None,
     marked_rows: int,
 ) -> Labelled:
-    inference_template = tokenizer.chat_template
+    inference_template, tokenizer = tokenizer.chat_template, copy.deepcopy(tokenizer)  # TRL sets its tokens and template
     trainer = _prepare([row for row, _, _ in listed], tokenizer, settings)
     prepared = {one[ROW_COLUMN]: one for one in trainer.train_dataset}
     with _quiet():
@@ -91,7 +94,8 @@ def _label(
     for number, (row, task, source) in enumerate(listed):
         if number not in prepared:
             continue
-        ids, labels = (np.array(prepared[number][name]) for name in ("input_ids", "labels"))
+        batch = trainer.data_collator([prepared[number]])
+        ids, labels = (batch[name][0].numpy() for name in ("input_ids", "labels"))
         words, ends, faults = reader.read(row, ids, labels != IGNORED)
         is_cut = limit is not None and len(ids) > limit
         found.append(
@@ -158,7 +162,7 @@ def _quiet() -> Iterator[None]:
 
 
 class _Reader:
-    """Reader of one row beside its labels: whose words they are, where it ends, and what is wrong with it."""
+    """Reads one row along with its labels: whose words they are, where it ends, and what is wrong with it."""
 
     def __init__(self, tokenizer: Any, template: str | None, inference_template: str | None) -> None:
         self.tokenizer, self.template, self.inference_template = tokenizer, template, inference_template
@@ -215,7 +219,7 @@ class _Reader:
     def _mark_words(self, turns: Any, tools: Any, ids: np.ndarray) -> np.ndarray | None:
         """Return the words of all turns of the assistant where the template marks them, or None."""
         marking = self.template
-        if "generation" not in str(marking):
+        if not GENERATION_MARK.search(str(marking)):
             if len([turn for turn in turns if turn.get("role") == "assistant"]) < 2:
                 return None
             from trl.chat_template_utils import get_training_chat_template

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from mixwright.audit.learnt import Labelled, count_facts, observe_learnt
+from mixwright.audit.learnt import CHECKS, Labelled, count_facts, observe_learnt
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.reading import RowLocation, read_rows
@@ -96,7 +96,7 @@ def preview(
 
 
 def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_json: Json = False) -> int | None:
-    """Print the facts of each task, three rows with the learnt text in brackets, and what is wrong."""
+    """Print the facts of each task, three rows with the learned text in brackets, and what is wrong."""
     facts = count_facts(preview.labelled)
     if as_json:
         output.out_json({"facts": facts, "observations": preview.observations})
@@ -113,7 +113,7 @@ def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_
             whole = text if full else shorten(text)
             lines += wrap(whole, lines=None, first=f"  row {number + 1}  ", indent=" " * 9)
         lines += ["  The loss is taken on the text in [[ ]].", ""]
-        lines += findings(preview.observations, ("targets", "template", "truncation"), other_lines=len(lines), full=full)
+        lines += findings(preview.observations, CHECKS, other_lines=len(lines), full=full)
         output.out("\n".join(lines))
     return output.exit_code_of(preview.observations, fail_on)
 

@@ -71,7 +71,7 @@ def run(
         only: One stage of RUN.YAML: steer trains once under the plan, trial compares it with simpler choices.
         data: With --only trial: mined rows (a miner's name or a table) against all rows and as many random ones.
         dry_run: Show the steps; write nothing.
-        budget: Time for the whole command, such as 90s, 20m or 1h30m; sets items, samples and seeds. Default: no limit.
+        budget: Time for the whole command, such as 90s, 20m or 1h30m; whole seeds are trained while they fit.
         placing: Cluster and engine of the workers, over those of the settings.
 
     Raises:

@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from mixwright.audit.learnt import observe_learnt
+from mixwright.audit.learnt import faults_of
 from mixwright.estimates.intervals import share_interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.studies.everyday import tool_calls
@@ -43,21 +43,12 @@ ROWS_FILE = RESULTS / "silent_faults.rows.jsonl"
 FALL_SHARE, SUCCESS_SHARE = 0.8, 0.5
 END, HEAD = "<|im_end|>", "<|im_start|>assistant\n"
 ONLY: Mapping[str, Any] = {"assistant_only_loss": True, "max_length": 256}
-FAULTS: Mapping[str, str] = {
-    "no target": "have no token",
-    "all targets": "are learned whole",
-    "prompt trained": "have words of the prompt",
-    "end not trained": "do not train the token",
-    "answer cut": "are cut at max_length",
-    "double bos": "begin with two bos",
-    "generation prompt twice": "hold the beginning",
-    "thoughts added": "get thinking tags",
-    "template differs": "are trained with another template",
-    "foreign markers": "markers of a chat template",
-    "wrong role": "have turns that do not end",
-    "rows read each other": "are packed without",
-}
-"""Fault -> words of the finding that names it."""
+MARKERS = "foreign markers"
+FAULTS = (
+    *("no target", "all targets", "prompt trained", "end not trained", "cut", "double bos", "generation prompt twice"),
+    *("thoughts added", "template differs", MARKERS, "wrong role", "rows read each other"),
+)
+"""Faults, by the names that `preview` has for them; markers are found by the check of prompts."""
 
 
 def template_of(original: str, fault: str) -> str:
@@ -87,7 +78,7 @@ def rows_of(fault: str, seed: int) -> tuple[list[dict[str, Any]], list[tuple[str
         user, assistant = row["messages"]
         if fault == "wrong role":
             user["role"], assistant["role"] = "human", "assistant"
-        elif fault == "foreign markers":
+        elif fault == MARKERS:
             user["content"], assistant["content"] = f"<s>[INST] {asked} [/INST]", f"{call}</s>"
         elif fault == "generation prompt twice":
             assistant["content"] = HEAD + call
@@ -103,7 +94,7 @@ def settings_of(fault: str) -> dict[str, Any]:
         "all targets": {"max_length": 256},
         "prompt trained": {"max_length": 256},
         "no target": {**ONLY, "max_length": 34, "truncation_mode": "keep_start"},
-        "answer cut": {**ONLY, "max_length": 52},
+        "cut": {**ONLY, "max_length": 52},
         "rows read each other": {**ONLY, "packing": True, "packing_strategy": "bfd"},
     }.get(fault, dict(ONLY))
 
@@ -120,8 +111,9 @@ def find_faults(rows: Sequence[Mapping[str, Any]], tokenizer: Any, fault: str) -
     corpus = Corpus.from_examples(
         Example(str(n), "new", tuple(own[:-1]), target=own[-1]["content"]) for n, own in enumerate(turns)
     )
-    seen = [*observe_learnt(labelled), *Prompts().check(corpus)]
-    return [one.message for one in seen if one.severity != "info"]
+    found = set(labelled.faults).union(*map(faults_of, labelled.rows))
+    found |= {MARKERS for one in Prompts().check(corpus) if one.severity != "info"}
+    return sorted(found)
 
 
 def train(fault: str, seed: int) -> dict[str, Any]:
@@ -181,7 +173,7 @@ def line_of(row: Mapping[str, Any], sound: Mapping[str, Any]) -> dict[str, Any]:
     fall, sound_fall = fall_of(row["losses"]), fall_of(sound["losses"])
     looks_fine = fall is not None and sound_fall is not None and fall >= FALL_SHARE * sound_fall
     is_worse = min(row["success"] / max(sound["success"], 1e-9), row["ended"] / max(sound["ended"], 1e-9)) < SUCCESS_SHARE
-    named = any(FAULTS[row["fault"]] in text for text in row["found"]) if row["fault"] in FAULTS else not row["found"]
+    named = row["fault"] in row["found"] if row["fault"] in FAULTS else not row["found"]
     line = {name: row[name] for name in ("fault", "seed", "success", "ended", "refused", "commit")}
     return line | {"fall": fall, "silent": looks_fine and is_worse, "named": named, "found": row["found"]}
 

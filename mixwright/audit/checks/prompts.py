@@ -60,10 +60,8 @@ def _observe_markers(corpus: Corpus) -> list[Observation]:
         names = ", ".join(f"{marker} ({held:,})" for marker, held in markers[task].most_common(4))
         text = f"{count['marked']:,} of {count['rows']:,} rows hold markers of a chat template: {names}."
         ends, written = count["ended"], count["written"]
-        if min(ends, written - ends) >= COIN_SHARE * written:
-            text += (
-                f" {ends:,} completions end with one and {written - ends:,} do not, so where to stop becomes a coin toss."
-            )
+        if ends and min(ends, written - ends) >= COIN_SHARE * written:
+            text += f" {ends:,} completions end with one and {written - ends:,} do not: the model learns to stop by chance."
         is_rare = count["marked"] < max(3, WARNED_SHARE * count["rows"])  # an answer about HTML or about templates
         severity, remedy = ("info", "") if is_rare else ("warning", TEMPLATE_REMEDY)
         observations.append(Observation("prompts", task, severity, count["marked"], count["rows"], text, remedy, "none"))

@@ -147,7 +147,7 @@ def _faults_of(prompt: str, completion: str | None, answer: str | None) -> Itera
             yield "unanswered", ""
     elif not completion.strip():
         yield "empty", ""
-    elif MISSING.fullmatch(completion[:40]):
+    elif MISSING.fullmatch(completion[:40]) and completion.strip() not in prompt:  # else the prompt asks for the word
         yield "missing", completion.strip()
     for kind, text in (("unfilled", completion or ""), ("unfilled prompts", prompt)):
         if field := FIELDS.search(CODE.sub("", text[:READ_CHARACTERS])):
