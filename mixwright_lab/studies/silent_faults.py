@@ -1,6 +1,6 @@
 """Study of faults in what a training learns: which of twelve does the loss not show, and does `preview` find them?
 
-SmolLM2-135M-Instruct learns tool calls with TRL's own SFTTrainer and LoRA, 40 steps of 8 rows: once soundly
+SmolLM2-135M-Instruct learns tool calls with TRL's own SFTTrainer and LoRA, 40 steps of 4 rows: once soundly
 (messages, `assistant_only_loss`, the model's template with generation marks), and once with each of twelve faults planted
 in rows, template or settings. Read are the loss at the beginning and at the end, as TRL logs it; the share of 40 held-out
 requests that are answered rightly with the model's own template; the share of answers that end by themselves; and what
@@ -13,7 +13,7 @@ Goals, fixed before the run: `preview` names 12 of 12 faults, and nothing in the
 
 Source: faults of public reports in 2026; the study is our own.
 Unit: one training.
-Cost: four minutes of two threads for a training, one for its answers.
+Cost: four minutes of one thread for a training, one for its answers.
 Blind spot: one model, one task, LoRA; what fails in 40 steps may mend itself in more.
 
     python -m mixwright_lab.studies.silent_faults [--quick] [--report]
@@ -38,7 +38,7 @@ from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 MODEL, SEEDS, SOUND = "smollm2", (307, 311), "sound"
-STEPS, BATCH, RATE, RANK, ITEMS, ROOM = 40, 8, 1e-3, 16, 40, 48
+STEPS, BATCH, RATE, RANK, ITEMS, ROOM = 40, 4, 1e-3, 16, 40, 32
 ROWS_FILE = RESULTS / "silent_faults.rows.jsonl"
 FALL_SHARE, SUCCESS_SHARE = 0.8, 0.5
 END, HEAD = "<|im_end|>", "<|im_start|>assistant\n"
