@@ -17,7 +17,7 @@ FLOORS = (
     ("corpus", "suite"),
     ("contracts", "run.checked", "run.ray_workers"),
     ("learner", "run.manifest"),
-    ("audit", "rewards"),
+    ("audit", "rewards", "answers"),
     ("measure",),
     ("logs",),
     ("scan",),

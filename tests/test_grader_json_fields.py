@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mixwright.answers.score import measure_answers
+from mixwright.answers.table import Answers
 from mixwright.graders import load_grader
-from mixwright.measure.probes.competence import _measure_group
 from mixwright.records import Example, Interval, Measurement, PartChange
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.read_parts import read_parts
@@ -73,16 +71,13 @@ def test_an_object_is_right_under_any_order_of_its_keys_and_no_other(gold: dict[
 def test_a_field_is_a_share_of_the_items_that_have_it() -> None:
     """Two calls with a city, one of them right, and one with a room: `city` is right in one of two."""
     golds = ('{"city": "Rome"}', '{"city": "Oslo"}', '{"room": "hall"}')
-    items = [Example(f"i{n}", "t", "?", answer=gold) for n, gold in enumerate(golds)]
     texts = ('{"city": "Rome"}', '{"city": "Bern"}', '{"room": "hall"}')
-    read = {
-        item.id: SimpleNamespace(correct=np.zeros(0), success=lambda _: 0.0, greedy=SimpleNamespace(text=text))
-        for item, text in zip(items, texts, strict=True)
-    }
-    passes: Any = SimpleNamespace(
-        config=SimpleNamespace(samples=0), rollouts=read, corpus=SimpleNamespace(grader=lambda _: JUDGE)
-    )
-    rows = _measure_group(passes, ("t", None), items, Interval(0.0, 0.0, 0.0, 3), "none")
+    rows = []
+    for number, (gold, text) in enumerate(zip(golds, texts, strict=True)):
+        parts = JUDGE.parts(Example(f"i{number}", "t", "?", answer=gold), text)
+        place = {"item": f"i{number}", "task": "t", "decoding": "greedy", "sample": 0, "text": text}
+        rows.append(place | {"right": 0.0, "parts": list(parts.items())})
+    rows = measure_answers(Answers.from_rows(rows))
     shares = {row.name: (row.value, row.n) for row in rows if row.name.startswith("part ")}
     assert shares == {
         "part valid JSON": (1.0, 3),

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mixwright.answers.score import measure_answers
 from mixwright.corpus.reading import RowLocation
 from mixwright.errors import InputError
+from mixwright.logs.answers import answers_of
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.files import find_top_keys
+from mixwright.logs.found_grader import FoundGrader, find_grader
 from mixwright.logs.judged import judge_logs
 from mixwright.logs.metrics import choose_metric
 from mixwright.logs.pairing import collect_items, pair_logs
-from mixwright.logs.swaps import FoundGrader, find_grader, find_swaps
-from mixwright.logs.tables import measure_task
 
 LOCATION = RowLocation("log.jsonl", 1)
 
@@ -87,7 +88,7 @@ def test_the_order_of_lines_changes_no_table(rng: random.Random, count: int) -> 
         grader = find_grader(task)
         assert isinstance(grader, FoundGrader)
         assert grader.agreement == 1.0
-        tables.append(measure_task(task, 0, "greedy", find_swaps(task, 0, "greedy", grader)))
+        tables.append(measure_answers(answers_of(task, 0, "greedy", grader, "log")))
     assert tables[0] == tables[1]
 
 

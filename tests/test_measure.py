@@ -2,13 +2,13 @@ import copy
 import math
 import tracemalloc
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from mixwright import catalog
+from mixwright.answers.nulls import OTHER_ITEMS_PER_ITEM, choose_shifts, grade_swapped, texts_of
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -19,7 +19,6 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
 from mixwright.measure.probes.formats import normalised_entropy
 from mixwright.measure.stage import measure_learner
-from mixwright.measure.swaps import OTHER_ITEMS_PER_ITEM, choose_shifts, grade_swapped, swap_answers
 from mixwright.records import Example
 
 CONFIG = MeasureConfig(items=3, samples=4, max_new_tokens=4)
@@ -208,7 +207,7 @@ def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():
     lines = {row.id: [str(rng.integers(7)) if rng.random() < 0.5 else row.answer or "" for _ in range(3)] for row in rows}
     passes = Passes(Script(lines), None, MeasureConfig(items=150, samples=2), corpus)  # pyright: ignore
     shifts = choose_shifts(150)
-    some = grade_swapped(passes, passes.items, "pass@1", shifts)
+    some = grade_swapped(passes.items, texts_of(passes.answers, "sampled"), passes.grades.grade, {}, shifts)
     assert some.shape == (150, 1 + OTHER_ITEMS_PER_ITEM) == (150, len(set(shifts.tolist())))
     whole = np.array(
         [[np.mean([t == row.answer for t in lines[item.id][1:]]) for row in passes.items] for item in passes.items]
@@ -221,18 +220,21 @@ def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():
 
 def test_the_memory_of_swapping_grows_with_the_items_and_not_with_their_pairs():
     rows = [Example(f"r{i}", "t", "?", answer=str(i)) for i in range(4000)]
-    passes = SimpleNamespace(
-        names=("greedy",),
-        rollouts={row.id: SimpleNamespace(texts=lambda _, row=row: Counter({(row.answer, False): 1})) for row in rows},
-        grades=SimpleNamespace(grade=lambda example, text, *, cut: float(example.answer == text)),
-    )
+    texts, shifts = [Counter({(row.answer or "", False): 1}) for row in rows], choose_shifts(4000)
+
+    def exactly(example: Example, completion: str, *, cut: bool = False) -> float:
+        return float(example.answer == completion and not cut)
+
     tracemalloc.start()
     try:
-        found = swap_answers(passes, rows, np.random.default_rng(0))  # pyright: ignore
+        table = grade_swapped(
+            rows, texts, lambda example, completion, *, cut=False: float(example.answer == completion), {}, shifts
+        )
+        found = dependence_of_shifts(table, shifts)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found.dependence_by_name["greedy"].swapped.value == 0
+    assert found.swapped.value == 0
     assert peak < 4000**2 * 8 / 5, f"{peak:,} bytes"
 
 

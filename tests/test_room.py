@@ -13,6 +13,7 @@ import pytest
 from tokenizers.processors import TemplateProcessing
 from trainers_tiny import model, tokenizer
 
+from mixwright.answers.nulls import grade_swapped, texts_of
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -23,7 +24,6 @@ from mixwright.measure.notes import list_notes
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import keep_fitting_corpus, room_for
 from mixwright.measure.stage import MeasureResult, measure_learner
-from mixwright.measure.swaps import grade_swapped
 from mixwright.records import Example, Measurement
 
 USER, SYSTEM = ({"role": "user", "content": "1+1="},), {"role": "system", "content": "add"}
@@ -190,8 +190,9 @@ def test_a_completion_that_was_cut_earns_nothing_by_its_last_number() -> None:
     passes = Passes(Writes(), None, MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
     assert [item.greedy_score for item in passes.rollouts.values()] == [1.0] * 4
     assert [item.scores for item in passes.rollouts.values()] == [(0.0, 0.0)] * 4
-    assert grade_swapped(passes, passes.items, "greedy", np.arange(4)).tolist() == [[1.0] * 4] * 4
-    assert grade_swapped(passes, passes.items, "pass@1", np.arange(4)).tolist() == [[0.0] * 4] * 4
+    for decoding, score in (("greedy", 1.0), ("sampled", 0.0)):
+        texts = texts_of(passes.answers, decoding)
+        assert grade_swapped(passes.items, texts, passes.grades.grade, {}, np.arange(4)).tolist() == [[score] * 4] * 4
 
 
 def result(cut: float, values: dict[str, float]) -> MeasureResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.answers.table import Answers, Group
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Completion, Learner
 
 T = TypeVar("T")
-Group = tuple[str, float | None]
-"""A task and one of its levels; level None stands for the whole task."""
 WRITING_TIME_SHARE = 0.9
 """Share of measuring's time that writing completions takes, roughly; the rest reads probabilities of them."""
 
@@ -54,13 +53,6 @@ class ExampleRollouts:
     def success(self, name: str) -> float:
         """Share right of what the measurement `greedy` or `pass@1` reads, 0..1."""
         return float(self.greedy_score >= RIGHT_FROM_SCORE) if name == "greedy" else float(self.correct.mean())
-
-    def texts(self, name: str) -> Counter[tuple[str, bool]]:
-        """Its completions, each with whether it was cut, and how often each was written."""
-        return Counter(
-            (completion.text, not completion.finished)
-            for completion in ([self.greedy] if name == "greedy" else self.samples)
-        )
 
 
 @dataclass(frozen=True)
@@ -171,6 +163,27 @@ class Passes:
             )
             rollouts[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
         return rollouts
+
+    @cached_property
+    def answers(self) -> Answers:
+        """The same as a table, without nulls."""
+        rows = []
+        for item in self.items:
+            rollouts, grader = self.rollouts[item.id], self.corpus.grader(item.task)
+            place = {"item": item.id, "task": item.task, "level": item.level, "gold": item.answer}
+            place["prompt"] = plain(item.prompt)
+            written = [("greedy", 0, rollouts.greedy, rollouts.greedy_score)]
+            written += [
+                ("sampled", number, *one) for number, one in enumerate(zip(rollouts.samples, rollouts.scores, strict=True))
+            ]
+            for decoding, sample, completion, score in written:
+                own = {"text": completion.text, "cut": not completion.finished, "score": score}
+                own |= {"tokens": completion.token_ids, "logprob": math.fsum(completion.logprobs)}
+                if decoding == "greedy":
+                    own["parts"] = list(grader.parts(item, completion.text).items())
+                right = float(score >= RIGHT_FROM_SCORE)
+                rows.append({**place, "decoding": decoding, "sample": sample, "right": right, **own})
+        return Answers.from_rows(rows)
 
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""

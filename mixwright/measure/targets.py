@@ -1,15 +1,12 @@
-"""Measurements of held-out texts that are read, not generated: which items fit, and rows per item, cell and task."""
+"""Held-out texts that are read, not generated: which items fit."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mixwright.corpus import Corpus
-from mixwright.estimates.intervals import rate
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -25,35 +22,6 @@ def exact_answer_tasks(corpus: Corpus) -> set[str]:
     """Tasks whose answers are graded by a grader that accepts the gold answer alone."""
     graded = [name for name, task in corpus.tasks.items() if task.kind == "verifiable"]
     return {name for name in graded if corpus.grader(name).accepts_gold_only}
-
-
-def cell_measurements(
-    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
-) -> list[Measurement]:
-    """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
-    groups: dict[tuple[str, float | None], list[float]] = defaultdict(list)
-    levels = {task: {item.level for item in items if item.task == task} for task in {item.task for item in items}}
-    for item in items:
-        groups[item.task, item.level].append(values[item.id])
-        if len(levels[item.task]) > 1:
-            groups[item.task, None].append(values[item.id])
-    measurements = []
-    for (task, level), group_values in groups.items():
-        mean = rate(np.array(group_values), np.ones(len(group_values)))
-        if mean is not None:
-            low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
-            measurements.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
-    return measurements
-
-
-def item_measurements(
-    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
-) -> list[Measurement]:
-    """One row per item; it was read, not sampled, so its interval has no width."""
-    return [
-        Measurement(probe, item.task, name, value := values[item.id], value, value, 1, unit, item.level, item.id)
-        for item in items
-    ]
 
 
 def count_too_long(probe: str, items: Sequence[Example], fitting_items: Sequence[Example]) -> list[Measurement]:

@@ -7,10 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from mixwright.answers.score import measure_answers
+from mixwright.answers.table import Answers
+from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, join_some, one_line, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
+from mixwright.logs.answers import answers_of
 from mixwright.logs.entries import EvaluationLog
+from mixwright.logs.found_grader import FoundGrader, find_grader
 from mixwright.logs.judged import (
     INCOMPARABLE,
     Comparison,
@@ -23,8 +29,6 @@ from mixwright.logs.judged import (
 )
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
-from mixwright.logs.swaps import FoundGrader, find_grader, find_swaps
-from mixwright.logs.tables import list_completions, measure_task, name_of_success
 from mixwright.measure.bases import write_completion_rows
 from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
@@ -112,13 +116,13 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
         if items or beside:
             unscored = f"{items:,} items have no {task.metric}; {beside:,} answers have none where others of their item do"
             _tell(f"warning: {task.name}: {unscored}")
-    name = name_of_success(sampled=is_sampled([log], judged))
+    decoding = "sampled" if is_sampled([log], judged) else "greedy"
     rows: list[Measurement] = []
     for task in judged:
         grader = find_grader(task)
         _tell(_describe_task(task, grader))
-        swaps = find_swaps(task, 0, name, grader) if isinstance(grader, FoundGrader) else None
-        rows += measure_task(task, 0, name, swaps)
+        found = grader if isinstance(grader, FoundGrader) else None
+        rows += measure_answers(answers_of(task, 0, decoding, found, log.form))
     return rows
 
 
@@ -194,23 +198,19 @@ def _write(
     folder: RunFolder, logs: Sequence[EvaluationLog], found: Comparison, graders: Mapping[str, FoundGrader | str]
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays."""
-    name = name_of_success(sampled=found.sampled)
+    decoding = "sampled" if found.sampled else "greedy"
     tables: list[list[Measurement]] = []
-    for side in range(len(SIDES)):
+    completions: list[dict[str, Any]] = []
+    for side, (when, log) in enumerate(zip(SIDES, logs, strict=True)):
         rows: list[Measurement] = []
         for task in found.judged:
             grader = graders[task.name]
-            swaps = find_swaps(task, side, name, grader) if isinstance(grader, FoundGrader) else None
-            rows += measure_task(task, side, name, swaps)
+            answers = answers_of(task, side, decoding, grader if isinstance(grader, FoundGrader) else None, log.form)
+            rows += measure_answers(answers)
+            completions += [row | {"when": when} for row in _first_written(answers)]
         for task in found.judged_before_alone if side == 0 else ():
-            rows += measure_task(task, 0, name, None)
+            rows += measure_answers(answers_of(task, 0, decoding, None, log.form))
         tables.append(rows)
-    completions = [
-        {**row, "when": when}
-        for side, when in enumerate(SIDES)
-        for task in found.judged
-        for row in list_completions(task, side)
-    ]
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
     reasons = dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass)
     reason = ", or ".join(reasons)
@@ -231,7 +231,6 @@ def _write(
     }
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
-        decoding = "sampled" if found.sampled else "greedy"
         write_text(settings_file(folder), yaml_text({"measure": {"decoding": decoding, "probes": ["competence"]}}))
         note_run(folder, inputs, logs[0].source, settings=settings, seeds={})
         for when, rows in zip(SIDES, tables, strict=True):
@@ -240,6 +239,14 @@ def _write(
             write_completion_rows(folder.path / "completions.parquet", completions)
         listed = _list_notes(logs, found, graders)
         write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
+
+
+def _first_written(answers: Answers) -> Iterable[dict[str, Any]]:
+    """The first answer to each item, as the page shows it; none of those of which nothing is known to be written."""
+    table = answers.table.filter(pc.and_(pc.equal(answers.table["sample"], 0), pc.is_valid(answers.table["text"])))
+    for row in table.to_pylist():
+        named = {"example": row["item"], "completion": row["text"], "answer": row["gold"], "prompt": row["prompt"] or ""}
+        yield named | {name: row[name] for name in ("task", "level", "score", "cut")}
 
 
 def _cells_of(task: JudgedTask) -> Iterable[Iterable[object]]:

@@ -14,18 +14,13 @@ import math
 
 import numpy as np
 
+from mixwright.answers.score import cell_measurements, item_measurements
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import check_range
 from mixwright.learner.warmup import completion_tokens
 from mixwright.measure.passes import Passes
-from mixwright.measure.targets import (
-    cell_measurements,
-    count_too_long,
-    exact_answer_tasks,
-    item_measurements,
-    keep_fitting_items,
-)
+from mixwright.measure.targets import count_too_long, exact_answer_tasks, keep_fitting_items
 from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")

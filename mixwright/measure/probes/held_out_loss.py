@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mixwright.answers.score import cell_measurements, item_measurements
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure.passes import Passes
-from mixwright.measure.targets import cell_measurements, count_too_long, item_measurements, keep_fitting_items
+from mixwright.measure.targets import count_too_long, keep_fitting_items
 from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")

@@ -1,32 +1,21 @@
-"""S, D and the chance level of logged answers, where a grader of ours repeats what the harness said of them.
+"""The grader of ours that repeats what a harness said of its answers.
 
-Source: completions, right answers and scores of the log; the grader is the one of ours that agrees best with the scores, on
-    each log by itself, and never one that agrees worse than `MIN_AGREEMENT`.
-Unit: shares, as for checkpoints (`measure/swaps.py`, `estimates/chance.py`).
-Cost: as for checkpoints: each answer is graded on up to 64 other items of its cell.
-Blind spot: a grader that agrees on own prompts may disagree on others; success itself is always the harness's own.
+It is the one that agrees best with the scores, on each log by itself, and never one that agrees worse than `MIN_AGREEMENT`.
+Source: completions, right answers and scores of the log.
 """
 
 from __future__ import annotations
 
 import functools
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
-import numpy as np
-
-from mixwright.corpus.cells import chance_rules
 from mixwright.corpus.proposed_graders import propose_grader
-from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.chance import RIGHT_FROM_SCORE, Chance, chance_level
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.graders import Grader, load_grader
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.logs.entries import LoggedAnswer
 from mixwright.logs.judged import JudgedItem, JudgedTask
-from mixwright.measure.passes import Group, Passes
-from mixwright.measure.swaps import Swaps, swap_cells
 from mixwright.records import Example
 
 MIN_AGREEMENT, MIN_KIND_AGREEMENT = 0.98, 0.95
@@ -58,19 +47,9 @@ class FoundGrader:
     examples: Sequence[Example]
     """The items, with right answers as it compares them."""
 
-    def grade(self, example: Example, text: str, *, cut: bool = False) -> float:
+    def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
         """Score of an answer to one of them, 0..1; no limit of time, since the grader is our own and no text hangs it."""
-        return self.judge.grade_cut(example, text) if cut else self.judge.grade(example, text)
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedSwaps:
-    """What one log shows of one task."""
-
-    swaps: Mapping[Group, Swaps]
-    """Cell -> S and what belongs to it."""
-    chances: Mapping[Group, Chance]
-    """Cell -> its chance level."""
+        return self.judge.grade_cut(example, completion) if cut else self.judge.grade(example, completion)
 
 
 def find_grader(task: JudgedTask) -> FoundGrader | str:
@@ -116,38 +95,14 @@ def to_example(item: JudgedItem) -> Example:
     return Example(item.id, item.task, item.prompt or "", answer=item.gold, level=item.level, extra=extra)
 
 
-def find_swaps(task: JudgedTask, side: int, name: str, grader: FoundGrader, seed: int = 0) -> LoggedSwaps:
-    """S, the permutation test and the chance level of each cell of a task.
-
-    Args:
-        task: what is judged.
-        side: which of the logs.
-        name: of the measurement of success, `greedy` or `pass@1`.
-        grader: what `find_grader` found.
-        seed: of the permutations.
-    """
-    cells: dict[Group, list[Example]] = defaultdict(list)
-    for example in grader.examples:  # in the order of the items
-        cells[example.task, example.level].append(example)
-    logged = _LoggedPasses(task, side, name, grader)
-    # swapping reads names, rollouts and grades alone, which a log has as a model's passes do
-    swaps = swap_cells(cast(Passes, logged), cells, np.random.default_rng([seed, side]))
-    rules = chance_rules(grader.judge, grader.grade)
-    chances = {}
-    for group, items in cells.items():
-        small = len(items) < MIN_ITEMS
-        other = [example for key, members in cells.items() if small and key != group for example in members]
-        chances[group] = chance_level(rules, items, other)
-    return LoggedSwaps(swaps, chances)
-
-
-def _text_of(answer: LoggedAnswer, metric: str, basis: str) -> str | None:
+def text_of(answer: LoggedAnswer, metric: str, basis: str) -> str | None:
+    """What a grader reads of an answer."""
     return answer.readings.get(metric) if basis == "reading" else answer.completion
 
 
 def _texts(task: JudgedTask, side: int, basis: str) -> list[list[str]] | None:
     """What each item's answers say; None where a single one is not known."""
-    found = [[_text_of(answer, task.metric, basis) for answer in item.answers[side]] for item in task.items]
+    found = [[text_of(answer, task.metric, basis) for answer in item.answers[side]] for item in task.items]
     if any(text is None for texts in found for text in texts):
         return None
     return [[text for text in texts if text is not None] for texts in found]
@@ -184,44 +139,3 @@ def _find_agreement(task: JudgedTask, grader: FoundGrader) -> float:
 
 def _share(flags: Sequence[bool]) -> float:
     return sum(flags) / len(flags)
-
-
-class _LoggedRollouts:
-    """Answers to one item, as `measure/passes.py` has a model's."""
-
-    def __init__(self, texts: Sequence[tuple[str, bool]], success: float) -> None:
-        self._texts, self._success = texts, success
-
-    def texts(self, _: str) -> Counter[tuple[str, bool]]:
-        return Counter(self._texts)
-
-    def success(self, _: str) -> float:
-        return self._success
-
-
-class _LoggedGrades:
-    """Grades of answers: those of the log where it has them, else the grader's."""
-
-    def __init__(self, grader: FoundGrader, known: Mapping[tuple[str, str], float]) -> None:
-        self._grader, self._known = grader, known
-
-    def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
-        known = self._known.get((example.id, completion))
-        return self._grader.grade(example, completion, cut=cut) if known is None else known
-
-
-class _LoggedPasses:
-    """Names, rollouts and grades of one log's answers to one task."""
-
-    def __init__(self, task: JudgedTask, side: int, name: str, grader: FoundGrader) -> None:
-        self.names = (name,)
-        self.rollouts: dict[str, _LoggedRollouts] = {}
-        known: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for item in task.items:
-            scores, answers = task.scores(item, side), item.answers[side]
-            texts = [_text_of(answer, task.metric, grader.basis) or "" for answer in answers]
-            for text, score in zip(texts, scores, strict=True):
-                known[item.id, text].append(score)
-            marked = [(text, answer.cut) for text, answer in zip(texts, answers, strict=True)]
-            self.rollouts[item.id] = _LoggedRollouts(marked, sum(scores) / len(scores))
-        self.grades = _LoggedGrades(grader, {key: sum(values) / len(values) for key, values in known.items()})

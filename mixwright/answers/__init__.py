@@ -1,0 +1,1 @@
+"""What one model answered: one table, whoever wrote it."""

@@ -1,0 +1,186 @@
+"""Success and what it consists of, computed from answers alone.
+
+Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); learnability as in LILO (2502.12272); D, S, kappa and
+    the chance level: `mixwright/estimates`.
+Unit: shares; p values.
+Cost: linear in the answers.
+Blind spot: if S is not known, no change of it is seen, and no gain is called an improvement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.answers.table import Answers, CellNull, Group, SwapTest
+from mixwright.estimates.dependence import dependence_of_items
+from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, LOG_PROBE, MEASUREMENT_BY_DECODING, PART_PREFIX, SWAPPED_SUFFIX
+from mixwright.estimates.readings import READINGS
+from mixwright.records import Example, Interval, Measurement
+
+PROBE = READINGS["greedy"].probe
+
+
+def measure_answers(answers: Answers) -> list[Measurement]:
+    """Success, pass@k, learnability, S, D, kappa, p value and chance level of cells and tasks; success and S of items.
+
+    Rows of a cell have its level; rows of a whole task have level None and exist if a task has levels. Learnability is the
+    mean over items of p(1 - p), unbiased: the variance of a 0/1 reward within one prompt, 0..0.25.
+    """
+    found = list(_measure_log(answers)) if answers.header.log else []
+    nulls = {(null.task, null.level): null for null in answers.header.nulls}
+    for group, places in answers.groups.items():
+        is_cell = len(answers.cells.get(group, ())) == len(places)
+        of_task = [null for null in nulls.values() if null.task == group[0]]
+        chance, rule = _find_chance(answers, places, nulls.get(group) if is_cell else None, of_task)
+        found += _measure_group(answers, group, places, chance, rule)
+        if is_cell and nulls:
+            found += _measure_dependence(group, nulls[group].tests)
+        elif of_task and len(places) > 2:  # the mean over its items, each swapped within its own level
+            found += _measure_dependence(group, {name: _test_task(answers, name, places) for name in answers.decodings})
+    return [*found, *_measure_items(answers), *_measure_gold(answers)]
+
+
+def _measure_log(answers: Answers) -> Iterator[Measurement]:
+    """Answers that a log has of each task: what says that S need not be known."""
+    tasks = Counter(answers.table["task"].to_pylist())
+    for task, count in tasks.items():
+        yield Measurement(LOG_PROBE, task, "answers", count, count, count, len(answers.groups[task, None]), "answers")
+
+
+def _find_chance(
+    answers: Answers, places: NDArray[np.int64], own: CellNull | None, of_task: Sequence[CellNull]
+) -> tuple[Interval | None, str]:
+    """Chance level of a cell and its rule; of a task of several levels the mean over its items."""
+    if own is not None or not of_task:
+        return (own.chance, own.rule) if own is not None else (None, "")
+    rules = {null.rule for null in of_task}
+    chance = clustered_share(answers.of_items("chance")[places], 1)
+    return chance, rules.pop() if len(rules) == 1 else "rules of the levels"
+
+
+def _measure_group(
+    answers: Answers, group: Group, places: NDArray[np.int64], chance: Interval | None, rule: str
+) -> Iterator[Measurement]:
+    """Success, pass@k, learnability and chance level of one cell or task."""
+    null = None if chance is None else chance.value
+    for decoding in answers.decodings:
+        success, counts = answers.success(decoding)[places], answers.count_right(decoding)[1][places]
+        samples = int(counts[0]) if (counts == counts[0]).all() else 1
+        yield _make_row(group, MEASUREMENT_BY_DECODING[decoding], clustered_share(success, samples), null, rule)
+    if chance is not None:
+        yield _make_row(group, CHANCE_MEASUREMENT, chance, None, rule)
+    yield from _measure_parts(answers, group, places)
+    success, counts = answers.success("sampled")[places], answers.count_right("sampled")[1][places]
+    if (samples := int(counts[0])) > 1 and (counts == samples).all():
+        any_right = np.array([pass_at_k(samples, round(share * samples), samples) for share in success.tolist()])
+        any_null = None if null is None else 1 - (1 - null) ** samples
+        yield _make_row(group, f"pass@{samples}", clustered_share(any_right, 1), any_null, rule)
+        spread = rate(success * (1 - success) * samples / (samples - 1), np.ones(len(places)))
+        if spread is not None:
+            yield _make_row(group, "learnability", spread, 0.0, rule)
+
+
+def _measure_parts(answers: Answers, group: Group, places: NDArray[np.int64]) -> Iterator[Measurement]:
+    """Share of greedy answers of which a part, such as one field of JSON, is right."""
+    parts = answers.parts
+    names = dict.fromkeys(name for place in places.tolist() for name in parts.get(place, {}))
+    for name in names:
+        values = [float(parts[place][name]) for place in places.tolist() if name in parts.get(place, {})]
+        yield _make_row(group, PART_PREFIX + name, clustered_share(np.array(values), 1), None, "")
+
+
+def _test_task(answers: Answers, decoding: str, places: NDArray[np.int64]) -> SwapTest:
+    """S, D and kappa of a task of several levels, without a test of its own."""
+    found = dependence_of_items(answers.success(decoding)[places], answers.swapped(decoding)[places])
+    return SwapTest(found.swapped, found.dependence, found.kappa, None)
+
+
+def _measure_dependence(group: Group, tests: Mapping[str, SwapTest]) -> Iterator[Measurement]:
+    """S, D, kappa and the p value of the permutation test."""
+    unrelated = "no dependence on the prompt"
+    for decoding, test in tests.items():
+        name = MEASUREMENT_BY_DECODING[decoding]
+        yield _make_row(group, name + SWAPPED_SUFFIX, test.swapped, None, "")
+        yield _make_row(group, f"{name}.dependence", test.dependence, 0.0, unrelated)
+        yield _make_row(group, f"{name}.kappa", test.kappa, 0.0, unrelated)
+    for decoding, test in tests.items():
+        if test.p is not None:
+            ends = Interval(test.p, test.p, test.p, test.swapped.n)
+            yield _make_row(group, f"{MEASUREMENT_BY_DECODING[decoding]}.permutation", ends, None, "", "p value")
+
+
+def _make_row(group: Group, name: str, found: Interval, null: float | None, rule: str, unit: str = "share") -> Measurement:
+    origin = rule if null is not None or name == CHANCE_MEASUREMENT else ""
+    ends = (found.value, found.low, found.high, found.n)
+    return Measurement(PROBE, group[0], name, *ends, unit, group[1], None, null, origin)
+
+
+def _measure_items(answers: Answers) -> Iterator[Measurement]:
+    """Success and S of each item, and what the chance rule earns on it."""
+    chances = answers.of_items("chance")
+    columns = [
+        (MEASUREMENT_BY_DECODING[decoding], *answers.count_right(decoding), answers.swapped(decoding))
+        for decoding in reversed(answers.decodings)
+    ]
+    for place, (task, level, item) in enumerate(answers.items):
+        chance = None if np.isnan(chances[place]) else float(chances[place])
+        null = (None, "") if chance is None else (chance, CHANCE_MEASUREMENT)
+        for name, right, counts, swapped in columns:
+            count = int(counts[place])
+            found = share_interval(float(right[place]), count)
+            rows = {name: (found.value, found.low, found.high)}
+            if not np.isnan(known := float(swapped[place])):
+                rows[name + SWAPPED_SUFFIX] = (known, known, known)
+            for row, ends in rows.items():
+                yield Measurement(PROBE, task, row, *ends, count, "share", level, item, *null)
+        if chance is not None:
+            known = share_interval(chance, 1)
+            yield Measurement(PROBE, task, CHANCE_MEASUREMENT, known.value, known.low, known.high, 1, "share", level, item)
+
+
+def _measure_gold(answers: Answers) -> Iterator[Measurement]:
+    """Probability of the right answers, if it is known of every item of a task."""
+    values = answers.of_items("gold_probability")
+    for task in dict.fromkeys(item[0] for item in answers.items):
+        places = answers.groups[task, None]
+        if np.isnan(values[places]).any():
+            continue
+        items = [Example(answers.items[place][2], task, "", level=answers.items[place][1]) for place in places.tolist()]
+        by_item = {item.id: float(value) for item, value in zip(items, values[places], strict=True)}
+        gold = READINGS["gold"]
+        yield from cell_measurements(gold.probe, gold.column, gold.unit, items, by_item)
+        yield from item_measurements(gold.probe, gold.column, gold.unit, items, by_item)
+
+
+def cell_measurements(
+    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
+) -> list[Measurement]:
+    """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
+    groups: dict[tuple[str, float | None], list[float]] = defaultdict(list)
+    levels = {task: {item.level for item in items if item.task == task} for task in {item.task for item in items}}
+    for item in items:
+        groups[item.task, item.level].append(values[item.id])
+        if len(levels[item.task]) > 1:
+            groups[item.task, None].append(values[item.id])
+    measurements = []
+    for (task, level), group_values in groups.items():
+        mean = rate(np.array(group_values), np.ones(len(group_values)))
+        if mean is not None:
+            low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
+            measurements.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
+    return measurements
+
+
+def item_measurements(
+    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
+) -> list[Measurement]:
+    """One row per item; it was read, not sampled, so its interval has no width."""
+    return [
+        Measurement(probe, item.task, name, value := values[item.id], value, value, 1, unit, item.level, item.id)
+        for item in items
+    ]

@@ -1,0 +1,197 @@
+"""Table of answers: a row per item and sample that one model gave, with a typed header.
+
+A model, a server or an evaluation log writes it; success and everything that is said of it is computed from it
+(`answers/score.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
+from mixwright.records import Interval
+
+Group = tuple[str, float | None]
+"""A task and one of its levels; level None stands for the whole task."""
+_TEXT, _NUMBER = pa.string(), pa.float64()
+SCHEMA = pa.schema(
+    {
+        "item": _TEXT,
+        "task": _TEXT,
+        "level": _NUMBER,
+        "decoding": _TEXT,
+        "sample": pa.int32(),
+        "prompt": _TEXT,
+        "gold": _TEXT,
+        "text": _TEXT,
+        "read": _TEXT,
+        "cut": pa.bool_(),
+        "tokens": pa.list_(pa.int32()),
+        "logprob": _NUMBER,
+        "score": _NUMBER,
+        "right": _NUMBER,
+        "parts": pa.map_(_TEXT, pa.bool_()),
+        "swapped": _NUMBER,
+        "chance": _NUMBER,
+        "gold_probability": _NUMBER,
+    }
+)
+"""Columns, nullable but for the first five:
+
+- `item` (unique over all tasks), `task`, `level`; `decoding` (`greedy` or `sampled`), `sample` (from 0);
+- `prompt`, `gold` (the right answer), `text` (what the model wrote), `read` (what is graded of it, if not all), `cut` (at
+  the limit of tokens), `tokens`, `logprob` (of all tokens, nats);
+- `score` (the grader's, 0..1), `right` (what of it counts as success, 0..1), `parts` (of a greedy answer -> whether right);
+- `swapped` (pseudo-value of S: success on other prompts of the cell), `chance` (what the best rule without the skill earns
+  on the item), `gold_probability` (of the right answer, 0..1). These three are of the item and stand on each of its rows.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SwapTest:
+    """How far a cell's answers depend on their prompts, under one decoding."""
+
+    swapped: Interval
+    """S, 0..1."""
+    dependence: Interval
+    """D = success - S, -1..1."""
+    kappa: Interval
+    """D / (1 - S), -1..1."""
+    p: float | None
+    """Of the permutation test; None if none was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellNull:
+    """What one cell's success is compared with."""
+
+    task: str
+    """Task name."""
+    level: float | None
+    """Level of the cell."""
+    chance: Interval
+    """Chance level, 0..1."""
+    rule: str
+    """Rule that earns it."""
+    tests: Mapping[str, SwapTest]
+    """By decoding; empty for fewer than three items. Small cells of a task are tested together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """How the answers came about."""
+
+    log: str = ""
+    """Form of the evaluation log that they were read from; empty if a model wrote them here."""
+    nulls: tuple[CellNull, ...] = ()
+    """Of every cell; empty where no grader can be asked about other answers."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of one model."""
+
+    table: pa.Table
+    """Rows of `SCHEMA`, those of an item in the order of its samples."""
+    header: Header = Header()
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]], header: Header = Header()) -> Answers:
+        """Make the table of rows that lack some of its columns."""
+        rows = list(rows)
+        columns = {field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in SCHEMA}
+        return cls(pa.table(columns, schema=SCHEMA), header)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Shape (rows,): values of a column; NaN or None where there is none."""
+        return self.table[name].to_numpy()
+
+    @cached_property
+    def _first_and_place(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ids = self.table["item"].combine_chunks().dictionary_encode()
+        place = ids.indices.to_numpy().astype(np.int64)  # dictionaries keep the order of first appearance
+        _, first = np.unique(place, return_index=True)
+        return first.astype(np.int64), place
+
+    @property
+    def place(self) -> NDArray[np.int64]:
+        """Shape (rows,): which item, from 0 in order of first appearance, a row is of."""
+        return self._first_and_place[1]
+
+    def of_items(self, name: str) -> NDArray[Any]:
+        """Shape (items,): a column that is the same on all rows of an item."""
+        return self.column(name)[self._first_and_place[0]]
+
+    @cached_property
+    def items(self) -> list[tuple[str, float | None, str]]:
+        """Task, level and id of each item, in order of first appearance."""
+        first = self.table.take(self._first_and_place[0])
+        return list(zip(first["task"].to_pylist(), first["level"].to_pylist(), first["item"].to_pylist(), strict=True))
+
+    @cached_property
+    def cells(self) -> dict[Group, NDArray[np.int64]]:
+        """Task and level -> places of its items."""
+        return _group([item[:2] for item in self.items])
+
+    @cached_property
+    def groups(self) -> dict[Group, NDArray[np.int64]]:
+        """Places of the items of each whole task (level None), then of each cell; a task of one level None stands once."""
+        return _group([(item[0], None) for item in self.items]) | {
+            cell: places for cell, places in self.cells.items() if cell[1] is not None
+        }
+
+    @cached_property
+    def parts(self) -> dict[int, dict[str, bool]]:
+        """Place of an item -> parts of its greedy answer, such as fields of JSON, and whether each is right."""
+        rows = self.rows_of("greedy")
+        parts = self.table["parts"].take(rows).to_pylist()
+        return {place: dict(own) for place, own in zip(self.place[rows].tolist(), parts, strict=True) if own}
+
+    @cached_property
+    def decodings(self) -> tuple[str, ...]:
+        """Decodings that have rows."""
+        found = set(self.table["decoding"].unique().to_pylist())
+        return tuple(name for name in MEASUREMENT_BY_DECODING if name in found)
+
+    def rows_of(self, decoding: str) -> NDArray[np.int64]:
+        """Rows of a decoding."""
+        return np.flatnonzero(self.column("decoding") == decoding)
+
+    def count_right(self, decoding: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Shape (items,) each: how many of an item's answers are right, and how many there are."""
+        rows, size = self.rows_of(decoding), len(self.items)
+        right = np.bincount(self.place[rows], self.column("right")[rows], minlength=size).astype(float)
+        return right, np.bincount(self.place[rows], minlength=size).astype(np.int64)
+
+    def success(self, decoding: str) -> NDArray[np.float64]:
+        """Shape (items,): share of an item's answers that are right, NaN without any."""
+        right, counts = self.count_right(decoding)
+        return np.divide(right, counts, out=np.full(len(right), np.nan), where=counts > 0)
+
+    def swapped(self, decoding: str) -> NDArray[np.float64]:
+        """Shape (items,): pseudo-values of S, NaN if they are not known."""
+        rows, values = self.rows_of(decoding), np.full(len(self.items), np.nan)
+        values[self.place[rows]] = self.column("swapped")[rows]
+        return values
+
+    def with_columns(self, header: Header, **values: NDArray[np.float64]) -> Answers:
+        """Return the same answers with other columns of numbers, NaN for null."""
+        table = self.table
+        for name, column in values.items():
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, SCHEMA.field(name), pa.array(column, _NUMBER, from_pandas=True))
+        return replace(self, table=table, header=header)
+
+
+def _group(keys: Sequence[Group]) -> dict[Group, NDArray[np.int64]]:
+    places: dict[Group, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    return {key: np.array(found) for key, found in places.items()}

@@ -1,0 +1,51 @@
+"""Answers of an evaluation log as a table, with S and chance levels where a grader of ours repeats the harness's scores.
+
+Source: judged tasks (`judged.py`) and the grader that was found for each (`found_grader.py`).
+Unit: shares.
+Cost: linear in the answers; with a grader, each answer is graded on up to 64 other items of its cell.
+Blind spot: a grader that agrees on own prompts may disagree on others; success itself is always the harness's own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mixwright.answers.nulls import add_nulls
+from mixwright.answers.table import Answers, Header
+from mixwright.corpus.cells import chance_rules
+from mixwright.logs.found_grader import FoundGrader, text_of
+from mixwright.logs.judged import JudgedTask
+
+
+def answers_of(task: JudgedTask, side: int, decoding: str, grader: FoundGrader | None, form: str) -> Answers:
+    """Answers to one task in one log.
+
+    Args:
+        task: what is judged.
+        side: which of the logs.
+        decoding: `greedy` or `sampled`.
+        grader: what repeats the scores; None if nothing does.
+        form: of the log.
+    """
+    every = [answer for item in task.items for of_side in item.answers for answer in of_side]
+    # options are likely for other reasons than being right
+    knows_gold = not any(answer.gold_logprob is None or answer.options for answer in every)
+    rows: list[dict[str, Any]] = []
+    for item in task.items:
+        own, scores = item.answers[side], task.scores(item, side)
+        place = {"item": item.id, "task": task.name, "level": item.level, "prompt": item.prompt, "gold": item.gold}
+        place["decoding"] = decoding
+        if knows_gold:
+            place["gold_probability"] = float(np.mean([math.exp(answer.gold_logprob or 0.0) for answer in own]))
+        for sample, (answer, score) in enumerate(zip(own, scores, strict=True)):
+            row = {"sample": sample, "text": answer.completion, "cut": answer.cut, "score": score, "right": score}
+            row["read"] = text_of(answer, task.metric, grader.basis) if grader is not None else None
+            rows.append(place | row)
+    answers = Answers.from_rows(rows, Header(log=form))
+    if grader is None:
+        return answers
+    rules = chance_rules(grader.judge, grader.grade)
+    return add_nulls(answers, grader.examples, grader.grade, lambda _: rules, {}, np.random.default_rng([0, side]))
