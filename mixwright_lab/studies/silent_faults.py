@@ -99,14 +99,14 @@ def settings_of(fault: str) -> dict[str, Any]:
     }.get(fault, dict(ONLY))
 
 
-def find_faults(rows: Sequence[Mapping[str, Any]], tokenizer: Any, fault: str) -> list[str]:
+def find_faults(rows: Sequence[Mapping[str, Any]], tokenizer: Any, settings: Mapping[str, Any]) -> list[str]:
     """Return what `preview` and the audit's check of prompts say of the set-up."""
     from mixwright.audit.checks.prompts import Prompts
     from mixwright.corpus import Corpus
     from mixwright.records import Example
     from mixwright.trainers.labels import label_rows
 
-    labelled = label_rows(((row, "new", f"row {n}") for n, row in enumerate(rows)), tokenizer, settings_of(fault))
+    labelled = label_rows(((row, "new", f"row {n}") for n, row in enumerate(rows)), tokenizer, settings)
     turns = [row.get("messages") or [*row["prompt"], *row["completion"]] for row in rows]
     corpus = Corpus.from_examples(
         Example(str(n), "new", tuple(own[:-1]), target=own[-1]["content"]) for n, own in enumerate(turns)
@@ -138,7 +138,7 @@ def train(fault: str, seed: int) -> dict[str, Any]:
         tokenizer.chat_template = template_of(own, SOUND if fault == "template differs" else fault)
         asked_with = tokenizer.chat_template
         try:
-            found = find_faults(rows, tokenizer, fault)
+            found = find_faults(rows, tokenizer, settings)
         except InputError as error:
             found = [str(error)]
         tokenizer.chat_template = asked_with
