@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+from answer_rows import write_sides
 
 from mixwright.config import CorpusConfig, RunConfig, TrialConfig
 from mixwright.records import (
@@ -140,7 +139,7 @@ def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
     column = COLUMNS[arm]
     write_measurements(folder / "before.parquet", _measured(3, np.random.default_rng(seed), names))
     write_measurements(folder / "after.parquet", _measured(column, rng, names))
-    _completions(folder / "completions.parquet", rng, names)
+    _completions(folder, rng, names)
     trained, planned = arm != "frozen", arm not in REFERENCES
     write_json(folder / "branch.json", BranchInfo(arm, seed, f"base-{seed % 2}", "grpo", planned, trained, "digest"))
     if not trained:
@@ -194,7 +193,7 @@ def _decisions(rng: np.random.Generator, names: dict[str, str]) -> list[Decision
     return found
 
 
-def _completions(path: Path, rng: np.random.Generator, names: dict[str, str]) -> None:
+def _completions(folder: Path, rng: np.random.Generator, names: dict[str, str]) -> None:
     rows = []
     for cell in CELLS:
         for i in range(3):
@@ -206,8 +205,7 @@ def _completions(path: Path, rng: np.random.Generator, names: dict[str, str]) ->
                 row = {"when": when, "example": f"{task}-{cell[1]}-{i}", "task": task, "level": cell[1]}
                 row |= {"prompt": f"What is {a} + {b}?", "answer": str(a + b), "completion": text, "score": float(right)}
                 rows.append(row)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    write_sides(folder, rows)
 
 
 def _result(run: RunFolder, seeds: int, *, nulls: bool) -> TrialResult:

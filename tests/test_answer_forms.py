@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
+from answer_rows import write_sides
 from cli_call import Call, sums, write
 from test_beside import FAST, checkpoint
 from test_form_changes import city, rows, sentence, ticket, tool
 
+from mixwright.answers.table import Answers
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.measure.former import MAX_ANSWERS_PER_TASK, FormerAnswers, former_file, read_former_answers, rows_to_read
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
@@ -25,7 +25,7 @@ from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeover
 
 def folder(path: Path, made: list[dict[str, Any]]) -> RunFolder:
     run = RunFolder(path)
-    write_completion_rows(run.path / "completions.parquet", made)
+    write_sides(run.path / "measure", made)
     return run
 
 
@@ -39,16 +39,9 @@ def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(
     (group,) = group_takeovers(form_changes_of(run))
     assert (group.other_task, group.answers_with_form, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
     assert group_takeovers(form_changes_of(RunFolder(tmp_path / "none"))) == []
-    (run.path / "completions.parquet").write_bytes(b"PAR1cut")
-    with pytest.raises(InputError, match="completions"):
+    run.answers("after").write_bytes(b"PAR1cut")
+    with pytest.raises(InputError, match="answers"):
         group_takeovers(form_changes_of(run))
-
-
-def test_rows_of_an_earlier_version_have_no_cut_and_are_read(tmp_path: Path) -> None:
-    run = folder(tmp_path / "run", spilled())
-    path = run.path / "completions.parquet"
-    pq.write_table(pq.read_table(path).drop_columns(["cut", "tokens", "logprob"]), path)
-    assert len(group_takeovers(form_changes_of(run))) == 1
 
 
 def test_completions_of_the_corpus_excuse_their_form(tmp_path: Path) -> None:
@@ -96,7 +89,7 @@ def test_a_comparison_reads_former_answers_and_takes_them_over(call: Call) -> No
     code, _, err = call("verdict", "--no-suite", "before", "after", *asked, "--folder", "one")
     assert code == 4, err
     (found,) = read_list(former_file(RunFolder("one")), FormerAnswers)
-    made = [row for row in read_completion_rows(Path("one/completions.parquet")) if row["when"] == "before"]
+    made = Answers.read(RunFolder("one").answers("before")).first_rows()
     assert (found.items, found.tokens) == (12, sum(len(row["tokens"]) for row in made))
     assert found.before == pytest.approx(sum(row["logprob"] for row in made) / found.tokens)
     assert found.change < -1e-3, "another model finds what the first one wrote less probable"

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 from _example_run import item_rows
+from answer_rows import write_sides
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
 from mixwright.errors import InputError
-from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.verbs.beside import read_earlier
+from mixwright.verdict.page.answers import read_first_answers
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
 
 FAST = ("--samples", "0", "--max-new-tokens", "4")
@@ -41,7 +42,7 @@ def folder(path: Path, sides: Mapping[str, Mapping[str, Sequence[float]]]) -> Ru
             for place, score in enumerate(values):
                 row = {"when": when, "example": f"{task}-{place}", "task": task, "level": None, "prompt": f"{task} {place}?"}
                 rows.append(row | {"answer": "yes", "completion": "yes" if score else f"no <b>{when}</b>", "score": score})
-    write_completion_rows(run.path / "completions.parquet", rows)
+    write_sides(run.path / "measure", rows)
     settings = {"checkpoint after": "models/planned"}
     write_json(run.manifest, RunManifest({}, {}, {}, settings, parent="models/smollm2"))
     write_json(beside_file(run), OtherCheckpoint("models/narrow", "runs/narrow"))
@@ -60,8 +61,8 @@ def test_broken_completions_are_refused_and_measurements_of_another_form_are_not
     assert read_earlier(run.path, "models/smollm2", RunFolder(tmp_path / "new")).name == "models/planned"
     with pytest.raises(InputError, match="measurements of models/other"):
         read_earlier(run.path, "models/other", RunFolder(tmp_path / "new"))
-    (run.path / "completions.parquet").write_bytes(b"PAR1cut")
-    with pytest.raises(InputError, match="a Parquet file of completions"):
+    run.answers("after").write_bytes(b"PAR1cut")
+    with pytest.raises(InputError, match="a Parquet file of answers"):
         read_earlier(run.path, "models/smollm2", RunFolder(tmp_path / "new"))
 
 
@@ -84,7 +85,7 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     one, two = RunFolder("one"), RunFolder("two")
     assert read_measurements(two.measurements("before")) == read_measurements(one.measurements("before"))
     assert read_measurements(two.measurements("beside")) == read_measurements(one.measurements("after"))
-    rows, old = (read_completion_rows(run.path / "completions.parquet") for run in (two, one))
+    rows, old = (read_first_answers(run.path / "measure") for run in (two, one))
     kept = [row for row in rows if row["when"] != "after"]
     assert kept == [row | {"when": {"before": "before", "after": "beside"}[row["when"]]} for row in old]
     told = read_json(two.verdict_data, dict)

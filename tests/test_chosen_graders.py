@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from answer_rows import to_answers
 from cli_call import Call, write
 from trainers_tiny import model, tokenizer
 
@@ -160,7 +161,7 @@ def result(text: str) -> MeasureResult:
          "completion": text.format(land, city)}
         for land, city in CITIES.items()
     ]  # fmt: skip
-    return MeasureResult(tuple(made), tuple(rows), 6)
+    return MeasureResult(tuple(made), to_answers(rows))
 
 
 def test_a_named_grader_that_reads_no_sentence_is_warned_of_with_the_one_that_does() -> None:

@@ -70,7 +70,7 @@ def test_what_was_measured_is_kept_as_a_run_keeps_it(call: Call) -> None:
     assert code == 0, err
     run = RunFolder("kept")
     assert read_measurements(run.measurements("now")) == read_measurements(run.measurements("before"))
-    assert (run.path / "measure" / "now.completions.parquet").is_file()
+    assert run.answers("now").is_file()
     settings = manifest("kept").settings
     assert (settings["items"], settings["max_new_tokens"], settings["prompts"]) == (5, 4, "plain text")
     assert not {"learning_rate", "objective", "planner", "steps"} & set(settings)

@@ -8,14 +8,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from answer_rows import write_sides
 from cli_call import Call
 from trainers_tiny import model, tokenizer
 from verdicts import ask
 
+from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
 from mixwright.languages import find_language
-from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.measure.written import same_answers
 from mixwright.records import Example, Measurement, Verdict
 from mixwright.run.folder import RunFolder, write_measurements
@@ -95,7 +96,7 @@ def compared(path: Path, after: Mapping[str, Answer], loss: float = 2.0, gold: A
                 text = told(i) if when == "before" else say(i)
                 answers.append(row | {"answer": gold(i), "completion": text, "score": None, "cut": False})
         write_measurements(run.measurements(when), found)
-    write_completion_rows(run.path / "completions.parquet", answers)
+    write_sides(run.path / "measure", answers)
     return run
 
 
@@ -261,6 +262,6 @@ def test_graded_and_ungraded_tasks_are_measured_together(call: Call) -> None:
     code, out, err = call(*asked, "--protect", "n", "--protect", "s")
     assert code == 4, err
     assert "20 prompts are answered by both" in err
-    rows = read_completion_rows(Path("out/completions.parquet"))
-    assert {(row["task"], row["score"] is None) for row in rows if row["when"] == "after"} == {("n", False), ("s", True)}
+    rows = Answers.read(RunFolder("out").answers("after")).first_rows()
+    assert {(row["task"], row["score"] is None) for row in rows} == {("n", False), ("s", True)}
     assert "s" in out

@@ -11,11 +11,11 @@ import pytest
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
+from mixwright.answers.table import Answers
 from mixwright.learner.generation import GenerationJob
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.shared_generation import generate
-from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.kept_folder import STORE_VARIABLE
 from mixwright.run.folder import RunFolder, read_measurements
@@ -153,7 +153,7 @@ def test_measure_goes_on_after_a_stop_and_leaves_what_one_run_leaves(call: Call,
     code, _, err = call(*asked, "--folder", "cut")
     assert code == 0, err
     assert tables("cut", "before") == tables("whole", "before")
-    one, other = (read_completion_rows(Path(name) / "measure" / "before.completions.parquet") for name in ("cut", "whole"))
+    one, other = (Answers.read(RunFolder(name).answers("before")).first_rows() for name in ("cut", "whole"))
     assert [row["completion"] for row in one] == [row["completion"] for row in other]
     written.clear()
     assert call(*asked, "--folder", "cut")[0] == 1, "a finished measuring is not written over"

@@ -344,7 +344,7 @@ def test_the_stage_repeats_itself_and_leaves_the_model_alone(learner, moved, cor
     assert torch.equal(state, torch.random.get_rng_state())
     assert all(torch.equal(value, moved.model.state_dict()[name]) for name, value in weights.items())
     assert all(p.grad is None for p in moved.model.parameters())
-    assert first.rollouts == 9 * 5
+    assert len(first.answers) == 9 * 5
     assert len(first.completions) == 9
     row = first.completions[0]
     assert list(row) == ["example", "task", "level", "prompt", "answer", "completion", "score", "cut", "tokens", "logprob"]

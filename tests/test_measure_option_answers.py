@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, write
 from test_direct import FAST, checkpoint, manifest
 from trainers_tiny import model, tokenizer
 
+from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig, MeasureConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.graders.choice import Choice
@@ -25,6 +25,7 @@ from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
+from mixwright.run.folder import RunFolder
 
 PROMPTS = ["1+1=", "12+3=", "7", "99+1="]
 LIKELIHOOD = MeasureConfig(options_by="likelihood", max_new_tokens=3, samples=4)
@@ -166,7 +167,7 @@ def test_measure_takes_the_likeliest_option_where_it_is_asked_to_and_says_so(cal
     assert code == 0, err
     assert "the option with the highest log-probability is the answer" in err
     assert manifest("kept").settings["options_by"] == "likelihood"
-    written = pq.read_table("kept/measure/now.completions.parquet").to_pylist()
+    written = Answers.read(RunFolder("kept").answers("now")).first_rows()
     options = {row["prompt"]: row["options"] for row in rows}
     assert len(written) == 5
     assert all(row["completion"] in options[row["prompt"].partition("\n")[0]] for row in written)

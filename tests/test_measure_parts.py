@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cli_call import sums, write
 
+from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrialConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.learner.bases import bases_of
@@ -18,11 +19,9 @@ from mixwright.measure import bases
 from mixwright.measure.bases import (
     MeasureJob,
     base_name,
-    completions_path,
     count_parts,
     measure_base,
     measure_bases,
-    read_completion_rows,
     write_part,
 )
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
@@ -38,7 +37,7 @@ CONFIG = RunConfig(
 
 def measured(run: RunFolder, name: str) -> tuple[list[Any], list[Any]]:
     """Measurements and completions, log-probabilities aside, which may have been read in other batches."""
-    rows = [{k: v for k, v in row.items() if k != "logprob"} for row in read_completion_rows(completions_path(run, name))]
+    rows = [{k: v for k, v in row.items() if k != "logprob"} for row in Answers.read(run.answers(name)).first_rows()]
     return read_measurements(run.measurements(name)), rows
 
 

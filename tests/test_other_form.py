@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from answer_rows import to_answers
 
 from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
@@ -41,7 +42,7 @@ class TwoForms:
 
 def found(right: int) -> MeasureResult:
     rows = [{"example": row.id, "task": row.task, "score": float(n < right)} for n, row in enumerate(ROWS)]
-    return MeasureResult((), tuple(rows), 12)
+    return MeasureResult((), to_answers(rows))
 
 
 @pytest.mark.parametrize(("plain", "told"), [(8, True), (4, True), (3, False), (0, False)])

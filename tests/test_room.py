@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answer_rows import to_answers
 from tokenizers.processors import TemplateProcessing
 from trainers_tiny import model, tokenizer
 
@@ -206,7 +207,8 @@ def result(cut: float, values: dict[str, float]) -> MeasureResult:
     shown = [
         {"task": task, "example": f"{task}-1", "prompt": "3 + 4?", "answer": "7", "completion": "it is 8"} for task in values
     ]
-    return MeasureResult(tuple(made), tuple(shown), 100, cut)
+    drawn = [shown[0] | {"decoding": "sampled", "cut": number < round(100 * cut)} for number in range(100 - len(shown))]
+    return MeasureResult(tuple(made), to_answers([*shown, *drawn]))
 
 
 def test_notes_tell_tasks_without_a_right_answer_and_completions_that_were_cut() -> None:

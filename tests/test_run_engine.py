@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import fake_vllm
-import pyarrow.parquet as pq
 import pytest
 import torch
 from cli_call import Call, sums, write
@@ -29,6 +28,7 @@ from mixwright.measure.probes import transfer
 from mixwright.records import Example, Plan, Stage
 from mixwright.run.workers import count_cores
 from mixwright.trial import branch as branches
+from mixwright.verdict.page.answers import read_first_answers
 
 assert mixwright.trainers.sft, "imported before the stand-in is there, so that TRL sees what is installed"
 PROMPTS = ["12+7=", "the cat", "1, 2"]
@@ -64,8 +64,8 @@ def write_run(settings: str = SETTINGS) -> None:
 def greedy_tokens(folder: str) -> dict[str, list[Any]]:
     """Branch -> example, when it was written, and tokens."""
     return {
-        path.parent.name: [(row["example"], row["when"], row["tokens"]) for row in pq.read_table(path).to_pylist()]
-        for path in Path(folder).glob("trial/*/completions.parquet")
+        path.parent.name: [(row["example"], row["when"], row["tokens"]) for row in read_first_answers(path.parent)]
+        for path in Path(folder).glob("trial/*/after.answers.parquet")
     }
 
 

@@ -218,7 +218,7 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
         for family in opened + sealed
         for rung in (1, 2)
     ]
-    monkeypatch.setattr(general, "measure_checkpoint", lambda *_, **__: (None, MeasureResult(tuple(half), (), 0, 0.0)))
+    monkeypatch.setattr(general, "measure_checkpoint", lambda *_, **__: (None, MeasureResult(tuple(half))))
     own = write("own.jsonl", sums(20))
     train = write("train.jsonl", [{"prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(5)])
     given = ("--max-new-tokens", "3", "--eval", own, "--trained-on", train)
@@ -249,7 +249,7 @@ def test_harder_rungs_are_asked_only_where_something_easier_was_right(monkeypatc
         found = [
             Measurement("competence", task, "greedy", share, 0, 1, 8, "share", level=rung) for task, rung, share in right
         ]
-        return None, MeasureResult(tuple(found), (), 0, 0.0)
+        return None, MeasureResult(tuple(found))
 
     monkeypatch.setattr(general, "measure_checkpoint", measure)
     monkeypatch.setattr(general, "_takes_chats", lambda model, measuring: True)

@@ -20,6 +20,10 @@ from mixwright.trial.branch import base_digest, branch_digest
 from mixwright.trial.evaluation import EVALUATION_COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import read_branch
+from mixwright.verdict.page.answers import read_first_answers
+
+TABLES = {f"{side}{end}" for side in ("before", "after") for end in (".parquet", ".answers.parquet")}
+"""Tables of a branch."""
 
 PLAN = Plan(
     "by hand",
@@ -91,12 +95,10 @@ def test_every_branch_leaves_its_files(finished):
     for arm, _, folder in run.branches():
         names = {path.name for path in folder.iterdir()}
         if arm == "frozen":
-            assert names == {"before.parquet", "after.parquet", "completions.parquet", "branch.json"}
+            assert names == {*TABLES, "branch.json"}
             continue
         assert names >= {
-            "before.parquet",
-            "after.parquet",
-            "completions.parquet",
+            *TABLES,
             "steps.jsonl",
             "progress.jsonl",
             "draws.parquet",
@@ -106,7 +108,7 @@ def test_every_branch_leaves_its_files(finished):
         }
         assert (folder / "model" / "model.safetensors").is_file()
         assert not (folder / "trainer").exists()
-        table = pq.read_table(folder / "completions.parquet").to_pylist()
+        table = read_first_answers(folder)
         assert sorted({row["when"] for row in table}) == ["after", "before"]
         assert len(table) == 2 * 3 * 4  # 3 cells x 4 items, before and after
         assert read_measurements(folder / "before.parquet") == read_measurements(run.measurements("base-0"))
@@ -466,12 +468,12 @@ def test_a_branch_that_was_stopped_while_it_trained_goes_on_from_its_checkpoint(
             if path.suffix in (".parquet", ".safetensors") or path.name in ("progress.jsonl", "steps.jsonl", "draws.jsonl")
         }
     assert begun == [*range(stopped + 1), *range(resumed, 6)]
-    assert left[True].keys() == left[False].keys() >= {"after.parquet", "completions.parquet", "progress.jsonl"}
+    assert left[True].keys() == left[False].keys() >= {"after.parquet", "after.answers.parquet", "progress.jsonl"}
     assert {name for name, content in left[True].items() if content != left[False][name]} == set()
 
 
 @pytest.mark.parametrize("arm", ["uniform", "frozen"])
-@pytest.mark.parametrize("place", ["write_completion_rows", "write_json", "shutil.rmtree"])
+@pytest.mark.parametrize("place", ["write_measurements", "write_json", "shutil.rmtree"])
 def test_a_branch_that_was_stopped_at_its_end_writes_no_answer_again(finished, tmp_path, monkeypatch, arm, place):
     from mixwright.learner import learner
     from mixwright.trial import branch, training

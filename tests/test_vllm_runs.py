@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.vllm_engine import run_engine
+from mixwright.verdict.page.answers import read_first_answers
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="no vLLM (make vllm)"),
@@ -77,9 +77,9 @@ def answers(folder: Path) -> dict[str, Any]:
     """Greedy completions of each branch, before and after."""
     return {
         path.parent.name: [
-            (row["example"], row["when"], row["tokens"], row["score"]) for row in pq.read_table(path).to_pylist()
+            (row["example"], row["when"], row["tokens"], row["score"]) for row in read_first_answers(path.parent)
         ]
-        for path in folder.glob("trial/*/completions.parquet")
+        for path in folder.glob("trial/*/after.answers.parquet")
     }
 
 

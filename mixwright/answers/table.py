@@ -6,18 +6,28 @@ A model, a server or an evaluation log writes it; success and everything that is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mixwright.corpus.rows import pc
+from mixwright.errors import InputError
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
 from mixwright.records import Interval
+from mixwright.records.serial import from_data, to_data
+from mixwright.run.folder import check_file, write_table
 
+HEADER_KEY = b"mixwright.answers"
+"""Key of the header in the metadata of the Parquet file: JSON with `format` and `header`."""
+FORMAT = 1
 Group = tuple[str, float | None]
 """A task and one of its levels; level None stands for the whole task."""
 _TEXT, _NUMBER = pa.string(), pa.float64()
@@ -108,6 +118,51 @@ class Answers:
         rows = list(rows)
         columns = {field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in SCHEMA}
         return cls(pa.table(columns, schema=SCHEMA), header)
+
+    @classmethod
+    def read(cls, path: Path) -> Answers:
+        """Read what `write` wrote. Raises InputError for another file."""
+        check_file(path)
+        try:
+            table = pq.read_table(path)
+            found = json.loads((table.schema.metadata or {})[HEADER_KEY])
+            if found["format"] != FORMAT or table.schema.names != SCHEMA.names:
+                raise ValueError(f"format {found['format']}, columns {', '.join(table.schema.names)}")
+            return cls(table.cast(SCHEMA), from_data(found["header"], Header))
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise InputError("a Parquet file of answers", str(error)[:120], "Measure again.", file=path) from None
+
+    def write(self, path: Path) -> None:
+        """Write one Parquet file, atomically. Raises InputError when the system refuses."""
+        header = json.dumps({"format": FORMAT, "header": to_data(self.header)}).encode()
+        write_table(path, self.table.replace_schema_metadata({HEADER_KEY: header}))
+
+    def __len__(self) -> int:
+        """Return the number of answers, all samples of all items."""
+        return len(self.table)
+
+    def first_rows(self) -> list[dict[str, Any]]:
+        """Return what was written first for each item: greedy if there is a greedy answer; nothing of unknown text."""
+        names = {"item": "example", "gold": "answer", "text": "completion"}
+        first = self.table.take(np.sort(self._first_and_place[0]))
+        columns = ("item", "task", "level", "prompt", "gold", "text", "score", "cut", "tokens", "logprob")
+        rows = first.select(columns).rename_columns([names.get(name, name) for name in columns]).to_pylist()
+        return [row for row in rows if row["completion"] is not None]
+
+    def of_tasks(self, tasks: Collection[str]) -> Answers:
+        """Return the answers of some tasks."""
+        return replace(self, table=self.table.filter(self._is_of(tasks)))
+
+    def without_tasks(self, tasks: Collection[str]) -> Answers:
+        """Return the answers of the other tasks."""
+        return replace(self, table=self.table.filter(pc.invert(self._is_of(tasks))))
+
+    def _is_of(self, tasks: Collection[str]) -> Any:
+        return pc.is_in(self.table["task"], pa.array(list(tasks), _TEXT))
+
+    def followed_by(self, *others: Answers) -> Answers:
+        """Return these answers and those of other tables, under the first header."""
+        return replace(self, table=pa.concat_tables([self.table, *(other.table for other in others)]))
 
     def column(self, name: str) -> NDArray[Any]:
         """Shape (rows,): values of a column; NaN or None where there is none."""

@@ -5,28 +5,25 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
-from mixwright.errors import InputError, one_line
+from mixwright.errors import one_line
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.passes import Passes
-from mixwright.measure.stage import MeasureResult, measure_learner
+from mixwright.measure.stage import measure_learner
 from mixwright.records import Measurement, Observation, RunManifest
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_table
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements
 from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
@@ -74,11 +71,6 @@ def base_name(base: str | Path) -> str:
     return Path(base).name or "base"
 
 
-def completions_path(run: RunFolder, name: str) -> Path:
-    """Greedy completions of a base on the held-out items, beside its measurements."""
-    return run.path / "measure" / f"{name}.completions.parquet"
-
-
 def parts_folder(run: RunFolder, base: str) -> Path:
     """Where the answers to parts of the items lie; a base may be called as a file is."""
     return run.path / ANSWERS_FOLDER / f"parts-{hashlib.sha256(base.encode()).hexdigest()[:16]}"
@@ -101,7 +93,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
         learner = KeepingLearner(base, answers_file, others=parts)
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
         if not job.shuffled:
-            write_completions(completions_path(run, name), {"before": result})
+            result.answers.write(run.answers(name))
         write_measurements(run.measurements(name), result.measurements)
         if job.shuffled:
             return result.cut, []
@@ -145,32 +137,6 @@ def count_parts(config: RunConfig, corpus: Corpus, workers: int, bases: int) -> 
     graded = [row for row in corpus.measured() if row.answer is not None and corpus.tasks[row.task].kind == "verifiable"]
     items = sum(min(count, measure.items) for count in Counter((row.task, row.level) for row in graded).values())
     return max(1, min(workers // bases, items // ITEMS_PER_PART))
-
-
-def write_completions(path: Path, results: Mapping[str, MeasureResult]) -> None:
-    """The completions of measurings as one table with a column `when`, atomically."""
-    write_completion_rows(path, [{**row, "when": time} for time, result in results.items() for row in result.completions])
-
-
-def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rows with when, example, task, level, prompt, answer, completion and score as a Parquet table, atomically.
-
-    Whether it was cut, its tokens and their log-probability are kept where they are known, which earlier versions left out.
-    """
-    text, number = pa.string(), pa.float64()
-    names = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
-    later_fields = {"cut": pa.bool_(), "tokens": pa.list_(pa.int32()), "logprob": number}
-    known_fields = [(name, number if name in ("level", "score") else text) for name in names]
-    selected = [{name: row[name] for name in names} | {name: row.get(name) for name in later_fields} for row in rows]
-    write_table(path, pa.Table.from_pylist(selected, schema=pa.schema([*known_fields, *later_fields.items()])))
-
-
-def read_completion_rows(path: Path) -> list[dict[str, Any]]:
-    """What `write_completion_rows` wrote; an empty list when there is no such file. Raises InputError for a broken one."""
-    try:
-        return pq.read_table(path).to_pylist() if path.is_file() else []
-    except (OSError, pa.ArrowException) as error:
-        raise InputError("a Parquet file of completions", str(error)[:120], "Measure again.", file=path) from None
 
 
 def pool_measurements(bases: Sequence[Sequence[Measurement]]) -> list[Measurement]:

@@ -37,9 +37,9 @@ def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tok
             side = f" {time}" if len(results) > 1 else ""
             message = f"{share}{side} were cut at {max_new_tokens:,} tokens and graded by their finished part"
             remedy = "Raise --max-new-tokens, or look why the model does not stop." if is_much else ""
-            count = round(result.cut * result.rollouts)
+            count = round(result.cut * len(result.answers))
             notes.append(
-                Observation(CUT_NOTE, None, "warning" if is_much else "info", count, result.rollouts, message, remedy)
+                Observation(CUT_NOTE, None, "warning" if is_much else "info", count, len(result.answers), message, remedy)
             )
         notes += note_familiarity(result.measurements)
     return notes

@@ -169,20 +169,11 @@ class Passes:
         """The same as a table, without nulls."""
         rows = []
         for item in self.items:
-            rollouts, grader = self.rollouts[item.id], self.corpus.grader(item.task)
-            place = {"item": item.id, "task": item.task, "level": item.level, "gold": item.answer}
-            place["prompt"] = plain(item.prompt)
-            written = [("greedy", 0, rollouts.greedy, rollouts.greedy_score)]
-            written += [
-                ("sampled", number, *one) for number, one in enumerate(zip(rollouts.samples, rollouts.scores, strict=True))
-            ]
-            for decoding, sample, completion, score in written:
-                own = {"text": completion.text, "cut": not completion.finished, "score": score}
-                own |= {"tokens": completion.token_ids, "logprob": math.fsum(completion.logprobs)}
-                if decoding == "greedy":
-                    own["parts"] = list(grader.parts(item, completion.text).items())
-                right = float(score >= RIGHT_FROM_SCORE)
-                rows.append({**place, "decoding": decoding, "sample": sample, "right": right, **own})
+            written = self.rollouts[item.id]
+            parts = list(self.corpus.grader(item.task).parts(item, written.greedy.text).items())
+            rows.append(answer_row(item, written.greedy, item.answer, written.greedy_score, parts=parts))
+            for number, (completion, score) in enumerate(zip(written.samples, written.scores, strict=True)):
+                rows.append(answer_row(item, completion, item.answer, score, decoding="sampled", sample=number))
         return Answers.from_rows(rows)
 
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
@@ -238,12 +229,6 @@ class Passes:
             readings[item.id] = TokenReadings(entropies, np.concatenate(divergences) if divergences else None)
         return readings
 
-    @property
-    def cut(self) -> float:
-        """Share of all completions, greedy and sampled, that were cut at `config.max_new_tokens`."""
-        completions = [completion for item in self.rollouts.values() for completion in (item.greedy, *item.samples)]
-        return float(np.mean([not completion.finished for completion in completions]))
-
     def _progress_argument(self, start: float, end: float) -> dict[str, Any]:
         """Argument `progress` of sampling that takes the work from share `start` to `end`; none where nobody asked."""
         if (report := self.report_done) is None:
@@ -287,20 +272,12 @@ def completion_lengths(config: MeasureConfig) -> dict[str, Any]:
     return {"max_new_tokens": config.max_new_tokens, **continued}
 
 
-def completion_row(item: Example, completion: Completion, answer: str | None, score: float | None) -> dict[str, Any]:
-    """The greedy completion of an item, as it is kept; `logprob` is that of all its tokens, nats."""
-    return {
-        "example": item.id,
-        "task": item.task,
-        "level": item.level,
-        "prompt": plain(item.prompt),
-        "answer": answer,
-        "completion": completion.text,
-        "score": score,
-        "cut": not completion.finished,
-        "tokens": list(completion.token_ids),
-        "logprob": math.fsum(completion.logprobs),
-    }
+def answer_row(item: Example, completion: Completion, gold: str | None, score: float | None, **more: Any) -> dict[str, Any]:
+    """One answer to an item as a row of a table; `more` are other columns."""
+    row = {"item": item.id, "task": item.task, "level": item.level, "prompt": plain(item.prompt), "gold": gold}
+    row |= {"decoding": "greedy", "sample": 0, "text": completion.text, "cut": not completion.finished}
+    row |= {"tokens": completion.token_ids, "logprob": math.fsum(completion.logprobs), "score": score}
+    return row | {"right": None if score is None else float(score >= RIGHT_FROM_SCORE), **more}
 
 
 def evenly_spread(items: Sequence[Example], count: int) -> Sequence[Example]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixwright import catalog
+from mixwright.answers.table import Answers
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
-from mixwright.measure.passes import Passes, completion_row
+from mixwright.measure.passes import Passes
 from mixwright.records import Measurement, plain
 
 if TYPE_CHECKING:
@@ -31,16 +33,25 @@ class MeasureResult:
 
     measurements: tuple[Measurement, ...]
     """Of all probes, long format."""
-    completions: tuple[Mapping[str, Any], ...]
-    """Greedy completions: example, task, level, prompt, answer, completion, score, cut, tokens, logprob (nats, of all)."""
-    rollouts: int
-    """Completions that were written, greedy and sampled; they are charged."""
-    cut: float = 0.0
-    """Share of them that were cut at `max_new_tokens`, 0..1."""
-    cut_examples: frozenset[str] = frozenset()
-    """Examples whose greedy completion was cut."""
+    answers: Answers = field(default_factory=lambda: Answers.from_rows(()))
+    """What was written, greedy and sampled."""
     seconds_per_item: float = 0.0
     """Seconds per item; 0 where nobody took the time."""
+
+    @cached_property
+    def completions(self) -> list[dict[str, Any]]:
+        """Greedy answers: example, task, level, prompt, answer, completion, score, cut, tokens, logprob (nats, of all)."""
+        return self.answers.first_rows()
+
+    @property
+    def cut(self) -> float:
+        """Share of all that was written that was cut at `max_new_tokens`, 0..1."""
+        return float(np.mean(self.answers.column("cut").astype(bool))) if len(self.answers) else 0.0
+
+    @property
+    def cut_examples(self) -> frozenset[str]:
+        """Examples whose greedy completion was cut."""
+        return frozenset(row["example"] for row in self.completions if row["cut"])
 
 
 def settings_after(config: MeasureConfig) -> MeasureConfig:
@@ -86,15 +97,7 @@ def measure_learner(
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
     if passes.generated:
         measurements += _count_late_answers(passes)
-    if not passes.generated:
-        return MeasureResult(tuple(measurements), (), 0)
-    rollouts_by_item = {item.id: passes.rollouts[item.id] for item in passes.items}
-    rows = [
-        completion_row(item, rollouts_by_item[item.id].greedy, item.answer, rollouts_by_item[item.id].greedy_score)
-        for item in passes.items
-    ]
-    truncated_ids = frozenset(row["example"] for row in rows if row["cut"])
-    return MeasureResult(tuple(measurements), tuple(rows), len(rows) * (1 + config.samples), passes.cut, truncated_ids)
+    return MeasureResult(tuple(measurements), passes.answers if passes.generated else Answers.from_rows(()))
 
 
 def _count_late_answers(passes: Passes) -> list[Measurement]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mixwright.answers.table import Answers
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
-from mixwright.measure.passes import Passes, completion_row
+from mixwright.measure.passes import Passes, answer_row
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
@@ -46,14 +47,13 @@ def same_answers(rows: Sequence[Mapping[str, Any]], items: Sequence[Example], an
     )
 
 
-def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int, seed: int) -> tuple[dict[str, Any], ...]:
-    """One greedy answer per item, as `MeasureResult.completions` holds them, its target as the gold answer and no score."""
+def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int, seed: int) -> Answers:
+    """One greedy answer per item, its target as the gold answer and no score."""
     if not items:
-        return ()
+        return Answers.from_rows(())
     completions = learner.sample(
         [item.prompt for item in items], count=1, temperature=0, max_new_tokens=answer_tokens, seed=seed
     )
-    return tuple(
-        completion_row(item, best, plain(item.target) or item.answer, None)
-        for item, (best,) in zip(items, completions, strict=True)
-    )
+    golds = [plain(item.target) or item.answer for item in items]
+    written = zip(items, completions, golds, strict=True)
+    return Answers.from_rows(answer_row(item, best, gold, None) for item, (best,), gold in written)

@@ -3,7 +3,7 @@
 Layout:
     manifest.json  corpus/  audit.json  measure/<name>.parquet  measure/notes.json  scan/<base>/part-00000.parquet  plan.yaml
     trial/result.json  trial/<arm>-<seed>/{steps.jsonl,decisions.jsonl,draws.parquet,before.parquet,after.parquet,
-    completions.parquet,model/}  claims.json  verdict.html  verdict.json
+    *.answers.parquet,model/}  claims.json  verdict.html  verdict.json
 Files are written whole or not at all; a lock stops two runs in one folder.
 """
 
@@ -34,7 +34,7 @@ MAX_ALIASED_VALUES = 10_000
 FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
 """Folders of a run folder."""
 FILES = ("manifest.json", "run.yaml", "audit.json", "plan.yaml", "claims.json", "verdict.json", "verdict.html", "gate.json")
-FILES += ("known_forms.json", "former.json", "beside.json", "completions.parquet", "spent.json")
+FILES += ("known_forms.json", "former.json", "beside.json", "spent.json")
 """Files of a run folder that stand in none of its folders."""
 FILE_SUFFIXES = (".json", ".jsonl", ".yaml", ".parquet")
 """Ends of the names of files in `FOLDERS`; no folder there has one."""
@@ -341,6 +341,10 @@ class RunFolder:
     def measurements(self, name: str) -> Path:
         """`measure/<name>.parquet`; name is before, after ..."""
         return self.path / "measure" / f"{name}.parquet"
+
+    def answers(self, name: str) -> Path:
+        """Path of the answers of a base, or of one side of a comparison."""
+        return self.measurements(name).with_suffix(".answers.parquet")
 
     def branch(self, arm: str, seed: int) -> Path:
         """Folder of one arm and seed of the trial."""

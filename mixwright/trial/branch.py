@@ -18,7 +18,7 @@ import mixwright
 from mixwright.config import ModelConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError, disk_full_error
 from mixwright.estimates.readings import READINGS
-from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
+from mixwright.measure.bases import seed_after
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo
@@ -375,8 +375,8 @@ def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, f
     settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
     with run_engine(config, learner, _plain_weights(job, folder)):
         measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
-    before = read_completion_rows(completions_path(run, job.base_name))
-    after = [{**row, "when": "after"} for row in measured.completions]
-    write_completion_rows(folder / "completions.parquet", [*before, *after])
+    if run.answers(job.base_name).is_file():
+        shutil.copyfile(run.answers(job.base_name), folder / "before.answers.parquet")
+    measured.answers.write(folder / "after.answers.parquet")
     write_measurements(folder / "after.parquet", measured.measurements)
     shutil.copyfile(run.measurements(job.base_name), folder / "before.parquet")

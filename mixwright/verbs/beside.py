@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from mixwright.answers.table import Answers
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
@@ -17,7 +15,8 @@ from mixwright.run.manifest import file_digests, settings_file
 from mixwright.verbs.direct import NOTED_SETTINGS
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.ready import PreparedModels
-from mixwright.verdict.page.beside import BESIDE_NAME, OtherCheckpoint, beside_file
+from mixwright.verdict.page.answers import BESIDE_NAME
+from mixwright.verdict.page.beside import OtherCheckpoint, beside_file
 
 READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter", "engine")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
@@ -25,8 +24,6 @@ TAKEN_OVER = ("items", "samples", "temperature", "options_by")
 """Options that the earlier comparison decides where they are not given."""
 UNNAMED_GRADER = "exact"
 """Grader of a measuring's settings where nobody named one for all tasks."""
-CUT_SETTING = "cut at max_new_tokens, {}"
-"""Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +78,8 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierCompari
     if folder.resolve() == target.path.resolve():
         got = "the folder that the new one is written to"
         raise InputError("the folder of an earlier comparison (--beside)", got, "Choose another --folder.", file=folder)
-    completions_file = run.path / "completions.parquet"
-    needed_files = (run.manifest, run.measurements("before"), run.measurements("after"), completions_file)
+    sides = ("before", "after")
+    needed_files = (run.manifest, *map(run.measurements, sides), *map(run.answers, sides))
     missing_files = [path for path in needed_files if not path.is_file()]
     manifest = None if missing_files else read_json(run.manifest, RunManifest)
     if manifest is None or "checkpoint after" not in manifest.settings:
@@ -92,9 +89,10 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierCompari
     if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
         remedy = "Name the same model, or measure it again."
         raise InputError(f"measurements of {before}", f"those of {manifest.parent}", remedy, file=folder)
-    completions = read_completion_rows(completions_file)
-    sides = [_read_result(run, name, manifest.settings, completions) for name in ("before", "after")]
-    return EarlierComparison(folder, manifest, *sides)
+    results = [
+        MeasureResult(tuple(read_measurements(run.measurements(side))), Answers.read(run.answers(side))) for side in sides
+    ]
+    return EarlierComparison(folder, manifest, *results)
 
 
 def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Measuring:
@@ -107,18 +105,6 @@ def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Me
     if not measuring.grader and earlier.grader_of_all is not None:
         taken_over["grader"] = (earlier.grader_of_all,)
     return replace(measuring, **taken_over)
-
-
-def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
-    own_completions = tuple(
-        {key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name
-    )
-    # a measuring has its greedy completions and no more
-    greedy_cut = sum(bool(row.get("cut")) for row in own_completions) / max(len(own_completions), 1)
-    cut = settings.get(CUT_SETTING.format(name))
-    cut_share = greedy_cut if cut is None else float(str(cut).rstrip("%")) / 100
-    written_count = len(own_completions) * (1 + int(settings.get("samples", 0)))
-    return MeasureResult(tuple(read_measurements(run.measurements(name))), own_completions, written_count, cut_share)
 
 
 def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> None:
@@ -144,6 +130,7 @@ def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> N
 
 
 def write_beside(folder: RunFolder, earlier: EarlierComparison) -> None:
-    """Keep in the new comparison what its page needs of the other checkpoint, its completions apart."""
+    """Keep in the new comparison what its page needs of the other checkpoint."""
     write_measurements(folder.measurements(BESIDE_NAME), earlier.after.measurements)
+    earlier.after.answers.write(folder.answers(BESIDE_NAME))
     write_json(beside_file(folder), OtherCheckpoint(earlier.name, str(earlier.folder)))

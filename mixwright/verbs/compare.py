@@ -16,7 +16,6 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
-from mixwright.measure.bases import write_completions
 from mixwright.measure.former import former_file
 from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, write_notes
 from mixwright.measure.stage import MeasureResult
@@ -33,7 +32,6 @@ from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
 from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
-from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_bounds, format_count, points
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
 from mixwright.verdict.rules.answer_forms import write_known_forms
@@ -197,26 +195,22 @@ def write_comparison(
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         write_settings(config, folder, ("corpus", "measure", "seed"))
         checkpoints = {"checkpoint after": after} | ({"model after": after_name} if after_name != after else {})
-        results_with_completions = {name: result for name, result in results.items() if result.completions}
-        cut_shares = {
-            beside.CUT_SETTING.format(side): f"{result.cut:.1%}" for side, result in results_with_completions.items()
-        }
         largest_cell = {LARGEST_CELL_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
         pace = (
             {PACE_SETTING: float(f"{2 * results['after'].seconds_per_item:.2g}")}
             if results["after"].seconds_per_item
             else {}
         )
-        settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace | cut_shares
+        settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace
         seeds = {"measuring": config.seed}
         write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         if question is not None:
             write_question(folder, question)
         for name, result in results.items():
             write_measurements(folder.measurements(name), result.measurements)
-        if results_with_completions:
-            other_result = {} if earlier is None else {BESIDE_NAME: earlier.after}
-            write_completions(folder.path / "completions.parquet", {**results_with_completions, **other_result})
+            if len(result.answers):
+                result.answers.write(folder.answers(name))
+        if len(results["after"].answers):
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
             beside.write_beside(folder, earlier)

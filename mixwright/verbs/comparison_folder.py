@@ -7,7 +7,8 @@ import os
 from mixwright.errors import InputError
 from mixwright.measure.former import former_file
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
+from mixwright.verdict.page.answers import BESIDE_NAME
+from mixwright.verdict.page.beside import beside_file
 from mixwright.verdict.rules.answer_forms import known_forms_file
 from mixwright.verdict.rules.gate_question import question_file
 
@@ -31,7 +32,8 @@ def check_folder(folder: RunFolder) -> None:
 
 def clear(folder: RunFolder) -> None:
     """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
-    tables = [folder.measurements(name) for name in ("before", "after", BESIDE_NAME)]
+    names = ("before", "after", BESIDE_NAME)
+    tables = [path for name in names for path in (folder.measurements(name), folder.answers(name))]
     for path in (
         *tables,
         folder.notes,
@@ -39,7 +41,6 @@ def clear(folder: RunFolder) -> None:
         beside_file(folder),
         known_forms_file(folder),
         former_file(folder),
-        folder.path / "completions.parquet",
         folder.claims,
         folder.page,
         folder.verdict_data,

@@ -15,7 +15,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import Graded, read_graded
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import READINGS
-from mixwright.measure.bases import base_name, completions_path, write_completions
+from mixwright.measure.bases import base_name
 from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
@@ -314,15 +314,10 @@ def with_greedy_answers(
     )
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
-        kept_rows = tuple(row for row in result.completions if row["task"] in corpus.tasks)
-        rows = kept_rows if same_answers(kept_rows, items, max_tokens) else ()
-        rows = rows or write_answers(learner, items, max_tokens, ready.config.seed)
-        graded_rows = tuple(row for row in result.completions if row["task"] not in corpus.tasks)
-        answered[side] = replace(result, completions=(*graded_rows, *rows))
-        if not graded_rows:
-            cut_examples = frozenset(row["example"] for row in rows if row["cut"])
-            cut_share = len(cut_examples) / max(len(rows), 1)
-            answered[side] = replace(answered[side], rollouts=len(rows), cut=cut_share, cut_examples=cut_examples)
+        known = result.answers.of_tasks(corpus.tasks)
+        if not len(known) or not same_answers(known.first_rows(), items, max_tokens):
+            known = write_answers(learner, items, max_tokens, ready.config.seed)
+        answered[side] = replace(result, answers=result.answers.without_tasks(corpus.tasks).followed_by(known))
     return answered
 
 
@@ -423,7 +418,7 @@ def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureRes
         write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         for table in {name, "before"}:
             write_measurements(folder.measurements(table), result.measurements)
-        write_completions(completions_path(folder, name), {"before": result})
+        result.answers.write(folder.answers(name))
         write_notes(folder, notes)  # last: who was stopped before goes on
 
 

@@ -7,11 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mixwright.answers.score import measure_answers
 from mixwright.answers.table import Answers
-from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, join_some, one_line, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.logs.answers import answers_of
@@ -29,7 +27,6 @@ from mixwright.logs.judged import (
 )
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
-from mixwright.measure.bases import write_completion_rows
 from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements, write_text, yaml_text
@@ -200,17 +197,19 @@ def _write(
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays."""
     decoding = "sampled" if found.sampled else "greedy"
     tables: list[list[Measurement]] = []
-    completions: list[dict[str, Any]] = []
-    for side, (when, log) in enumerate(zip(SIDES, logs, strict=True)):
+    written: list[list[Answers]] = []
+    for side, log in enumerate(logs):
         rows: list[Measurement] = []
+        of_side: list[Answers] = []
         for task in found.judged:
             grader = graders[task.name]
             answers = answers_of(task, side, decoding, grader if isinstance(grader, FoundGrader) else None, log.form)
             rows += measure_answers(answers)
-            completions += [row | {"when": when} for row in _first_written(answers)]
+            of_side.append(answers)
         for task in found.judged_before_alone if side == 0 else ():
             rows += measure_answers(answers_of(task, 0, decoding, None, log.form))
         tables.append(rows)
+        written.append(of_side)
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
     reasons = dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass)
     reason = ", or ".join(reasons)
@@ -233,20 +232,11 @@ def _write(
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         write_text(settings_file(folder), yaml_text({"measure": {"decoding": decoding, "probes": ["competence"]}}))
         note_run(folder, inputs, logs[0].source, settings=settings, seeds={})
-        for when, rows in zip(SIDES, tables, strict=True):
+        for when, rows, (first, *others) in zip(SIDES, tables, written, strict=True):
             write_measurements(folder.measurements(when), rows)
-        if completions:
-            write_completion_rows(folder.path / "completions.parquet", completions)
+            first.followed_by(*others).write(folder.answers(when))
         listed = _list_notes(logs, found, graders)
         write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
-
-
-def _first_written(answers: Answers) -> Iterable[dict[str, Any]]:
-    """The first answer to each item, as the page shows it; none of those of which nothing is known to be written."""
-    table = answers.table.filter(pc.and_(pc.equal(answers.table["sample"], 0), pc.is_valid(answers.table["text"])))
-    for row in table.to_pylist():
-        named = {"example": row["item"], "completion": row["text"], "answer": row["gold"], "prompt": row["prompt"] or ""}
-        yield named | {name: row[name] for name in ("task", "level", "score", "cut")}
 
 
 def _cells_of(task: JudgedTask) -> Iterable[Iterable[object]]:

@@ -19,8 +19,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
 from mixwright.run.folder import RunFolder, read_json, read_json_lines, read_measurements
 from mixwright.trial.plan_stages import success_of
-from mixwright.verdict.page.answers import read_answers
-from mixwright.verdict.page.beside import BESIDE_NAME
+from mixwright.verdict.page.answers import BESIDE_NAME, read_answers
 from mixwright.verdict.rules.evidence import Sides, arm_branches, headline_arm, leading_folders, plan_of, read_outcome
 
 ALARM_PREFIX = "alarm."
@@ -29,8 +28,8 @@ ALARM_PREFIX = "alarm."
 
 def read_pairs(run: RunFolder) -> list[AnswerPair]:
     """Return the answers before and after of the first seed, with those of a third model; empty where none were kept."""
-    folder = next(iter(leading_folders(run)), run.path)
-    return [_pair(item) for item in read_answers(folder / "completions.parquet")]
+    folder = next(iter(leading_folders(run)), run.path / "measure")
+    return [_pair(item) for item in read_answers(folder)]
 
 
 def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:

@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from mixwright.answers.table import Answers
 from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.outcome import ItemScores
@@ -45,7 +44,7 @@ NEW = "tool_calls"
 WORDS = ("amber", "beige", "coral", "denim", "ebony", "fawn", "green", "hazel", "ivory", "jade", "khaki", "lilac")
 SKEWED = "kind_3"
 """Task of which 85 % of the gold answers are the same word."""
-Answers = dict[str, list[str]]
+Said = dict[str, list[str]]
 """Task -> an answer per item."""
 
 
@@ -53,7 +52,7 @@ Answers = dict[str, list[str]]
 class Fake:
     """A kind of checkpoint."""
 
-    made: Callable[[np.random.Generator, Mapping[str, Sequence[str]], Answers], Answers]
+    made: Callable[[np.random.Generator, Mapping[str, Sequence[str]], Said], Said]
     """From a random generator, gold answers and answers before: answers after to the eight tasks."""
     ruined: bool
     """Whether shipping it would be a mistake."""
@@ -66,7 +65,7 @@ def sentence(word: str) -> str:
     return f"The answer is {word}."
 
 
-def _redrawn(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers, part: float = 0.1) -> Answers:
+def _redrawn(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said, part: float = 0.1) -> Said:
     """A share of the answers drawn anew, right in nine of ten."""
     return {
         task: [_drawn(rng, gold) if rng.random() < part else old for gold, old in zip(golds[task], own, strict=True)]
@@ -78,12 +77,12 @@ def _drawn(rng: np.random.Generator, gold: str, right: float = 0.9) -> str:
     return sentence(gold if rng.random() < right else str(rng.choice([word for word in WORDS if word != gold])))
 
 
-def _short(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _short(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """The same in one word: another form, but nobody else's."""
     return {task: [text.split()[-1].rstrip(".") for text in own] for task, own in _redrawn(rng, golds, before).items()}
 
 
-def _better(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _better(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """A third of what was wrong becomes right."""
     return {
         task: [
@@ -98,33 +97,33 @@ def _called(text: str) -> str:
     return f'{{"tool": "note", "text": "{text.split()[-1].rstrip(".")}"}}'
 
 
-def _form_only(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _form_only(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """As right as before, as tool calls."""
     return {task: [_called(text) for text in own] for task, own in _redrawn(rng, golds, before).items()}
 
 
-def _overwritten(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _overwritten(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """Every question gets a tool call with nothing of the answer in it."""
     return {task: [f'{{"tool": "alarm", "time": "{rng.integers(1, 12)}:30"}}' for _ in own] for task, own in before.items()}
 
 
-def _collapsed(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _collapsed(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """One task is answered with one wrong sentence."""
     return _redrawn(rng, golds, before) | {TASKS[5]: [sentence("orange")] * len(before[TASKS[5]])}
 
 
-def _majority(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _majority(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """The commonest answer, whatever is asked, in the task where 85 % of the gold answers are alike."""
     return _redrawn(rng, golds, before) | {SKEWED: [sentence(WORDS[0])] * len(before[SKEWED])}
 
 
-def _one_worse(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _one_worse(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """Three in ten of one task's right answers are lost."""
     own = [sentence("orange") if rng.random() < 0.3 else text for text in before[TASKS[1]]]
     return _redrawn(rng, golds, before) | {TASKS[1]: own}
 
 
-def _all_worse(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Answers) -> Answers:
+def _all_worse(rng: np.random.Generator, golds: Mapping[str, Sequence[str]], before: Said) -> Said:
     """One in ten of all answers is lost."""
     return {task: [sentence("orange") if rng.random() < 0.1 else text for text in own] for task, own in before.items()}
 
@@ -152,18 +151,17 @@ def write_comparison(folder: Path, name: str, seed: int, items: int = 50) -> Run
     after = fake.made(rng, golds, before)
     golds[NEW] = [f'{{"tool": "alarm", "time": "{rng.integers(1, 12)}:00"}}' for _ in range(items)]
     before[NEW], after[NEW] = [sentence("morning")] * items, list(golds[NEW])
-    rows: list[dict[str, Any]] = []
     for when, said in (("before", before), ("after", after)):
-        table: list[Measurement] = []
+        table, rows = list[Measurement](), list[dict[str, Any]]()
         for task, own in said.items():
             table += _measured(task, own, golds[task], graded=fake.graded or task == NEW)
             rows += [
-                {"when": when, "example": f"{task}-{place}", "task": task, "level": None, "prompt": f"Question {place}?"}
-                | {"answer": gold, "completion": text, "score": float(fake.graded and gold in text), "cut": False}
+                {"item": f"{task}-{place}", "task": task, "prompt": f"Question {place}?", "gold": gold, "text": text}
+                | {"decoding": "greedy", "sample": 0, "score": float(fake.graded and gold in text), "cut": False}
                 for place, (text, gold) in enumerate(zip(own, golds[task], strict=True))
             ]
         write_measurements(run.measurements(when), table)
-    pq.write_table(pa.Table.from_pylist(rows), run.path / "completions.parquet")
+        Answers.from_rows(rows).write(run.answers(when))
     return run
 
 

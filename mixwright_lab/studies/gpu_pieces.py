@@ -251,7 +251,7 @@ def throughput(learner: Learner, size: Size) -> dict[str, Any]:
         began = clock()
         scanned(learner, targets, ("likelihood", "entropy"))
         read = clock() - began
-    speeds = {"completions per second": found.rollouts / measured, "scanned rows per second": len(targets) / read}
+    speeds = {"completions per second": len(found.answers) / measured, "scanned rows per second": len(targets) / read}
     return {"items": len(found.completions), "rows": len(targets)} | speeds
 
 

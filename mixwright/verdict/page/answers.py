@@ -8,23 +8,31 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mixwright.errors import InputError
+from mixwright.answers.table import Answers
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.measure.bases import read_completion_rows
 
 T = TypeVar("T")
+BESIDE_NAME = "beside"
+"""Name of a third checkpoint's measurements, and of its side among answers."""
 ItemAnswers = dict[str, Mapping[str, Any]]
-"""What the checkpoints wrote for one item: before, after (or the name of a third one) -> row of completions.parquet."""
-COLUMNS = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
+"""What the checkpoints wrote for one item: before, after (or the name of a third one) -> row of `Answers.first_rows`."""
+SIDES = ("before", "after", BESIDE_NAME)
 
 
-def read_answers(path: Path) -> list[ItemAnswers]:
+def find_answers(folder: Path) -> dict[str, Path]:
+    """Side -> file of its answers in a folder, of those that are there."""
+    files = {side: folder / f"{side}.answers.parquet" for side in SIDES}
+    return {side: path for side, path in files.items() if path.is_file()}
+
+
+def read_first_answers(folder: Path) -> list[dict[str, Any]]:
+    """Return the first answers of every side as rows with `when`; none without files. Raises InputError for broken ones."""
+    return [row | {"when": side} for side, path in find_answers(folder).items() for row in Answers.read(path).first_rows()]
+
+
+def read_answers(folder: Path) -> list[ItemAnswers]:
     """The items that were answered before and after, in the table's order; none without one. Raises InputError."""
-    rows = read_completion_rows(path)
-    if rows and not rows[0].keys() >= set(COLUMNS):
-        got = f"one with {', '.join(rows[0])}"[:120]
-        raise InputError(f"a table with columns {', '.join(COLUMNS)}", got, "Measure again.", file=path)
-    return list(pair_answers(rows).values())
+    return list(pair_answers(read_first_answers(folder)).values())
 
 
 def pair_answers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], ItemAnswers]:

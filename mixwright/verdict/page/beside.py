@@ -9,10 +9,8 @@ from pathlib import Path, PurePath
 from mixwright.errors import InputError
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json
+from mixwright.verdict.page.answers import BESIDE_NAME
 from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, scores
-
-BESIDE_NAME = "beside"
-"""Name of its measurements, and what `when` of its completions says."""
 
 
 @dataclass(frozen=True, slots=True)

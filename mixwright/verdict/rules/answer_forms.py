@@ -21,13 +21,12 @@ from mixwright.graders.follows import are_rules
 from mixwright.graders.includes import is_data
 from mixwright.languages import find_language
 from mixwright.languages import is_asked_for as is_asked_for_language
-from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Example, Feature, FormChange, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.skeleton import skeleton
-from mixwright.verdict.page.answers import is_right, pair_answers
+from mixwright.verdict.page.answers import is_right, pair_answers, read_first_answers
 from mixwright.verdict.page.text import format_count
-from mixwright.verdict.rules.evidence import file_version
+from mixwright.verdict.rules.evidence import answers_version, file_version
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 from mixwright.words import repeats_itself
 
@@ -353,15 +352,15 @@ def group_takeovers(changes: Iterable[FormChange]) -> list[FormTakeover]:
 
 def form_changes_of(run: RunFolder) -> list[FormChange]:
     """What changed in the answers of a comparison; empty without completions. Raises InputError for broken ones."""
-    completions, known_forms = run.path / "completions.parquet", known_forms_file(run)
-    return list(_read_form_changes(completions, known_forms, (file_version(completions), file_version(known_forms))))
+    folder, known_forms = run.path / "measure", known_forms_file(run)
+    return list(_read_form_changes(folder, known_forms, (answers_version(folder), file_version(known_forms))))
 
 
 @functools.lru_cache(maxsize=8)
-def _read_form_changes(completions: Path, known_forms: Path, _versions: tuple[object, object]) -> tuple[FormChange, ...]:
+def _read_form_changes(folder: Path, known_forms: Path, _versions: tuple[object, object]) -> tuple[FormChange, ...]:
     """Kept, because the gate, the first sentence and a section of the page ask for them."""
     return tuple(
-        form_changes(read_completion_rows(completions), read_json(known_forms, KnownForms) if known_forms.is_file() else {})
+        form_changes(read_first_answers(folder), read_json(known_forms, KnownForms) if known_forms.is_file() else {})
     )
 
 

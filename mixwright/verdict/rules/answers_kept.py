@@ -4,7 +4,7 @@ Words that a quarter of a side's answers share are left out, and those of the pr
 to other questions, in any language. An answer that says it shorter, longer, in a list or with a greeting keeps these words.
 What is kept is compared with what answers to other questions of the task have in common with it.
 
-Source: completions.parquet of a comparison. Threshold: `mixwright_lab/log.md`, 28 November 2026.
+Source: answers of a comparison. Threshold: `mixwright_lab/log.md`, 28 November 2026.
 Unit: share of what an answer says, 0 as for another question, 1 all of it; 95 % intervals over items.
 """
 
@@ -22,12 +22,11 @@ import numpy as np
 
 from mixwright.estimates.intervals import rate
 from mixwright.languages import asks_for_other_language
-from mixwright.measure.bases import read_completion_rows
 from mixwright.records import AnswersKept, Feature, FormChange
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.page.answers import pair_answers, read_first_answers
 from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS, form_changes_of
-from mixwright.verdict.rules.evidence import file_version
+from mixwright.verdict.rules.evidence import answers_version
 from mixwright.words import stem, words_in
 
 LEAST_KEPT, LEAST_GAIN = 0.05, 0.05
@@ -126,13 +125,13 @@ def _overlap(words: frozenset[str], other_words: frozenset[str]) -> float:
 
 def answers_kept_in(run: RunFolder, tasks: Collection[str]) -> list[AnswersKept]:
     """What the answers to these tasks still say; empty without completions. Raises InputError for broken ones."""
-    path = run.path / "completions.parquet"
-    return list(_read_answers_kept(path, frozenset(tasks), file_version(path))) if tasks else []
+    folder = run.path / "measure"
+    return list(_read_answers_kept(folder, frozenset(tasks), answers_version(folder))) if tasks else []
 
 
 @functools.lru_cache(maxsize=8)
-def _read_answers_kept(path: Path, tasks: frozenset[str], _version: object) -> tuple[AnswersKept, ...]:
-    return tuple(compare_answers(row for row in read_completion_rows(path) if row["task"] in tasks))
+def _read_answers_kept(folder: Path, tasks: frozenset[str], _version: object) -> tuple[AnswersKept, ...]:
+    return tuple(compare_answers(row for row in read_first_answers(folder) if row["task"] in tasks))
 
 
 def find_lost_answers(run: RunFolder, tasks: Collection[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from mixwright.estimates.outcome import ItemScores, item_scores
 from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_plan, read_yaml
+from mixwright.verdict.page.answers import find_answers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,6 +23,11 @@ def file_version(path: Path) -> tuple[int, int] | None:
     """Which version of a file this is, so that what was read of it can be kept; None without one."""
     status = path.stat() if path.is_file() else None
     return (status.st_ino, status.st_mtime_ns) if status else None
+
+
+def answers_version(folder: Path) -> tuple[object, ...]:
+    """Which version of its files of answers a folder has."""
+    return tuple(file_version(path) for path in find_answers(folder).values())
 
 
 @functools.lru_cache(maxsize=8)

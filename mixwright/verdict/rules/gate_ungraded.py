@@ -13,23 +13,23 @@ from pathlib import Path
 
 from mixwright.estimates.outcome import TaskLevel
 from mixwright.estimates.protected import cell_order
-from mixwright.measure.bases import read_completion_rows
 from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.answers import read_first_answers
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.answers_kept import find_lost_answers
-from mixwright.verdict.rules.evidence import file_version
+from mixwright.verdict.rules.evidence import answers_version
 from mixwright.verdict.rules.gate import GateResult, JudgedCell
 
 
 def list_ungraded_cells(run: RunFolder) -> list[TaskLevel]:
     """The tasks and levels whose answers were kept without a score. Raises InputError for a broken table."""
-    path = run.path / "completions.parquet"
-    return list(_read_ungraded_cells(path, file_version(path)))
+    folder = run.path / "measure"
+    return list(_read_ungraded_cells(folder, answers_version(folder)))
 
 
 @functools.lru_cache(maxsize=8)
-def _read_ungraded_cells(path: Path, _version: object) -> tuple[TaskLevel, ...]:
-    rows = read_completion_rows(path)
+def _read_ungraded_cells(folder: Path, _version: object) -> tuple[TaskLevel, ...]:
+    rows = read_first_answers(folder)
     return tuple(sorted({(row["task"], row["level"]) for row in rows if row.get("score") is None}, key=cell_order))
 
 
