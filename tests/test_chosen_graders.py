@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,7 +101,7 @@ def test_a_completion_that_was_cut_is_shown_as_such() -> None:
     assert note_of_choice(found).evidence[0]["completion"].endswith("so for' (cut off)")
     assert "cut off" not in choose_grader("capitals", "exact", answers(*[text] * 6)).why
     corpus: Any = SimpleNamespace(tasks={"capitals": SimpleNamespace(grader="exact")})
-    (note,) = note_nothing_right([replace(result("It may be {0} or"), cut_examples=frozenset({"France"}))], corpus)
+    (note,) = note_nothing_right([result("It may be {0} or", cut="France")], corpus)
     assert note.message.endswith("the completions look like 'It may be France or' (cut off)")
     assert note.evidence[0]["completion"] == "It may be France or (cut off)"
 
@@ -154,11 +153,11 @@ def test_a_model_answers_a_few_items_of_each_task_and_the_graders_follow() -> No
     assert (same.corpus.tasks["capitals"].grader, none) == ("final_answer", [])
 
 
-def result(text: str) -> MeasureResult:
+def result(text: str, cut: str = "") -> MeasureResult:
     made = [Measurement("competence", "capitals", name, 0.0, 0, 1, 6, "share") for name in ("greedy", "pass@1")]
     rows = [
         {"example": land, "task": "capitals", "prompt": f"What is the capital of {land}?", "answer": city,
-         "completion": text.format(land, city)}
+         "completion": text.format(land, city), "cut": land == cut}
         for land, city in CITIES.items()
     ]  # fmt: skip
     return MeasureResult(tuple(made), to_answers(rows))

@@ -173,7 +173,7 @@ def test_measuring_tells_how_far_it_is_and_how_much_was_cut() -> None:
     found = measure_learner(learner(), corpus, config, seed=0, report_done=seen.append)
     assert in_order(seen)
     assert seen[-1] == pytest.approx(1.0)
-    assert found.rollouts == 9
+    assert len(found.answers) == 9
     passes = Passes(learner(), None, config, corpus, 0)
     ended = [c.finished for item in passes.rollouts.values() for c in (item.greedy, *item.samples)]
     assert found.cut == 1 - sum(ended) / 9

@@ -128,7 +128,7 @@ class Answers:
             found = json.loads((table.schema.metadata or {})[HEADER_KEY])
             if found["format"] != FORMAT or table.schema.names != SCHEMA.names:
                 raise ValueError(f"format {found['format']}, columns {', '.join(table.schema.names)}")
-            return cls(table.cast(SCHEMA), from_data(found["header"], Header))
+            return cls(table.cast(SCHEMA), from_data(Header, found["header"]))
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RecursionError) as error:
             raise InputError("a Parquet file of answers", str(error)[:120], "Measure again.", file=path) from None
 

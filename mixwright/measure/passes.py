@@ -166,7 +166,7 @@ class Passes:
 
     @cached_property
     def answers(self) -> Answers:
-        """The same as a table, without nulls."""
+        """The same as a table; the probe of competence adds what success is compared with."""
         rows = []
         for item in self.items:
             written = self.rollouts[item.id]

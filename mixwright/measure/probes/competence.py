@@ -39,5 +39,5 @@ class Competence(Probe):
         members = {cell: own for cell, own in rows_by(corpus, rows, "task", "level").items() if cell[0] in tasks}
         train = dict(zip(members, sample_answered_rows(corpus, members.values()), strict=True))
         rules = {task: chance_rules_of(passes.corpus, task) for task in tasks}
-        answers = add_nulls(passes.answers, passes.items, passes.grades.grade, rules.__getitem__, train, rng)
-        return measure_answers(answers)
+        passes.answers = add_nulls(passes.answers, passes.items, passes.grades.grade, rules.__getitem__, train, rng)
+        return measure_answers(passes.answers)

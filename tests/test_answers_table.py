@@ -1,0 +1,86 @@
+"""One table of answers: written and read again, and the same whether a model or a log made it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from log_rows import write_lines
+
+from mixwright import catalog
+from mixwright.answers.score import measure_answers
+from mixwright.answers.table import SCHEMA, Answers, CellNull, Header, SwapTest
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.learner.learner import Completion
+from mixwright.logs.answers import answers_of
+from mixwright.logs.found_grader import FoundGrader, find_grader, to_example
+from mixwright.logs.judged import judge_logs
+from mixwright.logs.reading import read_log
+from mixwright.measure.passes import Passes
+from mixwright.records import Interval
+
+ITEM = {"task": "t", "decoding": "greedy", "sample": 0}
+
+
+class Says:
+    """Stands for a learner: one text for each prompt."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self.texts = texts
+
+    def sample(self, prompts: list[str], *, count: int, **_: Any) -> list[list[Completion]]:
+        return [[Completion(self.texts[prompt], (1, 2), (-0.5, 0.0), True)] * count for prompt in prompts]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    test = SwapTest(Interval(0.2, 0.1, 0.3, 9), Interval(0.3, 0.2, 0.4, 9), Interval(0.4, 0.3, 0.5, 9), 0.01)
+    header = Header("lm-eval", (CellNull("t", 2.0, Interval(0.1, 0.0, 0.2, 9), "most common answer", {"greedy": test}),))
+    rows = [ITEM | {"item": "a", "level": 2.0, "text": "x", "cut": True, "tokens": [1, 2], "parts": [("city", True)]}]
+    written = Answers.from_rows([*rows, ITEM | {"item": "b"}], header)
+    written.write(tmp_path / "a.answers.parquet")
+    assert Answers.read(tmp_path / "a.answers.parquet") == written
+    assert [row["example"] for row in written.first_rows()] == ["a"], "of the other item nothing is known to be written"
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({name: [] for name in SCHEMA.names}), path)
+    with pytest.raises(InputError, match="answers"):
+        Answers.read(path)
+    path.write_bytes(b"PAR1cut")
+    with pytest.raises(InputError, match="answers"):
+        Answers.read(path)
+
+
+@pytest.mark.parametrize("levels", [0, 2, 9])
+def test_a_model_and_a_log_of_it_give_equal_figures(levels: int, tmp_path: Path) -> None:
+    """Success, S, D, kappa and chance level, of cells, of the task and of items; nine levels make small cells."""
+    rng, lines = np.random.default_rng(levels), list[dict[str, Any]]()
+    for place in range(30):
+        gold, text = str(rng.integers(4)), str(rng.integers(4))
+        line = {"task": "t", "id": str(place), "prompt": f"what {place}?", "answer": gold, "completion": text}
+        lines.append(line | {"score": float(text == gold)} | ({"level": place % levels} if levels else {}))
+    log = read_log(write_lines(tmp_path / "log.jsonl", lines))
+    (task,) = judge_logs(log, log, {}).judged
+    grader = find_grader(task)
+    assert isinstance(grader, FoundGrader)
+    other = measure_answers(answers_of(task, 0, "greedy", grader, log.form))
+    corpus = Corpus.from_examples((to_example(item) for item in task.items), {"t": "exact"})
+    texts = {line["prompt"]: line["completion"] for line in lines}
+    passes = Passes(Says(texts), None, MeasureConfig(items=99, samples=0), corpus)  # pyright: ignore
+    own = catalog.create("probes", "competence").measure(passes, corpus, np.random.default_rng([0, 0]))
+    figures, logged = (
+        {(row.name, row.level, row.example): (row.value, row.low, row.high, row.n) for row in rows if row.probe != "log"}
+        for rows in (own, other)
+    )
+    assert figures.keys() == logged.keys()
+    for name in figures:
+        if not name[0].endswith("permutation"):  # each draws its own
+            assert logged[name] == pytest.approx(figures[name], abs=1e-12), name
