@@ -44,8 +44,17 @@ def test_the_learned_text_is_marked_and_faults_set_the_exit_code(call: Call, che
     code, out, _ = call("preview", rows, "--model", checkpoint, "--json", "--fail-on", "warning")
     assert code == 3
     assert json.loads(out)["facts"][0]["rows"] == len(chats())
-    code, out, _ = call("audit", rows, "--model", checkpoint, "--check", "single_rows")
-    assert "learned whole" in out
+
+
+def test_an_audit_with_a_model_checks_what_is_learned_of_the_rows_that_are_left(call: Call, checkpoint: str) -> None:
+    rows, held_out = write("rows.jsonl", chats()), write("eval.jsonl", chats()[:2])
+    code, out, _ = call("audit", rows, "--model", checkpoint, "--check", "targets", "--fail-on", "warning")
+    assert (code, "6 of 6 rows are learned whole" in out) == (3, True)
+    _, out, _ = call("audit", rows, "--eval", held_out, "--model", checkpoint, "--fix", "clean.jsonl")
+    assert "4 of 4 rows are learned whole" in out
+    assert "learned" not in call("audit", rows)[1], "no model, no check of what is learned"
+    code, _, err = call("audit", rows, "--check", "template")
+    assert (code, "--model with --check template" in err) == (1, True)
 
 
 def test_rows_that_trl_reads_stay_as_they_are_and_others_become_pairs() -> None:

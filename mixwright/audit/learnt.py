@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
 
 
@@ -72,7 +75,7 @@ class TaskFacts:
 
 
 CHECKS = ("targets", "template", "truncation")
-"""Names under which faults are reported."""
+"""Checks under whose names faults are reported."""
 Words = tuple[str, Severity, str, str]
 """Check, severity, what is seen, what to do."""
 WORDS: dict[str, Words] = {
@@ -203,3 +206,18 @@ def observe_learnt(labelled: Labelled) -> list[Observation]:
         if not any(one.check == check for one in observations):
             observations.append(Observation(check, None, "info", 0, total, "Every row is as it should be.", ""))
     return observations
+
+
+class Learnt(Check):
+    """A check of rows that a trainer labelled; without labels it has nothing to say."""
+
+    def __init__(self, labelled: Any = None) -> None:
+        self.labelled: Labelled | None = labelled
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """Return the faults of the labelled rows that are in the corpus."""
+        if self.labelled is None:
+            return []
+        sources = set(corpus.table["source"].to_pylist())
+        labelled = replace(self.labelled, rows=tuple(row for row in self.labelled.rows if row.source in sources))
+        return [one for one in observe_learnt(labelled) if type(self).__module__.endswith(f".{one.check}")]
