@@ -72,12 +72,35 @@ def test_settings_of_axolotl_and_trl_are_read() -> None:
         "datasets: [{path: a.jsonl, type: chat_template}]\n",
         encoding="utf-8",
     )
-    how = {"max_length": 900, "packing": True, "assistant_only_loss": True}
+    how = {"max_length": 900, "packing": True, "excess_length_strategy": "drop", "assistant_only_loss": True}
     assert read_settings(Path("axolotl.yaml")) == (how, "flash_attention_2")
     Path("trl.yaml").write_text("max_length: 500\nassistant_only_loss: true\nattn_implementation: sdpa\n", encoding="utf-8")
     settings, attention = read_settings(Path("trl.yaml"))
     assert {name: settings[name] for name in ONLY} == ONLY
     assert attention == "sdpa"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "trained", "text"),
+    [
+        ("", 5, "1 of 6 rows are longer than sequence_len, so that Axolotl leaves them out"),
+        ("excess_length_strategy: truncate\n", 6, "1 of 6 rows are cut at max_length"),
+    ],
+)
+def test_rows_that_axolotl_leaves_out_are_counted(
+    strategy: str, trained: int, text: str, call: Call, checkpoint: str
+) -> None:
+    rows = chats()
+    rows[0]["messages"][1]["content"] *= 40
+    data = "sequence_len: 200\nsample_packing: true\nsdp_attention: true\ndatasets: [{type: chat_template}]\n"
+    Path("axolotl.yaml").write_text(f"base_model: m\n{data}{strategy}", encoding="utf-8")
+    command = ("preview", write("rows.jsonl", rows), "--model", checkpoint, "--config", "axolotl.yaml", "--json")
+    found = json.loads(call(*command)[1])
+    assert found["facts"][0]["rows"] == trained
+    assert [one["message"].startswith(text) for one in found["observations"] if one["severity"] != "info"] == [True]
+    Path("axolotl.yaml").write_text(f"base_model: m\n{data}excess_length_strategy: raise\n", encoding="utf-8")
+    code, _, err = call(*command)
+    assert (code, "rows.jsonl:1 has" in err) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -99,4 +122,4 @@ def test_what_trl_refuses_is_told_in_a_line(call: Call, checkpoint: str) -> None
     Path("trl.yaml").write_text("assistant_only_loss: true\n", encoding="utf-8")
     code, out, err = call("preview", rows, "--model", checkpoint, "--config", "trl.yaml")
     assert (code, out) == (1, "")
-    assert "rows and settings that TRL can label" in err
+    assert "rows and settings that the trainer can label" in err

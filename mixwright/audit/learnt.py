@@ -30,7 +30,7 @@ class LabelledRow:
     beginning: str
     """First characters of its text."""
     ids: np.ndarray
-    """Token ids, after truncation; int, shape (tokens,)."""
+    """Token ids, after truncation; int, shape (tokens,). None of a row that is left out."""
     targets: np.ndarray
     """Whether the loss is taken on a token; bool, shape (tokens,)."""
     words: np.ndarray | None
@@ -50,7 +50,7 @@ class Labelled:
     rows: tuple[LabelledRow, ...]
     """In the order of the file."""
     max_length: int | None
-    """Tokens to which rows are cut."""
+    """Most tokens of a row."""
     faults: frozenset[str] = field(default_factory=frozenset)
     """Faults of the settings: keys of `WORDS`."""
     marked: Mapping[int, Sequence[tuple[str, bool]]] = field(default_factory=dict)
@@ -63,6 +63,7 @@ class TaskFacts:
 
     task: str
     rows: int
+    """Rows that are trained."""
     tokens: int
     """In all rows, after truncation."""
     targets: int
@@ -108,6 +109,12 @@ WORDS: dict[str, Words] = {
         "warning",
         "are cut at max_length, so that the end of the answer is missing",
         "Raise max_length, or shorten or leave out these rows.",
+    ),
+    "left out": (
+        "truncation",
+        "warning",
+        "are longer than sequence_len, so that Axolotl leaves them out",
+        "Raise sequence_len, shorten these rows, or set excess_length_strategy: truncate.",
     ),
     "rows read each other": (
         "truncation",
@@ -164,7 +171,7 @@ def count_facts(labelled: Labelled) -> list[TaskFacts]:
     """Return rows, tokens and targets of each task, by name."""
     by_task: dict[str, list[LabelledRow]] = defaultdict(list)
     for row in labelled.rows:
-        by_task[row.task].append(row)
+        by_task[row.task] += [] if "left out" in row.faults else [row]
     return [
         TaskFacts(task, len(rows), sum(len(row.ids) for row in rows), int(sum(row.targets.sum() for row in rows)))
         for task, rows in sorted(by_task.items())
@@ -174,6 +181,8 @@ def count_facts(labelled: Labelled) -> list[TaskFacts]:
 def faults_of(row: LabelledRow) -> set[str]:
     """Return the faults of one row, by its labels and as they were found in its text."""
     found = set(row.faults)
+    if "left out" in found:
+        return found
     if not row.targets.any():
         return found | {"no target"} | ({"cut"} if row.full_tokens > len(row.ids) else set())
     if row.full_tokens > len(row.ids):

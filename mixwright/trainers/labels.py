@@ -59,7 +59,8 @@ def label_rows(
     Args:
         rows: columns as TRL takes them (messages, prompt and completion, or text; tools), task, and file with line.
         tokenizer: of the model, with the template that it will be asked with.
-        settings: of `SFTConfig`; what does not change labels is ignored.
+        settings: of `SFTConfig`; what does not change labels is ignored. Axolotl's `excess_length_strategy` says that rows
+            above `max_length` are left out (drop) or stop the training (raise).
         attention: `attn_implementation` of the model; None for its default.
         marked_rows: rows whose text is returned in pieces.
 
@@ -71,7 +72,7 @@ def label_rows(
     except (ValueError, RuntimeError, LookupError, TypeError, TemplateError) as error:  # of TRL, or of the chat template
         remedy = "Mend the settings or the rows: the training would stop here, too."
         got = f"{type(error).__name__}: {one_line(error)[:300].rstrip('.')}"
-        raise InputError("rows and settings that TRL can label", got, remedy) from error
+        raise InputError("rows and settings that the trainer can label", got, remedy) from error
 
 
 def _label(
@@ -89,6 +90,7 @@ def _label(
     template = trainer.chat_template or tokenizer.chat_template
     reader = _Reader(tokenizer, template, inference_template)
     limit = None if given.packing and given.packing_strategy != "bfd" else given.max_length
+    excess = settings.get("excess_length_strategy", "truncate")
     keep = slice(None, limit) if given.truncation_mode == "keep_start" else slice(-limit if limit else None, None)
     found, marked = list[LabelledRow](), dict[int, list[tuple[str, bool]]]()
     for number, (row, task, source) in enumerate(listed):
@@ -98,21 +100,25 @@ def _label(
         ids, labels = (batch[name][0].numpy() for name in ("input_ids", "labels"))
         words, ends, faults = reader.read(row, ids, labels != IGNORED)
         is_cut = limit is not None and len(ids) > limit
+        if is_cut and excess == "raise":
+            raise ValueError(f"{source} has {len(ids):,} tokens, and excess_length_strategy is raise")
+        is_left_out = is_cut and excess == "drop"
+        kept = slice(0) if is_left_out else keep
         found.append(
             LabelledRow(
                 number,
                 task,
                 source,
                 tokenizer.decode(ids[:SHOWN_TOKENS]),
-                ids[keep],
-                (labels != IGNORED)[keep],
-                None if words is None else words[keep],
+                ids[kept],
+                (labels != IGNORED)[kept],
+                None if words is None else words[kept],
                 len(ids),
                 None if is_cut and keep.start is None else ends,
-                frozenset(faults),
+                frozenset({"left out"} if is_left_out else faults),
             )
         )
-        if len(marked) < marked_rows:
+        if len(marked) < marked_rows and not is_left_out:
             marked[number] = pieces(tokenizer, ids[keep], (labels != IGNORED)[keep])
     faults = {"template differs"} if reader.template_differs() else set[str]()
     if given.packing and (given.packing_strategy == "wrapped" or attention not in FLASH):

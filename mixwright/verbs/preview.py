@@ -28,7 +28,6 @@ MAX_ROWS = 2000
 FORMS = ({"messages"}, {"conversations"}, {"prompt", "completion"}, {"text"})
 """Columns of rows that TRL takes as they are."""
 PAGE_ROWS, TERMINAL_ROWS, TERMINAL_CHARACTERS = 30, 3, 300
-AXOLOTL_FLASH = ("flash_attention", "flash_attn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def preview(
         train: Training rows: messages, prompt and completion, or text go to TRL as they are; other columns as for audit.
         model: Model that is trained: its tokenizer and chat template count. No weights are loaded.
         config: Settings of TRL (SFTConfig as YAML) or of Axolotl.
-        max_length: Tokens to which rows are cut; over that of the settings.
+        max_length: Most tokens of a row; over that of the settings. TRL cuts longer rows, Axolotl leaves them out.
         rows: Most rows to read.
         column: Column of the file for one of our names; repeatable.
         out: Write a page with the first rows, token by token.
@@ -103,7 +102,7 @@ def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_
     else:
         faults = count_findings(preview.observations)
         limit = preview.labelled.max_length
-        about = f"{format_count(preview.read, 'row')}, " + (f"cut at {limit:,} tokens" if limit else "not cut")
+        about = f"{format_count(preview.read, 'row')}, " + (f"at most {limit:,} tokens each" if limit else "not cut")
         lines = [*wrap(f"{faults or 'Nothing to fix'}: {preview.source} ({about})."), ""]
         header = ("task", "rows", "tokens", "learned", "share")
         shown = [(one.task, one.rows, f"{one.tokens:,}", f"{one.targets:,}", f"{one.share:.0%}") for one in facts]
@@ -173,8 +172,10 @@ def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:
     if "base_model" not in given:
         return {str(name): value for name, value in given.items()}, given.get("attn_implementation")
     settings: dict[str, Any] = {"max_length": given.get("sequence_len", 512), "packing": bool(given.get("sample_packing"))}
+    settings["excess_length_strategy"] = str(given.get("excess_length_strategy") or "drop").lower()
     kinds = {str(one.get("type")) for one in given.get("datasets") or [] if isinstance(one, dict)}
     if not given.get("train_on_inputs"):
         settings["assistant_only_loss" if "chat_template" in kinds else "completion_only_loss"] = True
-    flash = any(given.get(name) for name in AXOLOTL_FLASH)
-    return settings, "flash_attention_2" if flash else given.get("attn_implementation")
+    # Axolotl keeps packed rows apart with every attention that is named, such as sdp_attention: true.
+    is_named = any(value for name, value in given.items() if str(name).endswith(("_attention", "attn_implementation")))
+    return settings, "flash_attention_2" if is_named else None
