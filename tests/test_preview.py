@@ -72,7 +72,8 @@ def test_settings_of_axolotl_and_trl_are_read() -> None:
         "datasets: [{path: a.jsonl, type: chat_template}]\n",
         encoding="utf-8",
     )
-    how = {"max_length": 900, "packing": True, "excess_length_strategy": "drop", "assistant_only_loss": True}
+    how = {"max_length": 900, "packing": True, "assistant_only_loss": True}
+    how |= {"excess_length_strategy": "drop", "axolotl_type": "chat_template"}
     assert read_settings(Path("axolotl.yaml")) == (how, "flash_attention_2")
     Path("trl.yaml").write_text("max_length: 500\nassistant_only_loss: true\nattn_implementation: sdpa\n", encoding="utf-8")
     settings, attention = read_settings(Path("trl.yaml"))

@@ -83,7 +83,8 @@ def _label(
     marked_rows: int,
 ) -> Labelled:
     inference_template, tokenizer = tokenizer.chat_template, copy.deepcopy(tokenizer)  # TRL sets its tokens and template
-    trainer = _prepare([row for row, _, _ in listed], tokenizer, settings)
+    is_apart = "axolotl_type" in settings
+    trainer = _prepare([_join(row, tokenizer) if is_apart else row for row, _, _ in listed], tokenizer, settings)
     prepared = {one[ROW_COLUMN]: one for one in trainer.train_dataset}
     with _quiet():
         given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
@@ -131,6 +132,16 @@ def pieces(tokenizer: Any, ids: np.ndarray, targets: np.ndarray) -> list[tuple[s
     borders = [0, *(np.flatnonzero(np.diff(targets)) + 1).tolist(), len(ids)]
     runs = [(start, stop) for start, stop in itertools.pairwise(borders) if start < stop]
     return [(tokenizer.decode(ids[start:stop]), bool(targets[start])) for start, stop in runs]
+
+
+def _join(row: Mapping[str, Any], tokenizer: Any) -> Mapping[str, Any]:
+    """Return a row of two texts as tokens with labels: Axolotl encodes prompt and completion apart, and adds the end."""
+    if not isinstance(row.get("prompt"), str):
+        return row
+    prompt, completion = (tokenizer(row[name])["input_ids"] for name in ("prompt", "completion"))
+    completion = completion[1:] if completion[:1] == [tokenizer.bos_token_id] else completion
+    completion += [] if completion[-1:] == [tokenizer.eos_token_id] else [tokenizer.eos_token_id]
+    return {"input_ids": prompt + completion, "labels": [IGNORED] * len(prompt) + completion}
 
 
 def _of_config(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
