@@ -66,6 +66,38 @@ def test_rows_that_trl_reads_stay_as_they_are_and_others_become_pairs() -> None:
     assert "1+1" in row["prompt"]
 
 
+def test_prompts_and_roles_are_those_of_axolotls_data_sets() -> None:
+    """By hand; the study `label_agreement` compares tokens with Axolotl's released code."""
+
+    def read(rows: list[dict[str, Any]], kind: Any) -> list[Any]:
+        Path("axolotl.yaml").write_text(json.dumps({"base_model": "m", "datasets": [{"type": kind}]}), encoding="utf-8")
+        settings, _ = read_settings(Path("axolotl.yaml"))
+        return [row for row, *_ in read_as_trl(write("rows.jsonl", rows), {}, settings["axolotl_type"])]
+
+    alpaca = [{"instruction": "Add.", "input": given, "output": "2"} for given in ("1+1", "")]
+    with_input, without = read(alpaca, "alpaca")
+    assert with_input["prompt"].endswith(
+        "context. Write a response that appropriately completes the request.\n\n### "
+        "Instruction:\nAdd.\n\n### Input:\n1+1\n\n### Response:\n"
+    )
+    assert without["prompt"].endswith(
+        "a task. Write a response that appropriately completes the request.\n\n### Instruction:\nAdd.\n\n### Response:\n"
+    )
+    own = {
+        "field_instruction": "q",
+        "field_output": "a",
+        "format": "{input}: {instruction}?",
+        "no_input_format": "{instruction}!",
+    }
+    assert read([{"q": "Odd", "input": 3, "a": "Yes"}, {"q": "Hi", "a": "Ho"}], own) == [
+        {"prompt": "3: Odd?", "completion": "Yes"},
+        {"prompt": "Hi!", "completion": "Ho"},
+    ]
+    talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
+    renamed = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    assert read([{"conversations": talk}], "chat_template") == [{"messages": renamed}]
+
+
 def test_settings_of_axolotl_and_trl_are_read() -> None:
     Path("axolotl.yaml").write_text(
         "base_model: m\nsequence_len: 900\nsample_packing: true\nflash_attention: true\n"

@@ -189,7 +189,7 @@ def faults_of(row: LabelledRow) -> set[str]:
         found.add("cut")
     if row.words is not None and not row.words.all():
         outside = row.targets & ~row.words
-        if row.targets.all():
+        if row.targets[1:].all():
             found.add("all targets")
         elif outside.any():
             found.add("prompt trained")

@@ -20,6 +20,7 @@ import numpy as np
 from datasets import Dataset, disable_progress_bars, enable_progress_bars, is_progress_bar_enabled
 from jinja2 import TemplateError
 from transformers import LlamaConfig, LlamaForCausalLM
+from trl.data_utils import maybe_convert_to_chatml
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
@@ -69,7 +70,14 @@ def label_rows(
     """
     try:
         return _label(list(rows), tokenizer, settings, attention, marked_rows)
-    except (ValueError, RuntimeError, LookupError, TypeError, TemplateError) as error:  # of TRL, or of the chat template
+    except (
+        ValueError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        TemplateError,
+    ) as error:  # of TRL, or of the chat template
         remedy = "Mend the settings or the rows: the training would stop here, too."
         got = f"{type(error).__name__}: {one_line(error)[:300].rstrip('.')}"
         raise InputError("rows and settings that the trainer can label", got, remedy) from error
@@ -92,14 +100,17 @@ def _label(
     reader = _Reader(tokenizer, template, inference_template)
     limit = None if given.packing and given.packing_strategy != "bfd" else given.max_length
     excess = settings.get("excess_length_strategy", "truncate")
-    keep = slice(None, limit) if given.truncation_mode == "keep_start" else slice(-limit if limit else None, None)
+    keeps_end = given.truncation_mode == "keep_end" and not given.packing  # packs are cut at the end
+    keep = slice(-limit if limit else None, None) if keeps_end else slice(None, limit)
     found, marked = list[LabelledRow](), dict[int, list[tuple[str, bool]]]()
     for number, (row, task, source) in enumerate(listed):
         if number not in prepared:
             continue
         batch = trainer.data_collator([prepared[number]])
         ids, labels = (batch[name][0].numpy() for name in ("input_ids", "labels"))
-        words, ends, faults = reader.read(row, ids, labels != IGNORED)
+        if given.packing and given.packing_strategy != "wrapped":  # a row's first token in a pack has no label
+            labels[:: given.max_length or len(labels)] = IGNORED
+        words, ends, faults = reader.read(maybe_convert_to_chatml(copy.deepcopy(dict(row))), ids, labels != IGNORED)
         is_cut = limit is not None and len(ids) > limit
         if is_cut and excess == "raise":
             raise ValueError(f"{source} has {len(ids):,} tokens, and excess_length_strategy is raise")

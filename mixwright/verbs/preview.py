@@ -174,8 +174,9 @@ def _as_axolotl(row: Mapping[str, Any], own: dict[str, Any], kind: Any) -> dict[
     turns = own.pop("conversations", own.get("messages"))
     if turns is None:
         return own
-    renamed = [{"role": turn.get("role", turn.get("from")), "content": turn.get("value"), **turn} for turn in turns]
-    return own | {"messages": [{**turn, "role": AXOLOTL_ROLES.get(turn["role"], turn["role"])} for turn in renamed]}
+    renamed = [{{"from": "role", "value": "content"}.get(name, name): part for name, part in turn.items()} for turn in turns]
+    roles = [AXOLOTL_ROLES.get(turn.get("role", ""), turn.get("role")) for turn in renamed]
+    return own | {"messages": [{**turn, "role": role} for turn, role in zip(renamed, roles, strict=True)]}
 
 
 def _name_task(row: Mapping[str, Any], location: RowLocation) -> str:
