@@ -15,6 +15,7 @@ from mixwright.audit.checks.formats import Formats, form_without_markup
 from mixwright.audit.checks.frequency import Frequency, longest_gap, longest_gap_quantile
 from mixwright.audit.checks.options import Options
 from mixwright.audit.forms import MAX_FORMS_KEPT, FormCounts, coarse_form
+from mixwright.audit.learnt import CHECKS
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import count_tokens
 from mixwright.catalog import create, listing
@@ -370,7 +371,7 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
-    unheard = {"dilution", "error_clusters", "instructions", "preferences", "reworded", "traces", "unseen"}
+    unheard = {"dilution", "error_clusters", "instructions", "preferences", "reworded", "traces", "unseen", *CHECKS}
     assert {o.check for o in seen} == set(listing("checks")) - unheard
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)

@@ -173,6 +173,33 @@ def test_labels_are_those_of_trl(make: Any, how: dict[str, Any], tmp_path: Path)
     assert ours == [(one["input_ids"], one["labels"]) for one in theirs]
 
 
+@pytest.mark.parametrize("how", [{}, {"packing_strategy": "bfd_split"}, {"truncation_mode": "keep_end"}])
+def test_labels_of_packs_are_those_of_trls_collator(how: dict[str, Any], tmp_path: Path) -> None:
+    """A row's first token in a pack has no label, and packs are cut at the end, whatever `truncation_mode` says."""
+    how, tokenizer, rows = {"packing": True, "max_length": 40, **how}, tokenizer_of("chatml"), chats()
+    trainer: Any = SFTTrainer(
+        model(vocab_size=len(tokenizer)),
+        args=sft_config(tmp_path, **how),
+        train_dataset=Dataset.from_list(rows),
+        processing_class=tokenizer_of("chatml"),
+    )
+    theirs = []
+    for pack in trainer.train_dataset:
+        labels, ends = trainer.data_collator([pack])["labels"][0].numpy(), np.cumsum(pack["seq_lengths"])
+        theirs += [own.tolist() for own in np.split(labels, ends[:-1])]
+    labelled = label_rows(((row, "all", "a:1") for row in rows), tokenizer, how)
+    assert all(row.full_tokens > 40 for row in labelled.rows)
+    ours = [np.where(row.targets, row.ids, -100) for row in labelled.rows]
+    assert sorted(own[start : start + 40].tolist() for own in ours for start in range(0, len(own), 40)) == sorted(theirs)
+
+
+def test_roles_of_sharegpt_are_named_since_trl_does_not_rename_them() -> None:
+    rows = [
+        {"conversations": [{"from": "human", "value": f"Is {n} odd?"}, {"from": "gpt", "value": "No."}]} for n in range(ROWS)
+    ]
+    assert "wrong role" in found_in(rows, tokenizer_of("chatml"), {"max_length": 500})
+
+
 def test_facts_and_pieces_by_hand() -> None:
     tokenizer = tokenizer_of("chatml")
     labelled = label_rows(((row, "all", "a:1") for row in chats()), tokenizer, ONLY)

@@ -44,8 +44,17 @@ def test_the_learned_text_is_marked_and_faults_set_the_exit_code(call: Call, che
     code, out, _ = call("preview", rows, "--model", checkpoint, "--json", "--fail-on", "warning")
     assert code == 3
     assert json.loads(out)["facts"][0]["rows"] == len(chats())
-    code, out, _ = call("audit", rows, "--model", checkpoint, "--check", "single_rows")
-    assert "learned whole" in out
+
+
+def test_an_audit_with_a_model_checks_what_is_learned_of_the_rows_that_are_left(call: Call, checkpoint: str) -> None:
+    rows, held_out = write("rows.jsonl", chats()), write("eval.jsonl", chats()[:2])
+    code, out, _ = call("audit", rows, "--model", checkpoint, "--check", "targets", "--fail-on", "warning")
+    assert (code, "6 of 6 rows are learned whole" in out) == (3, True)
+    _, out, _ = call("audit", rows, "--eval", held_out, "--model", checkpoint, "--fix", "clean.jsonl")
+    assert "4 of 4 rows are learned whole" in out
+    assert "learned" not in call("audit", rows)[1], "no model, no check of what is learned"
+    code, _, err = call("audit", rows, "--check", "template")
+    assert (code, "--model with --check template" in err) == (1, True)
 
 
 def test_rows_that_trl_reads_stay_as_they_are_and_others_become_pairs() -> None:
@@ -57,6 +66,38 @@ def test_rows_that_trl_reads_stay_as_they_are_and_others_become_pairs() -> None:
     assert "1+1" in row["prompt"]
 
 
+def test_prompts_and_roles_are_those_of_axolotls_data_sets() -> None:
+    """By hand; the study `label_agreement` compares tokens with Axolotl's released code."""
+
+    def read(rows: list[dict[str, Any]], kind: Any) -> list[Any]:
+        Path("axolotl.yaml").write_text(json.dumps({"base_model": "m", "datasets": [{"type": kind}]}), encoding="utf-8")
+        settings, _ = read_settings(Path("axolotl.yaml"))
+        return [row for row, *_ in read_as_trl(write("rows.jsonl", rows), {}, settings["axolotl_type"])]
+
+    alpaca = [{"instruction": "Add.", "input": given, "output": "2"} for given in ("1+1", "")]
+    with_input, without = read(alpaca, "alpaca")
+    assert with_input["prompt"].endswith(
+        "context. Write a response that appropriately completes the request.\n\n### "
+        "Instruction:\nAdd.\n\n### Input:\n1+1\n\n### Response:\n"
+    )
+    assert without["prompt"].endswith(
+        "a task. Write a response that appropriately completes the request.\n\n### Instruction:\nAdd.\n\n### Response:\n"
+    )
+    own = {
+        "field_instruction": "q",
+        "field_output": "a",
+        "format": "{input}: {instruction}?",
+        "no_input_format": "{instruction}!",
+    }
+    assert read([{"q": "Odd", "input": 3, "a": "Yes"}, {"q": "Hi", "a": "Ho"}], own) == [
+        {"prompt": "3: Odd?", "completion": "Yes"},
+        {"prompt": "Hi!", "completion": "Ho"},
+    ]
+    talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
+    renamed = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    assert read([{"conversations": talk}], "chat_template") == [{"messages": renamed}]
+
+
 def test_settings_of_axolotl_and_trl_are_read() -> None:
     Path("axolotl.yaml").write_text(
         "base_model: m\nsequence_len: 900\nsample_packing: true\nflash_attention: true\n"
@@ -64,11 +105,35 @@ def test_settings_of_axolotl_and_trl_are_read() -> None:
         encoding="utf-8",
     )
     how = {"max_length": 900, "packing": True, "assistant_only_loss": True}
+    how |= {"excess_length_strategy": "drop", "axolotl_type": "chat_template"}
     assert read_settings(Path("axolotl.yaml")) == (how, "flash_attention_2")
     Path("trl.yaml").write_text("max_length: 500\nassistant_only_loss: true\nattn_implementation: sdpa\n", encoding="utf-8")
     settings, attention = read_settings(Path("trl.yaml"))
     assert {name: settings[name] for name in ONLY} == ONLY
     assert attention == "sdpa"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "trained", "text"),
+    [
+        ("", 5, "1 of 6 rows are longer than sequence_len, so that Axolotl leaves them out"),
+        ("excess_length_strategy: truncate\n", 6, "1 of 6 rows are cut at max_length"),
+    ],
+)
+def test_rows_that_axolotl_leaves_out_are_counted(
+    strategy: str, trained: int, text: str, call: Call, checkpoint: str
+) -> None:
+    rows = chats()
+    rows[0]["messages"][1]["content"] *= 40
+    data = "sequence_len: 200\nsample_packing: true\nsdp_attention: true\ndatasets: [{type: chat_template}]\n"
+    Path("axolotl.yaml").write_text(f"base_model: m\n{data}{strategy}", encoding="utf-8")
+    command = ("preview", write("rows.jsonl", rows), "--model", checkpoint, "--config", "axolotl.yaml", "--json")
+    found = json.loads(call(*command)[1])
+    assert found["facts"][0]["rows"] == trained
+    assert [one["message"].startswith(text) for one in found["observations"] if one["severity"] != "info"] == [True]
+    Path("axolotl.yaml").write_text(f"base_model: m\n{data}excess_length_strategy: raise\n", encoding="utf-8")
+    code, _, err = call(*command)
+    assert (code, "rows.jsonl:1 has" in err) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +155,4 @@ def test_what_trl_refuses_is_told_in_a_line(call: Call, checkpoint: str) -> None
     Path("trl.yaml").write_text("assistant_only_loss: true\n", encoding="utf-8")
     code, out, err = call("preview", rows, "--model", checkpoint, "--config", "trl.yaml")
     assert (code, out) == (1, "")
-    assert "rows and settings that TRL can label" in err
+    assert "rows and settings that the trainer can label" in err

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
 
 
@@ -27,7 +30,7 @@ class LabelledRow:
     beginning: str
     """First characters of its text."""
     ids: np.ndarray
-    """Token ids, after truncation; int, shape (tokens,)."""
+    """Token ids, after truncation; int, shape (tokens,). None of a row that is left out."""
     targets: np.ndarray
     """Whether the loss is taken on a token; bool, shape (tokens,)."""
     words: np.ndarray | None
@@ -47,7 +50,7 @@ class Labelled:
     rows: tuple[LabelledRow, ...]
     """In the order of the file."""
     max_length: int | None
-    """Tokens to which rows are cut."""
+    """Most tokens of a row."""
     faults: frozenset[str] = field(default_factory=frozenset)
     """Faults of the settings: keys of `WORDS`."""
     marked: Mapping[int, Sequence[tuple[str, bool]]] = field(default_factory=dict)
@@ -60,6 +63,7 @@ class TaskFacts:
 
     task: str
     rows: int
+    """Rows that are trained."""
     tokens: int
     """In all rows, after truncation."""
     targets: int
@@ -72,7 +76,7 @@ class TaskFacts:
 
 
 CHECKS = ("targets", "template", "truncation")
-"""Names under which faults are reported."""
+"""Checks under whose names faults are reported."""
 Words = tuple[str, Severity, str, str]
 """Check, severity, what is seen, what to do."""
 WORDS: dict[str, Words] = {
@@ -105,6 +109,12 @@ WORDS: dict[str, Words] = {
         "warning",
         "are cut at max_length, so that the end of the answer is missing",
         "Raise max_length, or shorten or leave out these rows.",
+    ),
+    "left out": (
+        "truncation",
+        "warning",
+        "are longer than sequence_len, so that Axolotl leaves them out",
+        "Raise sequence_len, shorten these rows, or set excess_length_strategy: truncate.",
     ),
     "rows read each other": (
         "truncation",
@@ -161,7 +171,7 @@ def count_facts(labelled: Labelled) -> list[TaskFacts]:
     """Return rows, tokens and targets of each task, by name."""
     by_task: dict[str, list[LabelledRow]] = defaultdict(list)
     for row in labelled.rows:
-        by_task[row.task].append(row)
+        by_task[row.task] += [] if "left out" in row.faults else [row]
     return [
         TaskFacts(task, len(rows), sum(len(row.ids) for row in rows), int(sum(row.targets.sum() for row in rows)))
         for task, rows in sorted(by_task.items())
@@ -171,13 +181,15 @@ def count_facts(labelled: Labelled) -> list[TaskFacts]:
 def faults_of(row: LabelledRow) -> set[str]:
     """Return the faults of one row, by its labels and as they were found in its text."""
     found = set(row.faults)
+    if "left out" in found:
+        return found
     if not row.targets.any():
         return found | {"no target"} | ({"cut"} if row.full_tokens > len(row.ids) else set())
     if row.full_tokens > len(row.ids):
         found.add("cut")
     if row.words is not None and not row.words.all():
         outside = row.targets & ~row.words
-        if row.targets.all():
+        if row.targets[1:].all():
             found.add("all targets")
         elif outside.any():
             found.add("prompt trained")
@@ -203,3 +215,18 @@ def observe_learnt(labelled: Labelled) -> list[Observation]:
         if not any(one.check == check for one in observations):
             observations.append(Observation(check, None, "info", 0, total, "Every row is as it should be.", ""))
     return observations
+
+
+class Learnt(Check):
+    """A check of rows that a trainer labelled; without labels it has nothing to say."""
+
+    def __init__(self, labelled: Any = None) -> None:
+        self.labelled: Labelled | None = labelled
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """Return the faults of the labelled rows that are in the corpus."""
+        if self.labelled is None:
+            return []
+        sources = set(corpus.table["source"].to_pylist())
+        labelled = replace(self.labelled, rows=tuple(row for row in self.labelled.rows if row.source in sources))
+        return [one for one in observe_learnt(labelled) if type(self).__module__.endswith(f".{one.check}")]

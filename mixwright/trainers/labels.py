@@ -20,6 +20,7 @@ import numpy as np
 from datasets import Dataset, disable_progress_bars, enable_progress_bars, is_progress_bar_enabled
 from jinja2 import TemplateError
 from transformers import LlamaConfig, LlamaForCausalLM
+from trl.data_utils import maybe_convert_to_chatml
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
@@ -59,7 +60,8 @@ def label_rows(
     Args:
         rows: columns as TRL takes them (messages, prompt and completion, or text; tools), task, and file with line.
         tokenizer: of the model, with the template that it will be asked with.
-        settings: of `SFTConfig`; what does not change labels is ignored.
+        settings: of `SFTConfig`; what does not change labels is ignored. Axolotl's `excess_length_strategy` says that rows
+            above `max_length` are left out (drop) or stop the training (raise).
         attention: `attn_implementation` of the model; None for its default.
         marked_rows: rows whose text is returned in pieces.
 
@@ -68,10 +70,17 @@ def label_rows(
     """
     try:
         return _label(list(rows), tokenizer, settings, attention, marked_rows)
-    except (ValueError, RuntimeError, LookupError, TypeError, TemplateError) as error:  # of TRL, or of the chat template
+    except (
+        ValueError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        TemplateError,
+    ) as error:  # of TRL, or of the chat template
         remedy = "Mend the settings or the rows: the training would stop here, too."
         got = f"{type(error).__name__}: {one_line(error)[:300].rstrip('.')}"
-        raise InputError("rows and settings that TRL can label", got, remedy) from error
+        raise InputError("rows and settings that the trainer can label", got, remedy) from error
 
 
 def _label(
@@ -82,37 +91,46 @@ def _label(
     marked_rows: int,
 ) -> Labelled:
     inference_template, tokenizer = tokenizer.chat_template, copy.deepcopy(tokenizer)  # TRL sets its tokens and template
-    trainer = _prepare([row for row, _, _ in listed], tokenizer, settings)
+    is_apart = "axolotl_type" in settings
+    trainer = _prepare([_join(row, tokenizer) if is_apart else row for row, _, _ in listed], tokenizer, settings)
     prepared = {one[ROW_COLUMN]: one for one in trainer.train_dataset}
     with _quiet():
         given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
     template = trainer.chat_template or tokenizer.chat_template
     reader = _Reader(tokenizer, template, inference_template)
     limit = None if given.packing and given.packing_strategy != "bfd" else given.max_length
-    keep = slice(None, limit) if given.truncation_mode == "keep_start" else slice(-limit if limit else None, None)
+    excess = settings.get("excess_length_strategy", "truncate")
+    keeps_end = given.truncation_mode == "keep_end" and not given.packing  # packs are cut at the end
+    keep = slice(-limit if limit else None, None) if keeps_end else slice(None, limit)
     found, marked = list[LabelledRow](), dict[int, list[tuple[str, bool]]]()
     for number, (row, task, source) in enumerate(listed):
         if number not in prepared:
             continue
         batch = trainer.data_collator([prepared[number]])
         ids, labels = (batch[name][0].numpy() for name in ("input_ids", "labels"))
-        words, ends, faults = reader.read(row, ids, labels != IGNORED)
+        if given.packing and given.packing_strategy != "wrapped":  # a row's first token in a pack has no label
+            labels[:: given.max_length or len(labels)] = IGNORED
+        words, ends, faults = reader.read(maybe_convert_to_chatml(copy.deepcopy(dict(row))), ids, labels != IGNORED)
         is_cut = limit is not None and len(ids) > limit
+        if is_cut and excess == "raise":
+            raise ValueError(f"{source} has {len(ids):,} tokens, and excess_length_strategy is raise")
+        is_left_out = is_cut and excess == "drop"
+        kept = slice(0) if is_left_out else keep
         found.append(
             LabelledRow(
                 number,
                 task,
                 source,
                 tokenizer.decode(ids[:SHOWN_TOKENS]),
-                ids[keep],
-                (labels != IGNORED)[keep],
-                None if words is None else words[keep],
+                ids[kept],
+                (labels != IGNORED)[kept],
+                None if words is None else words[kept],
                 len(ids),
                 None if is_cut and keep.start is None else ends,
-                frozenset(faults),
+                frozenset({"left out"} if is_left_out else faults),
             )
         )
-        if len(marked) < marked_rows:
+        if len(marked) < marked_rows and not is_left_out:
             marked[number] = pieces(tokenizer, ids[keep], (labels != IGNORED)[keep])
     faults = {"template differs"} if reader.template_differs() else set[str]()
     if given.packing and (given.packing_strategy == "wrapped" or attention not in FLASH):
@@ -125,6 +143,16 @@ def pieces(tokenizer: Any, ids: np.ndarray, targets: np.ndarray) -> list[tuple[s
     borders = [0, *(np.flatnonzero(np.diff(targets)) + 1).tolist(), len(ids)]
     runs = [(start, stop) for start, stop in itertools.pairwise(borders) if start < stop]
     return [(tokenizer.decode(ids[start:stop]), bool(targets[start])) for start, stop in runs]
+
+
+def _join(row: Mapping[str, Any], tokenizer: Any) -> Mapping[str, Any]:
+    """Return a row of two texts as tokens with labels: Axolotl encodes prompt and completion apart, and adds the end."""
+    if not isinstance(row.get("prompt"), str):
+        return row
+    prompt, completion = (tokenizer(row[name])["input_ids"] for name in ("prompt", "completion"))
+    completion = completion[1:] if completion[:1] == [tokenizer.bos_token_id] else completion
+    completion += [] if completion[-1:] == [tokenizer.eos_token_id] else [tokenizer.eos_token_id]
+    return {"input_ids": prompt + completion, "labels": [IGNORED] * len(prompt) + completion}
 
 
 def _of_config(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from mixwright.audit.cleaned import (
 from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
 from mixwright.audit.holes import find_coverage
+from mixwright.audit.learnt import CHECKS
 from mixwright.audit.rows import list_for_files
 from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
@@ -122,6 +123,9 @@ def audit(
         columns = parse_columns(column)
         sources = join_sources(config) or "", join_sources(held_out)
         config = CorpusConfig(*sources, eval_share=0.0, columns=columns, task=task, grader=grader)
+    asked = [name for name in CHECKS if name in (checks or ())]
+    if asked and model is None:
+        raise InputError(f"--model with --check {asked[0]}", "none", "Name the model that will be trained.")
     refuse_held_out(config.train)
     files = {"out": out, "fix": fix, "balance": balance, "top_up": top_up}
     _check_files(config, files, mask=mask)
@@ -131,14 +135,17 @@ def audit(
     check_options = {"cues": {"columns": cue_columns}, "unseen": {"columns": tuple(context or ())}}
     check_options |= {} if skills is None else {"coverage": {"skills": skills}}
     check_options |= {} if steps is None else {"traces": {"steps": steps}}
+    if model is not None and (asked or checks is None):
+        if config is IN_MEMORY:
+            raise InputError("a file of the rows, to label", "rows in memory", "Name the file.")
+        from mixwright.verbs.preview import preview  # needs TRL
+
+        labelled = preview(config.train, model=model, column=column).labelled
+        check_options |= {name: {"labelled": labelled} for name in CHECKS}
     workers = 0 if cluster and workers == 1 else workers
     with audited_by(workers, cluster, corpus), list_for_files() if any(files.values()) else nullcontext():
         cleaned = clean(corpus, checks, check_options, mask=mask) if fix is not None else None
         observations = run_audit(corpus, checks, check_options) if cleaned is None else list(cleaned.observations)
-    if model is not None:
-        from mixwright.verbs.preview import preview  # needs TRL
-
-        observations = [*observations, *preview(config.train, model=model, column=column).observations]
     written: list[str] = []
     if fix is not None and cleaned is not None:
         written += _describe(cleaned, fix, write_cleaned(cleaned, config, fix), mask=mask)
@@ -162,6 +169,7 @@ def show(
     found: AuditReport,
     *,
     checks: Sequence[str] | None = None,
+    model: str | None = None,
     fix: Path | None = None,
     fail_on: FailOn = "never",
     full: Full = False,
@@ -183,7 +191,7 @@ def show(
         tail.append(f"      (takes out {format_count(len(dropped), 'row')}{others})")
     elif not found.written and count_findings(left):
         tail = [f"Every row: {output.command_line('--out', 'audit')}"]
-    names = listing("checks") if checks is None else checks
+    names = checks or [name for name in listing("checks") if model is not None or name not in CHECKS]
     middle = findings(left, names, other_lines=len(head) + len(tail) + 2, full=full)
     output.out("\n".join([*head, "", *middle, *([""] if tail else []), *tail]))
     return output.exit_code_of(found.observations, fail_on)

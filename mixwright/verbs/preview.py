@@ -28,7 +28,19 @@ MAX_ROWS = 2000
 FORMS = ({"messages"}, {"conversations"}, {"prompt", "completion"}, {"text"})
 """Columns of rows that TRL takes as they are."""
 PAGE_ROWS, TERMINAL_ROWS, TERMINAL_CHARACTERS = 30, 3, 300
-AXOLOTL_FLASH = ("flash_attention", "flash_attn")
+AXOLOTL_ROLES = {"human": "user", "gpt": "assistant"}
+BELOW, REQUEST = (
+    "Below is an instruction that describes a task",
+    "Write a response that appropriately completes the request.",
+)
+AXOLOTL_ALPACA = {
+    "field_instruction": "instruction",
+    "field_output": "output",
+    "format": f"{BELOW}, paired with an input that provides further context. {REQUEST}\n\n"
+    "### Instruction:\n{instruction}\n\n### Input:\n{input}\n\n### Response:\n",
+    "no_input_format": f"{BELOW}. {REQUEST}\n\n### Instruction:\n{{instruction}}\n\n### Response:\n",
+}
+"""Prompts of Axolotl's type alpaca, as a user-defined type has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ def preview(
         train: Training rows: messages, prompt and completion, or text go to TRL as they are; other columns as for audit.
         model: Model that is trained: its tokenizer and chat template count. No weights are loaded.
         config: Settings of TRL (SFTConfig as YAML) or of Axolotl.
-        max_length: Tokens to which rows are cut; over that of the settings.
+        max_length: Most tokens of a row; over that of the settings. TRL cuts longer rows, Axolotl leaves them out.
         rows: Most rows to read.
         column: Column of the file for one of our names; repeatable.
         out: Write a page with the first rows, token by token.
@@ -81,7 +93,8 @@ def preview(
         raise missing_extra("preview", [str(error.name)], "train") from None
     settings, attention = ({}, None) if config is None else read_settings(config)
     settings |= {} if max_length is None else {"max_length": max_length}
-    read = list(itertools.islice(read_as_trl(str(train), parse_columns(column)), rows))
+    kind = settings.get("axolotl_type")
+    read = list(itertools.islice(read_as_trl(str(train), parse_columns(column), kind), rows))
     if not read:
         raise InputError("rows with a completion, which SFT learns from", "none", "Name the column: --column target=COLUMN.")
     marked = TERMINAL_ROWS if out is None else PAGE_ROWS
@@ -103,7 +116,7 @@ def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_
     else:
         faults = count_findings(preview.observations)
         limit = preview.labelled.max_length
-        about = f"{format_count(preview.read, 'row')}, " + (f"cut at {limit:,} tokens" if limit else "not cut")
+        about = f"{format_count(preview.read, 'row')}, " + (f"at most {limit:,} tokens each" if limit else "not cut")
         lines = [*wrap(f"{faults or 'Nothing to fix'}: {preview.source} ({about})."), ""]
         header = ("task", "rows", "tokens", "learned", "share")
         shown = [(one.task, one.rows, f"{one.tokens:,}", f"{one.targets:,}", f"{one.share:.0%}") for one in facts]
@@ -124,21 +137,46 @@ def shorten(text: str) -> str:
     return text if len(text) <= TERMINAL_CHARACTERS else f"{text[:half]} … {text[-half:]}"
 
 
-def read_as_trl(source: str, columns: Mapping[str, str]) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """Yield rows in columns that TRL takes, with task, file and line: as they are where they have such columns."""
+def read_as_trl(source: str, columns: Mapping[str, str], kind: Any = None) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """Yield rows in columns that TRL takes, with task, file and line: as they are where they have such columns.
+
+    Args:
+        source: file of the rows.
+        columns: of the file, by our names.
+        kind: type of Axolotl's data set, by which it makes prompts of columns; None for TRL.
+    """
     first, _ = next(read_rows(source, "train"))
     form = next((form for form in FORMS if isinstance(first, Mapping) and form <= first.keys()), None)
+    if isinstance(kind, dict):
+        form = {kind.get(name, name.removeprefix("field_")) for name in ("field_instruction", "field_output")}
     if form is not None and not columns:
         for row, location in read_rows(source, "train"):
             if not form <= row.keys():
                 raise location.error(
                     f"columns {', '.join(sorted(form))} as in the first row", ", ".join(map(str, row)), "Add them."
                 )
-            yield {name: row[name] for name in (*form, "tools") if name in row}, _name_task(row, location), str(location)
+            own = {name: row[name] for name in (*form, "tools") if name in row}
+            yield own if kind is None else _as_axolotl(row, own, kind), _name_task(row, location), str(location)
         return
     for row in read_corpus(CorpusConfig(source, eval_share=0.0, columns=dict(columns))):
         if row.target or not row.prompt:
             yield _as_pair(row), row.task, row.source
+
+
+def _as_axolotl(row: Mapping[str, Any], own: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """Return a row as Axolotl reads it: with the prompt of its type, or the roles that it renames."""
+    if isinstance(kind, dict):
+        instruction, given, output = (
+            row.get(kind.get(f"field_{name}", name)) for name in ("instruction", "input", "output")
+        )
+        form = kind.get("format", "{instruction} {input} ") if given else kind.get("no_input_format", "{instruction} ")
+        return {"prompt": form.format(instruction=instruction, input=given), "completion": output}
+    turns = own.pop("conversations", own.get("messages"))
+    if turns is None:
+        return own
+    renamed = [{{"from": "role", "value": "content"}.get(name, name): part for name, part in turn.items()} for turn in turns]
+    roles = [AXOLOTL_ROLES.get(turn.get("role", ""), turn.get("role")) for turn in renamed]
+    return own | {"messages": [{**turn, "role": role} for turn, role in zip(renamed, roles, strict=True)]}
 
 
 def _name_task(row: Mapping[str, Any], location: RowLocation) -> str:
@@ -173,8 +211,11 @@ def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:
     if "base_model" not in given:
         return {str(name): value for name, value in given.items()}, given.get("attn_implementation")
     settings: dict[str, Any] = {"max_length": given.get("sequence_len", 512), "packing": bool(given.get("sample_packing"))}
-    kinds = {str(one.get("type")) for one in given.get("datasets") or [] if isinstance(one, dict)}
+    settings["excess_length_strategy"] = str(given.get("excess_length_strategy") or "drop").lower()
+    kind = next((one.get("type") for one in given.get("datasets") or [] if isinstance(one, dict)), None)
+    settings["axolotl_type"] = AXOLOTL_ALPACA if kind == "alpaca" else kind or "chat_template"
     if not given.get("train_on_inputs"):
-        settings["assistant_only_loss" if "chat_template" in kinds else "completion_only_loss"] = True
-    flash = any(given.get(name) for name in AXOLOTL_FLASH)
-    return settings, "flash_attention_2" if flash else given.get("attn_implementation")
+        settings["assistant_only_loss" if kind == "chat_template" else "completion_only_loss"] = True
+    # Axolotl keeps packed rows apart with every attention that is named, such as sdp_attention: true.
+    is_named = any(value for name, value in given.items() if str(name).endswith(("_attention", "attn_implementation")))
+    return settings, "flash_attention_2" if is_named else None

@@ -54,10 +54,10 @@ def prompted(tokenizer: Any, prompt: Any) -> str:
     return tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
 
 
-def labelled(tokenizer: Any, ids: list[int], labels: list[int]) -> dict[str, str]:
-    """A row as text, and the part of it that is trained on."""
+def labelled(tokenizer: Any, ids: list[int], labels: list[int]) -> dict[str, Any]:
+    """A row as text, the part of it that is trained on, and both as tokens."""
     trained = [token for token, label in zip(ids, labels, strict=True) if label != -100]
-    return {"text": tokenizer.decode(ids), "trained": tokenizer.decode(trained)}
+    return {"text": tokenizer.decode(ids), "trained": tokenizer.decode(trained), "ids": ids, "labels": labels}
 
 
 if __name__ == "__main__":
