@@ -260,8 +260,10 @@ def _list_tasks(
     items_of = group_items(sides) if sides else {}
     never_right = basis.tasks_without_right_answer if isinstance(basis, PairBasis) else ()
     third, parts = _read_third(run, outcome), read_parts(run)
-    tasks = []
-    for cell in cells_of(run):
+    tasks, cells = [], cells_of(run)
+    claims = [cell.claim for cell in cells]
+    open_tasks = {claim.task for claim in claims if not claim.whole and (claim.task, claim.level) not in judged_cells}
+    for cell in cells:
         claim, key = cell.claim, claim_key(cell.claim)
         judged = None if claim.whole else judged_cells.get((claim.task, claim.level))
         gained, lost = _count_turns(sides, outcome, items_of[key]) if sides and key in items_of else (0, 0)
@@ -277,7 +279,7 @@ def _list_tasks(
             gained=gained,
             lost=lost,
             parts=parts.get((claim.task, claim.level), ()),
-            protected=judged is not None,
+            protected=claim.task not in open_tasks if claim.whole else judged is not None,
             loss_limit=judged.loss_limit if judged else None,
             limit_excluded=judged.limit_excluded if judged else True,
             chance=cell.chance,

@@ -116,9 +116,22 @@ def _say_damage(verdict: Verdict) -> str:
     if verdict.reason == "the commonest answer":
         return "It gives one answer more often, whatever the question."
     if verdict.gate is not None and verdict.gate.mean is not None and verdict.gate.mean.high < 0:
-        return f"The average of what it could do fell by {_size(verdict.gate.mean)}."
+        return f"{_say_lower(verdict)}The average of what it could do fell by {_size(verdict.gate.mean)}."
     total = verdict.total
     return f"{_capital(verdict.measure)} got worse by {_size(total.change, verdict.unit)}." if total else "It got worse."
+
+
+def _say_lower(verdict: Verdict) -> str:
+    """Name protected tasks that fell, though by themselves this shows no loss; an average hides them. Empty without any."""
+    least = verdict.gate.margin if verdict.gate else 0.0
+    fell = [
+        change
+        for change in verdict.tasks
+        if change.protected and (change.change.value <= -least or change.word == "lower" or not change.limit_excluded)
+    ]
+    fell = [change for change in fell if change.change.value < 0]
+    doubt = "" if verdict.outcome == "damaged" else ", perhaps by luck"
+    return f"Lower{doubt}: {_name_changes(fell, verdict.unit)}. " if fell else ""
 
 
 def _list_weak_tasks(verdict: Verdict) -> list[str]:
@@ -195,7 +208,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
             loss = "a larger loss of a single task is not ruled out"
         else:
             loss = f"a drop of {100 * gate.margin:g} points is not ruled out"
-        return f"{gain}The average changed by {points(gate.mean.value)} points ({ends}): {loss}."
+        return f"{_say_lower(verdict)}{gain}The average changed by {points(gate.mean.value)} points ({ends}): {loss}."
     return f"{gain}There are too few questions to see a loss."
 
 
