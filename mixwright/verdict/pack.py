@@ -132,6 +132,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
         not_judged=not_judged,
         lost_answers=lost_answers,
+        same_answers=_gave_same_answers(pairs, tasks),
         pairs=_choose_pairs(pairs, tasks, result, lost_answers),
         advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
         notes=notes,
@@ -149,9 +150,16 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         replayed=replayed,
     )
     verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
-    steps = list_next_steps(run, recommendation, basis) if recommendation else []
+    steps = list_next_steps(run, recommendation, basis, same_answers=verdict.same_answers) if recommendation else []
     verdict = replace(verdict, why=explain(verdict), next=tuple(Step(step.caption, step.text) for step in steps))
     return replace(verdict, extra=_collect_extra(verdict))
+
+
+def _gave_same_answers(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange]) -> bool:
+    """Whether both models gave the same answers, and no success differs, that of samples included."""
+    differs = any(pair.before != pair.after for pair in pairs)
+    scores_differ = any(task.change.value or len(set(task.sampled or ())) > 1 for task in tasks)
+    return any(pair.before for pair in pairs) and not differs and not scores_differ
 
 
 def _read_manifest(run: RunFolder) -> RunManifest | None:

@@ -23,6 +23,8 @@ WRONG_FORMAT = "wrong format"
 """Word of a task whose answers now have another task's format."""
 NEVER_RIGHT = "no answer was right before or after"
 """Why a task without any right answer is not judged."""
+SAME_ANSWERS = "Nothing differs: both gave the same answers. Are these two different models?"
+"""Of a model that was compared with itself, or with one that the training never changed."""
 MAX_NAMED, MAX_PARTS = 3, 5
 """Tasks that a sentence names, and parts of its answers that a row of a table does."""
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
@@ -61,10 +63,12 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     if verdict.outcome == "damaged":
         gain = f" It did learn {learned}." if learned else ""
         return f"DO NOT SHIP {name}. {_say_damage(verdict)}{gain}"
-    others = _say_others(verdict)
+    others, same = _say_others(verdict), SAME_ANSWERS if verdict.same_answers else ""
+    if same and verdict.outcome == "passed":
+        return f"PASSED {name}. {same}"
     if verdict.outcome == "passed":
         return f"PASSED {name}{_say_passed(verdict, learned)}{others}"
-    return f"INCONCLUSIVE for {name}. {_say_inconclusive(verdict, learned)}{others}"
+    return f"INCONCLUSIVE for {name}. {same and same + ' '}{_say_inconclusive(verdict, learned)}{others}"
 
 
 def show_word(change: TaskChange, verdict: Verdict) -> str:
