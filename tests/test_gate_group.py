@@ -241,6 +241,29 @@ def test_reason_and_exit_code_of_a_folder_are_those_of_its_group(tmp_path: Path)
     assert (wide.exit_code, wide.reason) == (4, "too few items")
 
 
+def test_the_headline_names_the_task_that_fell_before_an_average_that_did_not(tmp_path: Path) -> None:
+    names, levels = ("facts", "more", "sums"), [("sums", float(level)) for level in range(4)]
+    run = RunFolder(tmp_path / "levels")
+    for name, lost, rest in (("before", 42, 30), ("after", 39, 34)):  # 3 of 60 in each of four levels, and as many gained
+        counts = {("facts", None): rest, ("more", None): rest} | dict.fromkeys(levels, lost)
+        rows = [row for cell, count in counts.items() for row in item_rows(cell, {"greedy": right(count, 60)})]
+        write_measurements(run.measurements(name), rows)
+    write_question(run, GateQuestion(names, margin=0.05))
+    found = pack(run)
+    assert (found.outcome, found.tasks[0].task, found.tasks[0].protected) == ("damaged", "sums", True)
+    assert found.headline == f"DO NOT SHIP {found.after}. It lost sums (\N{MINUS SIGN}5.0 points)."
+    before = dict.fromkeys("abcdefgh", right(42, 60))
+    fell = before | {"a": right(33, 60)}
+    unclear = pack(folder(tmp_path / "unclear", before, fell | dict.fromkeys("bcdefgh", right(44, 60)), "abcdefgh", None))
+    assert "E for after. Lower, perhaps by luck: a (\N{MINUS SIGN}15 points)." in unclear.headline
+    few = pack(folder(tmp_path / "few", {"a": right(1, 10)}, {"a": right(0, 10)}, (), None))
+    assert (few.gate and few.gate.mean and few.gate.mean.value) == 0, "an item in it was chosen by the others of its task"
+    assert "E for after. Lower, perhaps by luck: a (\N{MINUS SIGN}10 points). The average changed by 0" in few.headline
+    average = pack(folder(tmp_path / "average", before, fell, (), None))
+    assert average.reason == "the average fell"
+    assert average.headline.startswith(f"DO NOT SHIP {average.after}. Lower: a (\N{MINUS SIGN}15 points). The average")
+
+
 def test_a_loss_of_what_was_not_named_is_told_and_does_not_close_the_gate(tmp_path: Path) -> None:
     run = pack(folder(tmp_path / "run", every(30), every(30) | {"d": right(3)}, TASKS[:3]))
     assert (run.exit_code, run.tasks[0].task, run.tasks[0].word, run.tasks[0].protected) == (0, "d", "lost", False)

@@ -59,6 +59,20 @@ def test_the_gate_leaves_with_the_exit_codes_of_checkpoints(
     assert verdict()["total"]["items"] == MANY
 
 
+def test_a_log_compared_with_itself_asks_whether_these_are_two_models(call: Call) -> None:
+    rows = [*plain_rows(right(80, 120), "facts"), *plain_rows(right(80, 120), "names"), *plain_rows(right(0, 40), "new")]
+    log = write_lines("log.jsonl", rows)
+    options = ("--margin", "15", "--protect", "facts", "--protect", "names", "--folder")
+    code, out, _ = call("verdict", log, log, *options, str(FOLDER))
+    assert (code, verdict()["reason"]) == (0, "not learned")
+    assert "Nothing differs: both gave the same answers. Are these two different models?" in out
+    assert "Train" not in out
+    other = write_lines("other.jsonl", [row | {"completion": f"= {row['completion']}"} for row in rows])
+    _, out, _ = call("verdict", log, other, *options, "other")
+    assert "Nothing differs" not in out
+    assert "Train longer" in out
+
+
 def test_s_d_and_the_chance_level_are_worked_out_where_completions_and_answers_are_there(call: Call) -> None:
     """All answers differ, so that no answer is right elsewhere: S is 0 and D is success."""
     before = write_lines("before.jsonl", plain_rows([True] * 12))

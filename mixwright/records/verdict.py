@@ -379,6 +379,8 @@ class Verdict:
     """Task -> why nothing says what became of it."""
     lost_answers: Mapping[str, str] = field(default_factory=dict)
     """Task that no grader judges -> what its answers are now, where they are lost."""
+    same_answers: bool = False
+    """Whether both models gave the same answers."""
     pairs: tuple[AnswerPair, ...] = ()
     """Up to three pairs of answers that changed, lost ones first."""
     third: str = ""

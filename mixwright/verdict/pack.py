@@ -132,6 +132,7 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
         not_judged=not_judged,
         lost_answers=lost_answers,
+        same_answers=_gave_same_answers(pairs, tasks),
         pairs=_choose_pairs(pairs, tasks, result, lost_answers),
         advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
         notes=notes,
@@ -149,9 +150,16 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         replayed=replayed,
     )
     verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
-    steps = list_next_steps(run, recommendation, basis) if recommendation else []
+    steps = list_next_steps(run, recommendation, basis, same_answers=verdict.same_answers) if recommendation else []
     verdict = replace(verdict, why=explain(verdict), next=tuple(Step(step.caption, step.text) for step in steps))
     return replace(verdict, extra=_collect_extra(verdict))
+
+
+def _gave_same_answers(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange]) -> bool:
+    """Whether both models gave the same answers, and no success differs, that of samples included."""
+    differs = any(pair.before != pair.after for pair in pairs)
+    scores_differ = any(task.change.value or len(set(task.sampled or ())) > 1 for task in tasks)
+    return any(pair.before for pair in pairs) and not differs and not scores_differ
 
 
 def _read_manifest(run: RunFolder) -> RunManifest | None:
@@ -260,8 +268,10 @@ def _list_tasks(
     items_of = group_items(sides) if sides else {}
     never_right = basis.tasks_without_right_answer if isinstance(basis, PairBasis) else ()
     third, parts = _read_third(run, outcome), read_parts(run)
-    tasks = []
-    for cell in cells_of(run):
+    tasks, cells = [], cells_of(run)
+    claims = [cell.claim for cell in cells]
+    open_tasks = {claim.task for claim in claims if not claim.whole and (claim.task, claim.level) not in judged_cells}
+    for cell in cells:
         claim, key = cell.claim, claim_key(cell.claim)
         judged = None if claim.whole else judged_cells.get((claim.task, claim.level))
         gained, lost = _count_turns(sides, outcome, items_of[key]) if sides and key in items_of else (0, 0)
@@ -277,7 +287,7 @@ def _list_tasks(
             gained=gained,
             lost=lost,
             parts=parts.get((claim.task, claim.level), ()),
-            protected=judged is not None,
+            protected=claim.task not in open_tasks if claim.whole else judged is not None,
             loss_limit=judged.loss_limit if judged else None,
             limit_excluded=judged.limit_excluded if judged else True,
             chance=cell.chance,

@@ -23,6 +23,8 @@ WRONG_FORMAT = "wrong format"
 """Word of a task whose answers now have another task's format."""
 NEVER_RIGHT = "no answer was right before or after"
 """Why a task without any right answer is not judged."""
+SAME_ANSWERS = "Nothing differs: both gave the same answers. Are these two different models?"
+"""Of a model that was compared with itself, or with one that the training never changed."""
 MAX_NAMED, MAX_PARTS = 3, 5
 """Tasks that a sentence names, and parts of its answers that a row of a table does."""
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
@@ -61,10 +63,12 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     if verdict.outcome == "damaged":
         gain = f" It did learn {learned}." if learned else ""
         return f"DO NOT SHIP {name}. {_say_damage(verdict)}{gain}"
-    others = _say_others(verdict)
+    others, same = _say_others(verdict), SAME_ANSWERS if verdict.same_answers else ""
+    if same and verdict.outcome == "passed":
+        return f"PASSED {name}. {same}"
     if verdict.outcome == "passed":
         return f"PASSED {name}{_say_passed(verdict, learned)}{others}"
-    return f"INCONCLUSIVE for {name}. {_say_inconclusive(verdict, learned)}{others}"
+    return f"INCONCLUSIVE for {name}. {same and same + ' '}{_say_inconclusive(verdict, learned)}{others}"
 
 
 def show_word(change: TaskChange, verdict: Verdict) -> str:
@@ -116,9 +120,22 @@ def _say_damage(verdict: Verdict) -> str:
     if verdict.reason == "the commonest answer":
         return "It gives one answer more often, whatever the question."
     if verdict.gate is not None and verdict.gate.mean is not None and verdict.gate.mean.high < 0:
-        return f"The average of what it could do fell by {_size(verdict.gate.mean)}."
+        return f"{_say_lower(verdict)}The average of what it could do fell by {_size(verdict.gate.mean)}."
     total = verdict.total
     return f"{_capital(verdict.measure)} got worse by {_size(total.change, verdict.unit)}." if total else "It got worse."
+
+
+def _say_lower(verdict: Verdict) -> str:
+    """Name protected tasks that fell, though by themselves this shows no loss; an average hides them. Empty without any."""
+    least = verdict.gate.margin if verdict.gate else 0.0
+    fell = [
+        change
+        for change in verdict.tasks
+        if change.protected and (change.change.value <= -least or change.word == "lower" or not change.limit_excluded)
+    ]
+    fell = [change for change in fell if change.change.value < 0]
+    doubt = "" if verdict.outcome == "damaged" else ", perhaps by luck"
+    return f"Lower{doubt}: {_name_changes(fell, verdict.unit)}. " if fell else ""
 
 
 def _list_weak_tasks(verdict: Verdict) -> list[str]:
@@ -195,7 +212,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
             loss = "a larger loss of a single task is not ruled out"
         else:
             loss = f"a drop of {100 * gate.margin:g} points is not ruled out"
-        return f"{gain}The average changed by {points(gate.mean.value)} points ({ends}): {loss}."
+        return f"{_say_lower(verdict)}{gain}The average changed by {points(gate.mean.value)} points ({ends}): {loss}."
     return f"{gain}There are too few questions to see a loss."
 
 

@@ -29,13 +29,21 @@ STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 
 
-def list_next_steps(run: RunFolder, recommendation: Recommendation, basis: TrialBasis | PairBasis | None) -> list[Code]:
-    """What to do next, the first thing first; at least one."""
+def list_next_steps(
+    run: RunFolder,
+    recommendation: Recommendation,
+    basis: TrialBasis | PairBasis | None,
+    *,
+    same_answers: bool = False,
+) -> list[Code]:
+    """What to do next, the first thing first; at least one. Of two models with the same answers none is about training."""
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     command = manifest.command if manifest else ""
     if command.split(" ")[1:2] and command.split(" ")[1] in STAGE_COMMANDS:  # go on from there, not do one stage again
         words = command.split(" ")
         command = " ".join([words[0], "run", *words[2:]])
+    if same_answers and recommendation.advice in ("ship", "not learned"):
+        return [Code("Compare two different models", _for_later_model(command or COMPARE_COMMAND))]
     if isinstance(basis, PairBasis) and manifest is not None and LOG_SETTING in manifest.settings:
         return _list_steps_after_logs(recommendation.advice, command or COMPARE_LOGS_COMMAND, basis)
     if isinstance(basis, PairBasis):
