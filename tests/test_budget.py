@@ -139,8 +139,8 @@ def test_no_look_is_begun_that_would_end_after_the_budget(
     command += ["--grader", "exact", "--max-new-tokens", "4", "--until-decided", "--budget", f"{seconds}s"]
     code, _, err = call(*command)
     assert code == 4, err
-    assert f"look {looks} of 4" in err
-    assert f"look {looks + 1} of 4, {30 * (looks + 1)} of 120 items: " not in err
+    assert f"interim analysis {looks} of 4" in err
+    assert f"interim analysis {looks + 1} of 4, {30 * (looks + 1)} of 120 items: " not in err
     assert ("budget: measuring ends here" in err) == (looks < 4)
 
 
@@ -150,7 +150,7 @@ def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Ca
     code, _, err = call("measure", str(checkpoints / "before"), "--eval", rows, "--grader", "exact", "--budget", "1s")
     assert code == 1
     assert "expected a budget of about" in err
-    assert "8 items of each cell" in err
+    assert "8 items per task and level" in err
 
 
 def test_items_and_budget_contradict_each_other(call: Call, checkpoints: Path) -> None:
