@@ -27,8 +27,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Decide what a language model trains on, and prove what that did to it. "
-    "The journey: audit TRAIN, verdict BASE TUNED, plan BASE TRAIN, verdict BASE TUNED2.",
+    help="Find out what fine-tuning broke, and train again without breaking it. "
+    "In order: audit TRAIN, verdict BEFORE AFTER, plan BEFORE TRAIN, train again, verdict BEFORE AFTER2.",
 )
 
 
@@ -44,7 +44,7 @@ def program(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print no progress or notes on stderr, only warnings; also after the verb.")
+        bool, typer.Option("--quiet", help="Print only warnings on stderr, no progress or notes; may also follow the verb.")
     ] = False,
 ) -> None:
     """Take the options of the program; its help text is above."""

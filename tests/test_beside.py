@@ -80,7 +80,7 @@ def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
     assert code in (3, 4), err
     code, _, err = call("verdict", "--no-suite", "before", "models/planned", *asked, "--folder", "two", "--beside", "one")
     assert code in (3, 4), err
-    assert "measure before: taken over from one, and models/narrow is shown next to it" in err
+    assert "measure before: reusing one; models/narrow is shown next to the new model" in err
     assert "measure before, " not in err
     one, two = RunFolder("one"), RunFolder("two")
     assert read_measurements(two.measurements("before")) == read_measurements(one.measurements("before"))
@@ -127,11 +127,11 @@ def test_options_that_are_not_given_are_those_of_the_earlier_comparison(call: Ca
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--beside", "measured", "--samples", "3", "--folder", "no"
     )
-    assert (code, "samples: 2, as the earlier comparison was measured, got 3" in err) == (1, True), err
+    assert (code, "samples: 2, as in the earlier comparison, got 3" in err) == (1, True), err
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--beside", "measured", "--budget", "5m", "--folder", "no"
     )
-    assert (code, "Leave one out: a budget chooses items" in err) == (1, True), err
+    assert (code, "Leave one out: a budget would choose other items" in err) == (1, True), err
 
 
 def test_a_grader_of_all_tasks_is_taken_over(call: Call) -> None:
@@ -151,12 +151,12 @@ def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) ->
     assert call("verdict", "--no-suite", "before", "other", *rows, *FAST, "--folder", "one")[0] == 4
     write("b.jsonl", sums(13))
     cases = {
-        ("before", "after", *rows, *FAST, "--folder", "two", "--beside", "nowhere"): "one without manifest.json",
-        ("before", "after", *rows, *FAST, "--folder", "one", "--beside", "one"): "the folder that the new one is written to",
+        ("before", "after", *rows, *FAST, "--folder", "two", "--beside", "nowhere"): "a folder without manifest.json",
+        ("before", "after", *rows, *FAST, "--folder", "one", "--beside", "one"): "the folder of the new comparison",
         ("other", "after", *rows, *FAST, "--folder", "two", "--beside", "one"): "measurements of other, got those of before",
         ("before", "after", "--eval", "b.jsonl", *FAST, "--folder", "two", "--beside", "one"): "the rows of the earlier",
         ("before", "after", *rows, "--samples", "0", "--max-new-tokens", "5", "--folder", "two", "--beside", "one"): (
-            "max_new_tokens: 4, as the earlier comparison was measured, got 5"
+            "max_new_tokens: 4, as in the earlier comparison, got 5"
         ),
         ("before", "after", *rows, *FAST, "--items", "3", "--folder", "two", "--beside", "one"): "items: ",
         ("one", "--beside", "one"): "BEFORE AFTER with --beside",

@@ -150,7 +150,7 @@ def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Ca
     code, _, err = call("measure", str(checkpoints / "before"), "--eval", rows, "--grader", "exact", "--budget", "1s")
     assert code == 1
     assert "expected a budget of about" in err
-    assert "8 items of each cell" in err
+    assert "8 items per task and level" in err
 
 
 def test_items_and_budget_contradict_each_other(call: Call, checkpoints: Path) -> None:

@@ -171,7 +171,7 @@ def test_list_names_kinds_without_plugins_and_explain_lists_some_for_a_far_name(
 def test_the_version(call: Call) -> None:
     assert call("--version") == (0, f"mixwright {version('mixwright')}\n", "")
     assert "--version" in call("--help")[1]
-    assert "audit TRAIN, verdict BASE TUNED" in " ".join(call("--help")[1].split())
+    assert "audit TRAIN, verdict BEFORE AFTER" in " ".join(call("--help")[1].split())
 
 
 def test_help_shows_what_most_people_need_first_and_every_verb_once_under_a_heading(call: Call) -> None:

@@ -65,7 +65,7 @@ def test_greedy_decoding_alone_reads_the_same_and_says_nothing_of_samples(call: 
     assert [total["sampled"] is None for total in totals] == [True, False]
     code, _, err = call(*asked, "--samples", "0", "--sampled", "--folder", "none")
     assert code == 1
-    assert "expected samples, which --sampled is judged by" in err
+    assert "expected --sampled with at least one sample" in err
     code, _, err = call("plan", "before", "a.jsonl", "--objective", "grpo", "--samples", "0")
     assert code == 1
     assert "expected samples, which the planner difficulty reads" in err

@@ -128,7 +128,7 @@ WRONG = {
         ("measure", "now", "--eval", "odd.jsonl"),
         "Name it: --column prompt=COLUMN, or corpus.columns: {prompt: COLUMN} in run.yaml.",
     ),
-    "a temperature of 0": (("measure", "now", "--eval", "a.jsonl", "--temperature", "0"), "For the likeliest answer"),
+    "a temperature of 0": (("measure", "now", "--eval", "a.jsonl", "--temperature", "0"), "For deterministic answers"),
     "a folder beside a printed plan": (("plan", "now", "a.jsonl", "--objective", "grpo", "--folder", "x"), "--output FILE"),
 }
 
@@ -164,8 +164,8 @@ def test_what_is_taken_without_items_is_what_the_help_says() -> None:
     taken = [cells * items_to_measure(cells) for cells in (1, 2, 4, 8)]
     assert taken == pytest.approx([800] * 4, rel=0.02)
     assert min(items_to_measure(cells) for cells in range(1, 60)) == pytest.approx(80, abs=2)
-    assert "about 800 over all that is protected, at least 80 of each" in help_of("measure", "items")
-    assert f"{USUAL_ITEMS} over all, at least {MIN_USUAL_CELL_ITEMS}" in help_of("measure", "items")
+    assert "about 800 over all protected tasks, at least 80 each" in help_of("measure", "items")
+    assert f"{USUAL_ITEMS} in total, but at least {MIN_USUAL_CELL_ITEMS}" in help_of("measure", "items")
 
 
 def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:

@@ -88,10 +88,10 @@ def test_it_says_what_is_lost_and_when_the_plan_keeps_uniform_sampling() -> None
     uniform = planned("uniform", gcd=2 / 3)
     assert any("keeps uniform sampling" in note for note in build_mix(uniform, corpus(), batch=8).notes)
     steered = build_mix(planned("difficulty", gates=("too_hard",)), corpus(), batch=8).notes
-    assert any("selector difficulty" in note and "state at the start" in note for note in steered)
+    assert any("selector difficulty" in note and "draws of the start" in note for note in steered)
     assert any("gates too_hard" in note for note in steered)
     assert not any(
-        "uniform sampling" in note or "state at the start" in note for note in build_mix(planned(), corpus(), batch=8).notes
+        "uniform sampling" in note or "draws of the start" in note for note in build_mix(planned(), corpus(), batch=8).notes
     )
 
 
@@ -149,7 +149,7 @@ def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None
     different = len({row["prompt"] for row in rows})
     assert f"80 rows, {different} different ones of 60" in " ".join((place / "axolotl.yaml").read_text("utf-8").split(" #"))
     told = export("axolotl", place, planned("uniform", gcd=2 / 3), batch=2)
-    assert "as likely to be drawn as any other; its 20 draws take 20 of 60 rows." in told
+    assert "equally likely to be drawn; its 20 draws take 20 of 60 rows." in told
     export("axolotl", place, planned("uniform", "sft"))
     found = settings(place / "axolotl.yaml")
     assert found["datasets"][0]["type"]["field_output"] == "completion"

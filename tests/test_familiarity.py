@@ -152,7 +152,7 @@ def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
     assert names == {"auroc", "p", "completed", "fresh_gain"}
     code, _, err = call(*asked, "--fresh", fresh, "--start", asked[1])
     assert code != 0
-    assert "another model than the one that is measured" in err
+    assert "another model than the measured one" in err
     code, _, err = call(*asked, "--fresh", "none.jsonl")
     assert code != 0
     assert "none.jsonl" in err

@@ -195,7 +195,7 @@ def test_a_comparison_says_the_room_first_and_takes_over_an_earlier_room(
     assert code == 4, err
     again = read_yaml(Path("two/run.yaml"), RunConfig).measure
     assert (again.max_new_tokens, again.continued_tokens) == (kept.max_new_tokens, kept.continued_tokens)
-    assert "as in the measuring that is taken over" in err
+    assert "as in the earlier comparison" in err
     call(
         "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--max-new-tokens", "4", "--folder", "three"
     )

@@ -261,7 +261,7 @@ def test_graded_and_ungraded_tasks_are_measured_together(call: Call) -> None:
     asked = ("verdict", "--no-suite", "a", "a", "--eval", "rows.jsonl", "--max-new-tokens", "4", "--folder", "out")
     code, out, err = call(*asked, "--protect", "n", "--protect", "s")
     assert code == 4, err
-    assert "20 prompts are answered by both" in err
+    assert "both models answer 20 prompts" in err
     rows = Answers.read(RunFolder("out").answers("after")).first_rows()
     assert {(row["task"], row["score"] is None) for row in rows} == {("n", False), ("s", True)}
     assert "s" in out

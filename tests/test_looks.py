@@ -142,7 +142,7 @@ def test_no_look_takes_more_items_than_were_allowed(count: int, most: int, last:
 
 def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> None:
     cells = [Cell(str(place), None, 100, 1) for place in range(3)]
-    with pytest.raises(InputError, match=r"--max-items of 24 or more: 8 items of each of 3 cells, got 23\."):
+    with pytest.raises(InputError, match=r"--max-items of 24 or more: 8 items of each of 3 tasks and levels, got 23\."):
         plan_looks(cells, 23)
     tiny = [Cell("a", None, 5, 1), Cell("b", None, 3, 1)]  # no number would be enough here, and the file has no more
     assert plan_looks(tiny, 10)[-1][1].items == 8
@@ -341,5 +341,5 @@ def test_a_look_does_not_pass_while_no_answer_of_a_protected_task_was_right(
         "verdict", "--no-suite", before, after, *asked, "--protect", "sum", "--protect", "z", "--max-items", "400"
     )
     assert code in (3, 4), out  # 3: the made-up answers had a probability of 1, which the model reads otherwise
-    assert "not decided, since no answer of z was right" in err
+    assert "not decided, because no answer to z was right" in err
     assert "look 4 of 4" in err

@@ -165,7 +165,7 @@ def test_measure_takes_the_likeliest_option_where_it_is_asked_to_and_says_so(cal
     how = ("measure", "now", "--eval", write("a.jsonl", rows), "--items", "5", "--options-by", "likelihood", *FAST)
     code, _, err = call(*how, "--folder", "kept", "--grader", "choice")
     assert code == 0, err
-    assert "the option with the highest log-probability is the answer" in err
+    assert "is the option with the highest log-probability" in err
     assert manifest("kept").settings["options_by"] == "likelihood"
     written = Answers.read(RunFolder("kept").answers("now")).first_rows()
     options = {row["prompt"]: row["options"] for row in rows}

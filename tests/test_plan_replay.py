@@ -54,7 +54,7 @@ def test_every_row_stands_once_in_the_mix_beside_a_quarter_of_answers_of_all_kin
     assert mixed[: len(rows)] != rows, "shuffled"
     plan = read_yaml(Path("plan/plan.yaml"), Plan)
     assert sum(plan.stages[0].weights[name] for name in plan.stages[0].rehearse) == pytest.approx(0.25, abs=0.001)
-    assert "Train on 75% new rows and 25% answers that the model gives already." in out
+    assert "Train on 75% new rows and 25% answers that the model already gives." in out
     assert "mixwright verdict model YOUR_MODEL --trained-on plan/mix.jsonl" in out
     assert len(out.splitlines()) <= 12
     assert len(Path("plan/replay.jsonl").read_text(encoding="utf-8").splitlines()) == 60
@@ -65,7 +65,7 @@ def test_no_answer_is_in_the_file_more_than_four_times_and_that_is_said(call: Ca
     counts = Counter(row["completion"] for row in mixed if row["completion"].startswith("own"))
     assert max(counts.values()) <= 4
     assert len(counts) == 3
-    assert "Too few answers for 30%: none is in the file more than 4 times." in out
+    assert "Too few answers for 30%: each is in the file at most 4 times." in out
 
 
 def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_what_cannot_be_planned_is_refused_before_the_model_answers(call: Call) 
         (train, "--share", "0"): "--share above 0 and at most 0.5",
         (write("held.jsonl", [row | {"split": "test"} for row in PLAIN]),): "",
         (write("list.jsonl", [[1, 2]]),): "",
-        (train, "--output", "p.yaml"): "plan MODEL TRAIN --eval FILE with them",
+        (train, "--output", "p.yaml"): "--eval FILE with --output",
         (train, "--objective", "dpo"): "in every training row",
         (write("text.jsonl", [{"text": "once upon a time"}]),): "rows of prompt and completion, or of messages",
         (write("answers.jsonl", [{"prompt": "1+1=", "answer": "2"}]),): "rows of prompt and completion, or of messages",

@@ -272,7 +272,7 @@ def test_options_that_do_not_fit_are_refused(call: Call, arguments: tuple[str, .
 def test_options_of_servers_need_one(call: Call) -> None:
     code, _, err = call("measure", "somewhere", "--eval", write("e.jsonl", sums(10)), "--parallel", "2")
     assert code == 1
-    assert "--parallel with http://HOST/v1" in err
+    assert "--parallel with a server, http://HOST/v1" in err
 
 
 def test_a_prompt_that_is_refused_says_why() -> None:

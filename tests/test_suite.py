@@ -212,7 +212,7 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
     monkeypatch.setattr(draw, "RING_ITEMS", 240)
     before, after = checkpoint("before"), checkpoint("after", 1)
     code, _, err = call("verdict", before, after, "--max-new-tokens", "3")
-    assert (code, "neither too easy nor too hard" in err, "Bring your own: --eval" in err) == (4, True, True), err
+    assert (code, "neither too easy nor too hard" in err, "Bring your own items: --eval" in err) == (4, True, True), err
     half = [
         Measurement("competence", family.name, "greedy", 0.5, 0.2, 0.8, 8, "share", level=rung)
         for family in opened + sealed

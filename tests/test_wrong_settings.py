@@ -68,7 +68,7 @@ WRONG = {
     "corpus: {train: a.jsonl, eval: ''}\n": "corpus.eval",
     "corpus: {train: a.jsonl}\ntrain: {steps: 100000000000}\n": "train.steps: at most 10,000,000, because",
     "corpus: {train: a.jsonl}\ntrial: {seeds: 1000000}\n": "trial.seeds: at most 1,000, because",
-    "corpus: {train: a.jsonl}\ntrial: {budget_minutes: 0.001}\n": "trial.budget_minutes: 0 for no limit, or a",
+    "corpus: {train: a.jsonl}\ntrial: {budget_minutes: 0.001}\n": "trial.budget_minutes: minutes that come to at least",
     "corpus: {train: a.jsonl}\nmodel: {width: 1048576}\n": "model.width: at most 8,192, because",
     "corpus: {train: a.jsonl}\ntrain: {settings: " + BOMB + "}\n": "YAML of at most 10,000 values more than it writes down",
     "corpus: &c {train: a.jsonl, graders: *c}\n": "aliases that make no end of them",

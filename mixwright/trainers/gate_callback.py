@@ -122,7 +122,10 @@ class GateCallback(TrainerCallback):
             self._record_look(line["step"], line["scores"], result)
         if not state.global_step and state.is_world_process_zero:
             self._write(file)
-            message = "gate: %d items, right before training: %.0f%%; %d looks of about %.0f s, one every %d steps: %.1f min"
+            message = (
+                "gate: %d items, right before training: %.0f%%; %d interim analyses of about %.0f s, one every "
+                "%d steps: %.1f min"
+            )
             share = 100 * sum(self.before) / len(self.before)
             _log.warning(message, len(self.items), share, planned, seconds, self.every, planned * seconds / 60)
 

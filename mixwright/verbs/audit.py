@@ -95,25 +95,26 @@ def audit(
     Args:
         train: Training rows: JSONL, JSON, CSV, TSV, Parquet, folder, hub name or reasoning-gym:...; repeatable.
         held_out: Held-out items, same formats. Repeatable.
-        column: Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target,
-            answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history, label.
-        task: Task of rows without a task column.
+        column: Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id,
+            task, prompt, target, answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history,
+            label.
+        task: Task name for rows without a task column.
         grader: Grader of every task.
         checks: Run only this check; repeatable.
         out: Write a page, and a file of all rows for each check.
-        fix: Write a copy of TRAIN without exact repeats and copies of held-out items, and a manifest.
+        fix: Write a copy of TRAIN without exact duplicates and without copies of held-out items, and a manifest.
         mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
         balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
-        top_up: Write rows to add to TRAIN: for gaps that held-out items show, and against cues.
-        model: Model that will be trained: also check target tokens, template and truncation, as preview does.
+        top_up: Write rows to add to TRAIN: to fill gaps that held-out items show, and to break cues.
+        model: Model to train: also check target tokens, template and truncation, as preview does.
         skills: package.module:function that returns a row's skills, for the check coverage.
         steps: package.module:function that returns the steps of a completion, for the check traces.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
-        context: Column that the writer of the completions saw and the model does not, for the check unseen. Repeatable.
-        workers: Processes for the long passes over the rows; 0 takes one per CPU core. Helps from 100,000 rows; findings
-            stay the same.
-        cluster: Run the workers on a Ray cluster: ray for the one of this machine (started if needed), or ray:HOST:PORT.
-            Default: processes on this machine.
+        context: Column that the author of the completions saw but the model will not, for the check unseen. Repeatable.
+        workers: Processes for the long passes over the rows; 0 takes one per CPU core. Worthwhile from 100,000 rows;
+            findings are the same.
+        cluster: Run the workers on a Ray cluster: ray:HOST:PORT, or ray for a local one (started if needed). Default:
+            processes on this machine.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a path that is in use.
@@ -188,7 +189,7 @@ def show(
     if dropped:
         tail = [f"Next: {output.command_line('--fix', 'clean.jsonl')}"]
         others = "; the other findings are for you to decide" if sum(one.severity != "info" for one in left) > 1 else ""
-        tail.append(f"      (takes out {format_count(len(dropped), 'row')}{others})")
+        tail.append(f"      (removes {format_count(len(dropped), 'row')}{others})")
     elif not found.written and count_findings(left):
         tail = [f"Every row: {output.command_line('--out', 'audit')}"]
     names = checks or [name for name in listing("checks") if model is not None or name not in CHECKS]
@@ -200,7 +201,7 @@ def show(
 def _headline(left: Sequence[Observation], found: AuditReport) -> str:
     counted = count_findings(left)
     if found.cleaned is not None:
-        return f"Left to fix or look at: {counted}." if counted else "Nothing is left to fix."
+        return f"Left to fix or look at: {counted}." if counted else "Nothing left to fix."
     rows, config = Counter(found.corpus.table["split"].to_pylist()), found.config
     sides = [f"{join_some(sources_of(config.train))} ({format_count(rows['train'], 'row')})"]
     sides += [f"{join_some(sources_of(config.eval))} ({rows['eval']:,})"] if config.eval else []
@@ -211,13 +212,13 @@ def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: b
     """Raises InputError for a path that cannot be written, or that is in use."""
     out, fix, balance, top_up = files.values()
     if mask and fix is None:
-        raise InputError("--fix FILE with --mask", "no --fix", "Name the file that gets the masks.")
+        raise InputError("--fix FILE with --mask", "no --fix", "Name the file that the masked rows are written to.")
     for path in files.values():
         if path is not None and is_address(str(path).replace(":/", "://", 1)):  # a path has one slash there
             raise InputError("a path on this machine", str(path), "Write the file here, then copy it.")
     copies = [path for path in (fix, balance) if path is not None]
     if copies and config is IN_MEMORY:
-        raise InputError("a file of the rows, to copy", "rows in memory", "Name the file.", file=copies[0])
+        raise InputError("a file of training rows to copy", "rows in memory", "Name the file.", file=copies[0])
     for path in copies:
         check_cleaned_file(config, path, mask=mask and path == fix)
     if out is not None:
@@ -232,7 +233,9 @@ def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: b
     for number, path in enumerate(outputs):
         for other in (*inputs, *outputs[:number], *outputs[number + 1 :]):
             if path == other or path in other.parents or (other in path.parents and (other in outputs or other.is_dir())):
-                raise InputError("files that do not overlap", f"{path.name} and {other.name}", "Choose others.", file=path)
+                raise InputError(
+                    "different files", f"{path.name} and {other.name}, which overlap", "Choose other names.", file=path
+                )
 
 
 def _write_folder(observations: Sequence[Observation], corpus: Corpus, config: CorpusConfig, out: Path) -> str:
@@ -249,11 +252,11 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path, *, mask: bool) -> lis
     """Return a line on the cleaned copy, and one on its masks."""
     removed = join_words([f"{count:,} by {check}" for check, count in cleaned.counts().items()]) or "none"
     rows = format_count(cleaned.kept, "row")
-    lines = [f"{fix}: {rows}; {len(cleaned.dropped):,} taken out ({removed}), listed in {manifest.name}."]
+    lines = [f"{fix}: {rows}; {len(cleaned.dropped):,} removed ({removed}), listed in {manifest.name}."]
     if cleaned.masked:
         lines.append(f"Wrong steps of {format_count(len(cleaned.masked), 'row')} are masked: kept as context, not trained.")
     elif mask:
-        lines.append("Nothing is masked: no check that ran lists wrong steps.")
+        lines.append("Nothing is masked, because no check found wrong steps.")
     if not cleaned.kept:
         lines.append("warning: no row is left; every row repeats another or is a held-out item.")
     return lines
@@ -261,6 +264,6 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path, *, mask: bool) -> lis
 
 def _describe_balanced(balanced: Cleaned, path: Path, manifest: Path) -> str:
     """Return a line on the balanced copy."""
-    taken_out = f"{format_count(len(balanced.dropped), 'frequent pair')} taken out, listed in {manifest.name}"
-    rest = f"; {format_count(len(balanced.left), 'finding')} of preferences left" if balanced.left else ""
+    taken_out = f"{format_count(len(balanced.dropped), 'frequent pair')} removed, listed in {manifest.name}"
+    rest = f"; {format_count(len(balanced.left), 'finding')} about preferences left" if balanced.left else ""
     return f"{path}: {format_count(balanced.kept, 'row')}; {taken_out}{rest}."

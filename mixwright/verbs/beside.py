@@ -76,18 +76,18 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierCompari
     """
     run = RunFolder(folder)
     if folder.resolve() == target.path.resolve():
-        got = "the folder that the new one is written to"
+        got = "the folder of the new comparison"
         raise InputError("the folder of an earlier comparison (--beside)", got, "Choose another --folder.", file=folder)
     sides = ("before", "after")
     needed_files = (run.manifest, *map(run.measurements, sides), *map(run.answers, sides))
     missing_files = [path for path in needed_files if not path.is_file()]
     manifest = None if missing_files else read_json(run.manifest, RunManifest)
     if manifest is None or "checkpoint after" not in manifest.settings:
-        got = f"one without {missing_files[0].name}" if missing_files else "a run of one checkpoint"
+        got = f"a folder without {missing_files[0].name}" if missing_files else "a run of one checkpoint"
         remedy = "Write one first: mixwright verdict BEFORE OTHER --eval FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
     if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
-        remedy = "Name the same model, or measure it again."
+        remedy = "Name the same BEFORE, or compare again without --beside."
         raise InputError(f"measurements of {before}", f"those of {manifest.parent}", remedy, file=folder)
     results = [
         MeasureResult(tuple(read_measurements(run.measurements(side))), Answers.read(run.answers(side))) for side in sides
@@ -114,7 +114,7 @@ def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> N
     settings, inputs = earlier.manifest.settings, earlier.manifest.inputs
     remedy_end = "leave --beside out."
     if inputs.get("corpus") != ready.corpus.digest():
-        got, remedy = "others", f"Name the same file and columns, or {remedy_end}"
+        got, remedy = "other rows", f"Name the same file and columns, or {remedy_end}"
         raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
     graders = {name: text for name, text in file_digests(ready.config.corpus, Path()).items() if name.startswith("grader ")}
     earlier_settings = {name: settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | {
@@ -123,7 +123,7 @@ def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> N
     new_settings = {name: ready.manifest_settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | graders
     for name, value in new_settings.items():
         if earlier_settings[name] != value:
-            expected = f"{name}: {earlier_settings[name]}, as the earlier comparison was measured"
+            expected = f"{name}: {earlier_settings[name]}, as in the earlier comparison"
             raise InputError(expected, f"{value}", f"Measure with the same options, or {remedy_end}", file=earlier.folder)
     if earlier.manifest.seeds.get("measuring") != ready.config.seed:
         raise InputError("the seed of the earlier comparison", "another", f"L{remedy_end[1:]}", file=earlier.folder)

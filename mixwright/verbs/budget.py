@@ -26,7 +26,7 @@ def parse_duration(text: str) -> float:
         raise InputError("a duration such as 90s, 20m or 1h30m (--budget)", repr(text), "Correct it.")
     if seconds < MIN_BUDGET_SECONDS:
         expected = f"a budget of about {MIN_BUDGET_SECONDS:g} s or more (--budget)"
-        raise InputError(expected, repr(text), "Allow more time: nothing is measured in less.")
+        raise InputError(expected, repr(text), "Allow more time: nothing can be measured in less.")
     return seconds
 
 

@@ -32,7 +32,7 @@ from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
 from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
-from mixwright.verdict.page.text import format_bounds, format_count, points
+from mixwright.verdict.page.text import format_bounds, points
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
 from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
@@ -69,8 +69,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     measuring = check_looks(measuring, taken_over=taken_over) if gating.until_decided else measuring
     earlier = None if gating.beside is None else beside.read_earlier(gating.beside, before, folder)
     if taken_over and measuring.budget is not None:
-        remedy = "Leave one out: a budget chooses items, and BEFORE was measured on others."
-        raise InputError("--budget, or BEFORE as it was measured (--beside)", "both", remedy)
+        remedy = "Leave one out: a budget would choose other items than those of the earlier comparison."
+        raise InputError("--budget or --beside", "both", remedy)
     measuring = measuring if earlier is None else beside.with_earlier_options(earlier, measuring)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _read_rows(measuring, gating, graders)
@@ -89,10 +89,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         items_per_cell = planned_looks[-1][0] if planned_looks else most
     measure = MeasureConfig(items=items_per_cell, decoding=measuring.decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
-    say(
-        f"measure: up to {measure.items} items per cell, as far as there are; "
-        f"{_describe_what_is_judged(measure, measuring, gating)}"
-    )
+    say(f"measure: up to {measure.items} items per task and level; {_describe_what_is_judged(measure, measuring, gating)}")
     ready = direct.prepare((before, after), measuring, rows, measure, graders=graders, room=room)
     ready = (
         replace(ready, manifest_settings={**ready.manifest_settings, LEFT_OUT_SETTING: tasks_left_out})
@@ -123,8 +120,8 @@ def _read_rows(measuring: Measuring, gating: Gating, graders: Mapping[str, str])
     """The rows: ungraded where nothing can be graded. Raises InputError for pairs and a gate."""
     rows = direct.read_rows(measuring, ungraded=True, graders=graders)
     if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
-        remedy = "Leave --protect out: pairs are compared without it."
-        raise InputError("rows with answers or targets, by which a loss of a task is judged", "preference pairs", remedy)
+        remedy = "Leave --protect out: preference pairs are compared without it."
+        raise InputError("rows with answers or targets, to judge a loss with --protect", "preference pairs", remedy)
     return rows
 
 
@@ -132,17 +129,17 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     """What is compared, for people, and which options mean nothing then."""
     outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
     if outcome in GRADED_OUTCOMES:
-        return f"{measure.decoding} decoding is judged"
+        return f"{measure.decoding} answers are judged"
     writes_answers = _writes_answers(measure)
     unused_options = [
         name
         for name in measuring.given_options()
         if name in COMPLETION_OPTIONS and not (writes_answers and name == COMPLETION_OPTIONS[-1])
     ]
-    unused_options += ["--margin, which is in points of success"] if gating.margin is not None else []
-    text = f"no answer can be graded, so {READINGS[outcome].title} is compared, and "
-    text += "the form and the likelihood of answers" if writes_answers else "no completion is written"
-    return text + (f"; nothing is done with {', '.join(unused_options)}" if unused_options else "")
+    unused_options += ["--margin"] if gating.margin is not None else []
+    text = f"no answer can be graded, so {READINGS[outcome].title} is compared; "
+    text += "format and likelihood of the answers, too" if writes_answers else "no completions are generated"
+    return text + (f"; ignored: {', '.join(unused_options)}" if unused_options else "")
 
 
 def _writes_answers(measure: MeasureConfig) -> bool:
@@ -164,13 +161,13 @@ def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | Non
     if earlier is None:
         result = measure_with_progress("measure before", start, ready)
     else:
-        say(f"measure before: taken over from {earlier.folder}, and {earlier.name} is shown next to it")
+        say(f"measure before: reusing {earlier.folder}; {earlier.name} is shown next to the new model")
         result = earlier.before
         if GOLD_PROBE in ready.config.measure.probes and not any(row.probe == GOLD_PROBE for row in result.measurements):
             gold_only = replace(
                 ready.config, measure=replace(ready.config.measure, probes=(GOLD_PROBE,))
             )  # of earlier versions
-            gold = measure_with_progress("read gold answers before", start, replace(ready, config=gold_only))
+            gold = measure_with_progress("gold answers before", start, replace(ready, config=gold_only))
             result = replace(result, measurements=(*result.measurements, *gold.measurements))
     return {"before": result, "after": measure_with_progress("measure after", end, ready, start=start)}
 
@@ -232,7 +229,7 @@ def check_looks(measuring: Measuring, *, taken_over: bool) -> Measuring:
         "--beside": taken_over,
     }
     if given_options := [name for name, given_here in is_given.items() if given_here]:
-        remedy = "Looks choose the items themselves, measure both checkpoints, and judge greedy answers alone."
+        remedy = "Interim analyses choose the items, measure both checkpoints, and judge only greedy answers."
         raise InputError("--until-decided without it", ", ".join(given_options), remedy)
     return replace(measuring, samples=0)
 
@@ -252,11 +249,12 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     min_size = min(MIN_ITEMS, rows)
     if last_size < min_size:
         expected = (
-            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of "
-            f"{format_count(len(cells), 'cell')}"
+            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of {len(cells)} tasks and levels"
         )
         raise InputError(
-            expected, f"{max_items:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out."
+            expected,
+            f"{max_items:,}",
+            "A task or level with fewer items is never judged. Allow more items, or leave tasks out.",
         )
     sizes = [math.ceil(last_size * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
@@ -330,7 +328,7 @@ def measure_in_looks(
             if unjudged_tasks and not question.rings and gate_result.outcome == "passed" and not look.last:
                 say(
                     one_line(
-                        f"{look.label}: not decided, since no answer of {join_some(unjudged_tasks)} was right "
+                        f"{look.label}: not decided, because no answer to {join_some(unjudged_tasks)} was right "
                         "before or after"
                     )
                 )
@@ -339,7 +337,7 @@ def measure_in_looks(
             if budget is not None and following is not None:
                 next_seconds = (budget.seconds_spent - start) / look.items * (following[1].items - look.items)
                 if next_seconds > budget.seconds_left:
-                    took = f"{format_duration(next_seconds)}, which is more than is left"
+                    took = f"{format_duration(next_seconds)}, more than is left"
                     say(f"budget: measuring ends here; {following[1].label} would take {took}")
                     return ready, results, look
     raise AssertionError("the last look ends the loop")

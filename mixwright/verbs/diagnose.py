@@ -25,7 +25,7 @@ class Diagnosis:
 
 
 def diagnose(rollouts: str | Path) -> Diagnosis:
-    """Find why an RL run does not learn. Reads its rollouts; needs no model.
+    """Find out why an RL run does not learn. Reads its rollouts; needs no model.
 
     Examples:
         >>> for seen in diagnose("rollouts.jsonl").observations:

@@ -53,9 +53,9 @@ def dial(
         base: Checkpoint before fine-tuning.
         tuned: Checkpoint or adapter folder after fine-tuning.
         measuring: Items that every strength is measured on, or a `Measuring` of them.
-        keep: Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for.
+        keep: Task that must not get worse; repeatable. All other tasks count as the tuned skill.
         alpha: Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1.
-        max_loss: Largest loss of success on the kept tasks that is accepted, 0..1.
+        max_loss: Largest accepted loss of success on the kept tasks, 0..1.
 
     Raises:
         InputError: a model, an option or the data cannot be used, or the models have other vocabularies.

@@ -70,7 +70,7 @@ def read_rows(
     grader_of_all, grader_by_task = parse_graders(measuring.grader)
     grader_by_task = {**(graders or {}), **grader_by_task} if grader_of_all is None else grader_by_task
     if (rows := measuring.train or measuring.held_out) is None:
-        raise InputError("--eval FILE", "no rows", "Name items to measure on.")
+        raise InputError("--eval FILE", "no rows", "Name the items to measure on.")
     held_out = measuring.held_out if measuring.train else None
     config = CorpusConfig(rows, held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column))
     config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
@@ -127,10 +127,10 @@ def prepare(
         settings = replace(settings, samples=0)  # the time is for items, by which a greedy answer is judged
     if not 0.01 <= settings.temperature <= 100:
         got = f"{settings.temperature:g}"
-        raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
+        raise InputError("--temperature from 0.01 to 100", got, "For deterministic answers use --greedy.")
     if not settings.samples and settings.decoding == "sampled":
-        remedy = "Leave --sampled out, or ask for at least one sample."
-        raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)
+        remedy = "Leave --sampled out, or raise --samples."
+        raise InputError("--sampled with at least one sample", "--samples 0", remedy)
     config = RunConfig(rows.config, measure=settings)
     if paths:
         config = replace(config, model=ModelConfig(paths[0], measuring.adapter))
@@ -188,13 +188,13 @@ def _settle_room(
     if measuring.max_new_tokens is not None:
         tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
     elif known_room is not None:
-        (tokens, continued), reason = known_room, "as in the measuring that is taken over"
+        (tokens, continued), reason = known_room, "as in the earlier comparison"
     else:
         seconds = math.inf if measuring.budget is None else FREE_ANSWERS_SHARE * measuring.budget.seconds / len(learners)
         room, continued = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
         tokens, reason = room.tokens, room.why
-    continued_note = f", and those that reach it are continued up to {continued:,}" if continued else ""
-    say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; another length: --max-new-tokens")
+    continued_note = f"; longer ones are continued up to {continued:,}" if continued else ""
+    say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; change it with --max-new-tokens")
     settings = replace(settings, max_new_tokens=tokens, continued_tokens=continued)
     return replace(rows, corpus=corpus), settings
 
@@ -210,11 +210,11 @@ def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
         raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
     written_tasks = sorted(set(corpus.tasks) - set(tasks))
     others_note = (
-        f"; {join_some(written_tasks)} {'are' if len(written_tasks) > 1 else 'is'} answered by writing"
+        f"; {join_some(written_tasks)} {'are' if len(written_tasks) > 1 else 'is'} answered in writing"
         if written_tasks
         else ""
     )
-    say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others_note}"))
+    say(one_line(f"options: the answer to {join_some(tasks)} is the option with the highest log-probability{others_note}"))
 
 
 def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
@@ -228,14 +228,14 @@ def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConf
         if name not in exact_tasks and task.kind == "verifiable":
             tasks_by_grader[task.grader.partition("?")[0]].append(name)
     reason = "; ".join(
-        f"{grader} accepts more than one string: not of {join_some(tasks)}" for grader, tasks in tasks_by_grader.items()
+        f"not for {join_some(tasks)}: {grader} accepts several strings" for grader, tasks in tasks_by_grader.items()
     )
     if exact_tasks:
         names = join_some(sorted(exact_tasks))
-        text = f"probability of the answers of {names} is read in one forward pass, no answer is written"
+        text = f"scoring the answers of {names} in one forward pass, without generating"
         say(one_line(f"gold answers: {text}{f' ({reason})' if reason else ''}"))
         return measure
-    say(one_line(f"gold answers: not read ({reason})"))
+    say(one_line(f"gold answers: not scored ({reason})"))
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
@@ -260,14 +260,14 @@ def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[L
     if measuring.engine == "vllm":
         sources = [model if isinstance(model, str) and not measuring.adapter else None for model in models]
         start_engines(learners, [source and plain_source(source) for source in sources])
-        say(f"engine: {learners[0].engine_name} writes the completions")
+        say(f"engine: {learners[0].engine_name} generates the completions")
     return learners
 
 
 def _settings_for_manifest(
     rows: Graded, settings: MeasureConfig, measuring: Measuring, form_text: str, engine_name: str | None
 ) -> dict[str, Any]:
-    """What has to be known of how it was measured, and nothing that was not done."""
+    """Return the measurement settings to record in the manifest; options that had no effect are left out."""
     graded = rows.probe is None
     graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
     data_settings = {
@@ -297,7 +297,7 @@ def read_former_likelihood(ready: PreparedModels, results: Mapping[str, MeasureR
     rows = rows_to_read(results["before"].completions)
     if not rows or not same_tokens(*ready.learners):
         return []
-    say(f"former answers: {len(rows):,} answers of BEFORE are read by AFTER, in one pass without writing any")
+    say(f"earlier answers: scoring {len(rows):,} answers of BEFORE under AFTER, without generating")
     chosen_items = None if ready.graded else items_to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
     return read_former_answers(ready.passes(1, chosen_items), rows)
 
@@ -309,8 +309,8 @@ def with_greedy_answers(
     max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
     items = items_to_answer(ready.learners, corpus, ready.config.measure, max_tokens)
     say(
-        f"answers: {len(items):,} prompts are answered by both, up to {max_tokens:,} tokens each; "
-        "another length: --max-new-tokens"
+        f"answers: both models answer {len(items):,} prompts, up to {max_tokens:,} tokens each; "
+        "change it with --max-new-tokens"
     )
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
@@ -377,7 +377,7 @@ def measure_checkpoint(
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
         was_stopped = not run.notes.is_file() and names <= {".lock", settings_file(run).name, run.manifest.name, "measure"}
         if names and not was_stopped:
-            raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
+            raise InputError("a new or empty folder", "a folder with files", "Choose another --folder.", file=folder)
     rows = read_rows(measuring) if rows is None else rows
     settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
     settings = settings if samples is None else replace(settings, samples=samples)
@@ -405,8 +405,8 @@ def _refuse_same_weights(start: Learner, learner: Learner) -> None:
     from mixwright.learner.generation import fingerprint_weights
 
     if fingerprint_weights(start.model) == fingerprint_weights(learner.model):
-        remedy = "Name the checkpoint that training began with, or leave --start out."
-        raise InputError("another model than the one that is measured, for --start", start.name, remedy)
+        remedy = "Name the checkpoint from before training, or leave --start out."
+        raise InputError("another model than the measured one, for --start", start.name, remedy)
 
 
 def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureResult, notes: Sequence[Observation]) -> None:

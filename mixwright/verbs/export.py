@@ -133,7 +133,7 @@ def build_mix(
         InputError: a plan of several stages, or one that does not fit the rows.
     """
     if len(plan.stages) != 1:
-        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
+        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Keep only the stage to export.")
     stage = plan.stages[0]
     text_handling = text_handling or TextHandling()
     train = apply_prompt_form(corpus.training(stage.rehearse), text_handling.form)
@@ -206,18 +206,18 @@ def _describe_mix(
             if distinct_rows < len(pool.ids)
             else ""
         )
-        notes.append(f"The plan keeps uniform sampling: every training row is as likely to be drawn as any other{few_note}.")
+        notes.append(f"The plan keeps uniform sampling: every training row is equally likely to be drawn{few_note}.")
     if stage.selector not in ("uniform", "equal_levels"):
-        selector_text = f"the selector {stage.selector} moves the draws inside a task with the band"
         notes.append(
-            f"In a steered run {selector_text} while the model learns. This export is the state at the start, and stays."
+            f"In a steered run the selector {stage.selector} changes what it draws as the model learns. "
+            "This export has the draws of the start and does not change."
         )
     left_out_guards = [f"{kind} {', '.join(names)}" for kind in GUARDS if (names := getattr(stage, kind))]
     if left_out_guards:
-        notes.append(f"Not exported, because they act on what a run shows: {'; '.join(left_out_guards)}.")
+        notes.append(f"Not exported, because they react to the run: {'; '.join(left_out_guards)}.")
     if ordered_rows < stage.steps * batch:
         notes.append(
-            f"The plan draws {stage.steps * batch:,} times; an ordered file has the first {ordered_rows:,} of these."
+            f"The plan takes {stage.steps * batch:,} samples; an ordered file has the first {ordered_rows:,} of them."
         )
     return tuple(notes)
 
@@ -270,7 +270,7 @@ def build_mined_mix(
         rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
     are_pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
     row_order = rng.permutation(np.concatenate(rows_in_order))
-    notes = [f"Rows of {table.name}: {len(rows):,} of them, shares of tasks as the miner left them."]
+    notes = [f"{len(rows):,} rows of {table.name}, with the shares of tasks that the miner chose."]
     if np.ptp(weights) > 0:
         notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
     mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective

@@ -24,26 +24,29 @@ class Gating:
     gate: Annotated[bool, typer.Option("--gate/--no-gate")] = True
     """Exit with 0 when passed, 3 when damaged, 4 when inconclusive (the default); --no-gate: always 0."""
     protect: Annotated[list[str] | Sequence[str], typer.Option()] = ()
-    """Task that must not be lost, or one level of it (TASK@LEVEL); default: all with a right answer before. Repeatable."""
+    """Task that must not get worse, or one level of it (TASK@LEVEL); default: every task in which BEFORE had a right answer.
+    Repeatable."""
     each: Annotated[bool, typer.Option("--each")] = False
     """Rule out a loss of 5 points for every protected task."""
     margin: Annotated[float | None, typer.Option(metavar="POINTS")] = None
-    """Average loss of the protected tasks that must be ruled out, in points; default: 5. The rule for each task stays."""
+    """Average loss of the protected tasks that must be ruled out, in points; default: 5. Each task must still pass its own
+    rule."""
     cannot_tell: Annotated[Literal["fail", "warn"], typer.Option()] = "fail"
-    """Exit code of too few items: 4, or 0."""
+    """Exit code if there are too few items to tell: fail exits with 4, warn with 0."""
     until_decided: Annotated[bool, typer.Option("--until-decided")] = False
-    """Up to four interim analyses; with general requests there are sixteen, always."""
+    """Stop at the first of four interim analyses that decides. General requests always use sixteen."""
     max_items: Annotated[int | None, typer.Option(min=4)] = None
-    """Most items at the last of them; of general requests 400 or more, default 1,600."""
+    """Most items at the last interim analysis; for general requests at least 400, default 1,600."""
     beside: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
-    """Earlier comparison of BEFORE on the same rows: BEFORE is reused, its AFTER is shown next to the new one."""
+    """Earlier comparison of BEFORE on the same rows: its results for BEFORE are reused, and its AFTER is shown next to the
+    new one."""
     trained_on: Annotated[str | None, typer.Option(metavar="FILE")] = None
-    """Rows that AFTER was trained on: general requests that are among them are left out and counted."""
+    """Training rows of AFTER. General requests that are among them are left out, and the report says how many."""
     suite_seed: options.SuiteSeed = 0
     """Seed of the general requests."""
     suite: Annotated[bool, typer.Option("--suite/--no-suite")] = True
-    """Also ask general requests, which ship with Mixwright (the default of two checkpoints without --protect). --no-suite:
-    only --eval."""
+    """Also ask the general requests that ship with Mixwright (default for two checkpoints without --protect). --no-suite:
+    ask only the items of --eval."""
     looks: int = PLANNED_LOOKS
     """Looks that are planned."""
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -75,7 +78,7 @@ class Gating:
         known_names = {name for cell in cells for name in (cell.task, cell.key)}
         for name in self.protect:
             if name not in known_names:
-                raise unknown_name("task or cell of the corpus (--protect)", name, known_names)
+                raise unknown_name("task or TASK@LEVEL of the rows (--protect)", name, known_names)
         protected_cells = [cell for cell in cells if not self.protect or {cell.task, cell.key} & set(self.protect)]
         if items is not None:
             return items
@@ -89,12 +92,12 @@ class Gating:
             general: they are asked general requests, which are always asked in interim analyses.
         """
         if self.max_items is not None and not self.until_decided and not general:
-            raise InputError("--until-decided with --max-items", "none", "Add it, or say --items, per task and level.")
+            raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
         if self.margin is not None:
             if not 0 < self.margin < 100:
                 raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
             if self.each:
-                remedy = "Leave one of them out: --margin asks of the mean, --each of every cell."
+                remedy = "Leave one out: --margin is about the average, --each about every task and level."
                 raise InputError("--margin or --each", "both", remedy)
         remedy = "Name both checkpoints, or leave it out."
         if self.beside is not None and not compares:

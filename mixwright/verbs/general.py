@@ -41,7 +41,7 @@ def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[s
     """
     own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
     if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
-        raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these out.")
+        raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these options out.")
     if any("=" not in grader for grader in measuring.grader or ()):
         raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
     if not _takes_chats(model, measuring):
@@ -70,7 +70,7 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     Raises:
         InconclusiveError: too little of the suite suits the model.
     """
-    say("suite: choosing rungs of difficulty, on items of their own")
+    say("suite: choosing levels of difficulty, on separate items")
     alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
     first = {family.name: range(1, min(family.rungs, FIRST_RUNGS) + 1) for family in draw.FAMILIES}
     right = _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=first))
@@ -83,16 +83,19 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
         right |= _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=harder))
     rungs = draw.choose_rungs(right)
     if gating.max_items is not None and gating.max_items < draw.MIN_ITEMS:
-        raise InputError(f"--max-items of {draw.MIN_ITEMS} or more", f"{gating.max_items}", "Fewer say too little.")
+        raise InputError(
+            f"--max-items of {draw.MIN_ITEMS} or more", f"{gating.max_items}", "Fewer items cannot decide anything."
+        )
     ring_items = draw.RING_ITEMS if gating.max_items is None else gating.max_items // 2
     items = draw.draw_to_compare(rungs, seed=gating.suite_seed, ring_items=ring_items)
     items = items if draw.describe_lack(items) else leave_out_trained(items, gating.trained_on)
     if lack := draw.describe_lack(items):
         got = f"{lack} that are neither too easy nor too hard for {before}"
         expected = (
-            f"{draw.MIN_FAMILIES} kinds of general requests, {draw.MIN_SEALED} of them sealed, and {draw.MIN_ITEMS} items"
+            f"{draw.MIN_FAMILIES} suitable kinds of general requests, {draw.MIN_SEALED} of them never "
+            f"replayed, and {draw.MIN_ITEMS} items"
         )
-        raise InconclusiveError(expected, got, "Bring your own: --eval.")
+        raise InconclusiveError(expected, got, "Bring your own items: --eval FILE.")
     own = () if measuring.held_out is None else (OWN,)
     groups = {REPLAYED: draw.OPEN_FAMILIES, SEALED: draw.SEALED_FAMILIES}
     rings = {name: tuple(family.name for family in ring if family.name in rungs) for name, ring in groups.items()}
@@ -121,5 +124,5 @@ def leave_out_trained(rows: list[dict[str, Any]], trained_on: str | None) -> lis
     numbers += [leaks.rows[position].number for position in (*leaks.wrapped, *leaks.near)]
     found = {corpus[int(number)].id for number in numbers}
     left = [row for row in rows if row["id"] not in found]
-    say(f"suite: {format_count(len(rows) - len(left), 'item')} left out, for {trained_on} holds them")
+    say(f"suite: {format_count(len(rows) - len(left), 'item')} left out, because they are in {trained_on}")
     return left

@@ -71,5 +71,5 @@ class Verb(TyperCommand):
                 rows["First" if option in first else group_by_option.get(option, "Options")].append(row)
         for heading, own in rows.items():
             if own:
-                with formatter.section("Options that matter most" if heading == "First" else heading):
+                with formatter.section("Main options" if heading == "First" else heading):
                     formatter.write_dl(own)

@@ -62,10 +62,10 @@ def measure(
         held_out: Held-out items to measure on; formats as for audit. Repeatable.
         measuring: Rows, and how the model is measured.
         placing: Cluster and engine of the workers, over those of the settings.
-        fresh: With --eval: unseen rows of the same tasks; shows whether the model was trained on the held-out items.
+        fresh: With --eval: unseen rows of the same tasks, to see whether the model was trained on the held-out items.
         start: With --fresh: the model before training, for a more sensitive check.
         suite_seed: Seed of the general requests.
-        folder: Run folder; default: runs/<name of RUN.YAML>. For a checkpoint a new folder; default: keep nothing.
+        folder: Run folder; default: runs/<name of RUN.YAML>. For a checkpoint: a new folder for results; default: none.
 
     Raises:
         InputError: no such model, nothing to grade, or an option that means nothing here.
@@ -202,13 +202,13 @@ def profile_lines(source: str, rows: Sequence[Measurement]) -> list[str]:
     sealed = [family.name for family in SEALED_FAMILIES if family.name in suitable]
     headline = f"{source} answers {share:.1%} of {format_count(items, 'general request')} correctly."
     note = f"{len(suitable)} of {len(FAMILIES)} kinds ({len(sealed)} of the {len(SEALED_FAMILIES)} that are never replayed) "
-    note += "are neither too easy nor too hard to compare it on; their rungs are marked *."
+    note += "are neither too easy nor too hard to compare models on; their levels are marked *."
     shown, most = [], max(family.rungs for family in FAMILIES)
     for family in FAMILIES:
         found = {rung: right[family.name, rung] for rung in range(1, family.rungs + 1) if (family.name, rung) in right}
         marked = [f"{100 * row.value:.0f}{'*' * (rung in suitable.get(family.name, ()))}" for rung, row in found.items()]
         shown.append((family.name, *marked, *[""] * (most - len(marked)), family.about))
-    header = ("% right, by rung", *map(str, range(1, most + 1)), "what is asked")
+    header = ("% right, by level", *map(str, range(1, most + 1)), "what is asked")
     return [*wrap(headline), *wrap(note), "", *table(header, shown, full=True)]
 
 

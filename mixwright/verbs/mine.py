@@ -64,24 +64,24 @@ def mine(
     replay: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     folder: Folder = None,
 ) -> Mined:
-    """Choose training rows, or make new ones. With --try it trains on them and compares.
+    """Choose training rows, or create new ones. With --try it trains on them and compares.
 
     Examples:
         >>> mine("run.yaml", miner="influence").path.as_posix()
         'runs/run/mine/influence.parquet'
 
     Args:
-        source: Checkpoint; or settings.
+        source: Checkpoint, or settings.
         train: Training rows, with MODEL.
         measuring: Rows, and how the model is measured.
         placing: Cluster and engine of the workers, over those of the settings.
-        miner: Method to choose or make rows (mixwright list miners).
+        miner: Method to choose or create rows (mixwright list miners).
         keep: Share of the rows to keep, 0 to 1.
         export_to: Folder for the rows: JSONL, datasets, or --export.
         export: trl, axolotl, llama-factory or verl.
         tried: Also train on them and compare: measure, plan, trial, verdict.
-        replay: With a checkpoint and --miner rehearsal: requests such as users send. With gold answers, wrong answers of the
-            model are dropped.
+        replay: With a checkpoint and --miner rehearsal: requests such as users send. If a request has a gold answer, wrong
+            answers are dropped.
         folder: Run folder; default: runs/<name of RUN.YAML>.
 
     Raises:

@@ -43,52 +43,52 @@ class Measuring:
     held_out: Annotated[str | None, typer.Option("--eval")] = None
     """Held-out items to measure on; formats as for audit. Repeatable."""
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None
-    """Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target, answer,
-    level, knobs, skills, chosen, rejected, messages, text, split, system, history, label."""
+    """Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id, task,
+    prompt, target, answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history, label."""
     task: Annotated[str | None, typer.Option()] = None
-    """Task of rows without a task column. Default: all."""
+    """Task name for rows without a task column. Default: all."""
     grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME")] = None
     """Grader of every task, or of one: TASK=NAME; repeatable. Default: chosen from the format of the answers. For evaluation
-    logs: the metric; default: the first that is right or wrong."""
+    logs: the metric; default: the first with only 0 and 1."""
     items: Annotated[int | None, typer.Option(min=1)] = None
-    """Most items measured per task and level. Default: 200 over all, at least 32; for verdict the number that the gate
-    needs: about 800 over all that is protected, at least 80 of each."""
+    """Most items to measure per task and level. Default: 200 in total, but at least 32 each; for verdict what the gate
+    needs: about 800 over all protected tasks, at least 80 each."""
     samples: Annotated[int | None, typer.Option(min=0)] = None
-    """Sampled completions per item; 0 takes greedy ones only, at 1/9 of the cost. Default: 8."""
+    """Sampled completions per item; 0: greedy only, at 1/9 of the cost. Default: 8."""
     temperature: Annotated[float | None, typer.Option()] = None
     """Temperature of sampled completions. Default: 1."""
     greedy: Annotated[bool | None, typer.Option("--greedy/--sampled")] = None
-    """Decoding that the model will be used with. Default: greedy."""
+    """Decoding that you will use the model with. Default: greedy."""
     options_by: Annotated[Literal["writing", "likelihood"] | None, typer.Option()] = None
-    """How the model answers rows with options (grader choice): by writing, or by the likeliest option, in one forward pass.
-    Default: writing."""
+    """How rows with options (grader choice) are answered: writing generates text; likelihood takes the most likely option,
+    in one forward pass. Default: writing."""
     max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None
-    """Longest completion in tokens. Default: the need of 16 test completions and of the longest gold answer."""
+    """Longest completion, in tokens. Default: enough for 16 trial completions and the longest gold answer."""
     batch_size: Annotated[int | None, typer.Option(min=1)] = None
-    """Completions generated together. Default: 16,384 tokens, on a GPU as many as fit in a sixteenth of it."""
+    """Completions generated together. Default: 16,384 tokens; on a GPU as many as fit in a sixteenth of its memory."""
     engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option()] = None
     """Engine for completions outside training: transformers or vllm (must be installed). Samples differ between the two.
     Default: transformers, or measure.engine of RUN.YAML."""
     adapter: Annotated[str | None, typer.Option()] = None
-    """Adapter (PEFT, svf) for the checkpoint (for both of verdict); a complete adapter folder can be the checkpoint
-    itself."""
+    """Adapter (PEFT, svf) to load on the checkpoint (in verdict: on both). A complete adapter folder can also be given as
+    the checkpoint itself."""
     chat_template: Annotated[bool | None, typer.Option("--chat-template/--no-chat-template")] = None
-    """Use the tokenizer's chat template or not. Default: if it has one."""
+    """Put prompts through the tokenizer's chat template. Default: if it has one."""
     system: Annotated[str | None, typer.Option()] = None
     """System message of every prompt; uses the chat template."""
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME")] = None
     """Time for the whole command, such as 90s, 20m or 1h30m; as many items are measured as fit. Default: no limit."""
     served_model: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
-    """Name of the model on the server http://HOST/v1 that is given as MODEL; twice for two servers. Default: the only one
-    listed."""
+    """Model to use on the server given as MODEL (http://HOST/v1); give it twice for two servers. Default: the only model
+    that the server lists."""
     parallel: Annotated[int | None, typer.Option(min=1, max=1024)] = None
-    """Requests to a server at the same time. Default: 8."""
+    """Concurrent requests to a server. Default: 8."""
     train: str | None = None
-    """Training rows, the argument TRAIN of `plan` and `mine`; no option."""
+    """Training rows: the argument TRAIN of `plan` and `mine`, not an option."""
 
     @property
     def decoding(self) -> Literal["greedy", "sampled"]:
-        """Decoding that the model will be used with."""
+        """Decoding with which the model will be used."""
         return "sampled" if self.greedy is False else "greedy"
 
     def given_options(self) -> list[str]:
@@ -121,10 +121,10 @@ class Measuring:
         """Raises InputError where a server is named and a checkpoint is needed, or options of a server without one."""
         if server := next(filter(is_server, sources), None):
             remedy = "`measure` and `verdict` take servers."
-            raise InputError("a checkpoint on this machine, or of the hub", f"a server, {server}", remedy)
+            raise InputError("a checkpoint on this machine or from the hub", f"a server, {server}", remedy)
         given = {"--served-model": self.served_model, "--parallel": self.parallel}
         if names := [name for name, value in given.items() if value is not None]:
-            raise InputError(f"{', '.join(names)} with http://HOST/v1", "no server", "Leave them out.")
+            raise InputError(f"{', '.join(names)} with a server, http://HOST/v1", "no server", "Leave them out.")
 
     def check_no_engine(self, instead: str) -> None:
         """Raises InputError where an engine is named and `instead` is what writes."""
@@ -163,8 +163,8 @@ class Placing:
     """
 
     cluster: Annotated[str | None, typer.Option(metavar="ray|ray:HOST:PORT")] = None
-    """Run the workers on a Ray cluster: ray for the one of this machine (started if needed), or ray:HOST:PORT. Default:
-    processes on this machine."""
+    """Run the workers on a Ray cluster: ray:HOST:PORT, or ray for a local one (started if needed). Default: processes on
+    this machine."""
     gpus_per_worker: Annotated[float | None, typer.Option(min=0.0, max=8.0)] = None
     """GPUs of the cluster per worker; with .5 two workers share one. Default: none."""
     engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option()] = None
@@ -266,7 +266,7 @@ def open_settings(
 
     if isinstance(config, RunConfig):
         if folder is None:
-            raise InputError("a folder next to settings that no file names", "none", "Name one: folder='runs/mine'.")
+            raise InputError("a folder, because the settings are not from a file", "none", "Name one: folder='runs/mine'.")
         settings, relative_to = config, Path()
     else:
         path = Path(config)

@@ -54,7 +54,7 @@ def plan(
     export: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
     export_to: Path | None = None,
 ) -> PlanReport:
-    """Choose what to replay, and write one file to train on. With --eval, or for DPO and RL: the share of each task.
+    """Choose what to replay, and write one training file. With --eval, and for DPO and RL: plan the share of each task.
 
     `plan_measured` plans from rows and measurements in memory; it writes nothing.
 
@@ -63,7 +63,7 @@ def plan(
         {'sum': 1.0}
 
     Args:
-        source: Checkpoint; or settings.
+        source: Checkpoint, or settings.
         train: Training rows, or a folder of data sets, with MODEL.
         measuring: Rows, and how the model is measured.
         planning: Options of the plan.
@@ -84,7 +84,7 @@ def plan(
         if train is not None and not options.is_settings(source) and not planning.by_measured_tasks(measuring):
             given = {"--output": output_file, "--dry-run": dry_run or None}
             if names := ", ".join(name for name, value in given.items() if value is not None):
-                raise InputError("plan MODEL TRAIN --eval FILE with them", names, "Leave them out, or add --eval.")
+                raise InputError(f"--eval FILE with {names}", "no --eval", "Leave them out, or add --eval.")
             return plan_training(source, train, measuring, planning, folder, export, export_to)
         measuring = replace(measuring, train=train)
         if measuring.measures_checkpoint(source):
@@ -204,7 +204,7 @@ def _measure_and_plan(
         rows = CorpusConfig(str(measuring.train or measuring.held_out), eval_share=0.0)
         rows = replace(rows, columns=parse_columns(measuring.column), task=measuring.task or "all")
         objective = infer_objective(read_corpus(rows))
-        output.say(f"objective: {objective}, from the columns of the rows; another: --objective")
+        output.say(f"objective: {objective}, from the columns of the rows; change it with --objective")
     train_options = {"objective": objective, "steps": planning.steps, "prompts": planning.batch}
     train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
     config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner), train=train)
@@ -241,7 +241,7 @@ def _measure_and_plan(
         )
         config, ready_learner = replace(ready.config, plan=config.plan, train=config.train), learner
     else:
-        output.say("measure: skipped, because no answer can be graded; the plan uses the rows alone")
+        output.say("measure: skipped, because no answer can be graded; the plan is made from the rows alone")
         learner = _load_tokenizer(model, measuring)
     if len(requests := corpus.select(split=REHEARSE_SPLIT)):
         if unanswered := requests.table["target"].null_count:

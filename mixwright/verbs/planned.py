@@ -34,20 +34,20 @@ class Planning:
     """Options of a plan, one per field; None takes the default."""
 
     planner: Annotated[str | None, typer.Option()] = None
-    """Planner, with --eval. Default: that of the objective."""
+    """With --eval: planner (mixwright list planners). Default: chosen by the objective."""
     objective: Annotated[str | None, typer.Option()] = None
     """grpo, sft or dpo. Default: from the columns."""
     steps: Annotated[int | None, typer.Option(min=1)] = None
-    """Steps to plan for. Default: one pass; 60 with --eval."""
+    """Steps to plan for. Default: one pass over your rows; with --eval 60."""
     batch: Annotated[int | None, typer.Option(min=1)] = None
-    """Rows per step. Default: 16; 8 with --eval."""
+    """Rows per step. Default: 16; with --eval 8."""
     replay: Annotated[str | None, typer.Option(metavar="FILE")] = None
-    """Rows, or requests that the model answers, to replay with yours; where a gold answer is known, wrong ones are
+    """Rows to replay, or requests that the model answers first; if a request has a gold answer, wrong answers are
     dropped."""
     only_replay: Annotated[bool, typer.Option("--only-replay")] = False
     """Replay only your own requests (--replay), no general ones."""
     keep: Annotated[list[str] | Sequence[str], typer.Option(metavar="TASK")] = ()
-    """With --eval, for SFT and DPO: task to protect, whatever was measured. Repeatable."""
+    """With --eval, for SFT and DPO: task to keep by replay, however it measured. Repeatable."""
     share: Annotated[float | None, typer.Option()] = None
     """For SFT and DPO: share of replay in the training samples, at most .5. Default: .25; with --eval .1."""
 
@@ -62,7 +62,7 @@ PLANNING = Planning()
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """Plan, and its report for people."""
+    """A plan, and its report for people."""
 
     plan: Plan
     """Weights, and a reason for each number."""

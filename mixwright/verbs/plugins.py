@@ -60,7 +60,7 @@ def show_list(found: Sequence[Entry], *, kind: str | None, as_json: Json = False
 
 
 def explain(name: str) -> list[Entry]:
-    """Explain a plug-in. Every one of that name, in the order of the flow.
+    """Explain a plug-in. If several have the name, shows each.
 
     `kind/name` asks for that of one kind. Raises InputError if there is none.
 

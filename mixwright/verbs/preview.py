@@ -67,7 +67,7 @@ def preview(
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> Preview:
-    """Show which tokens a training learns. TRL's SFTTrainer prepares the rows, so that labels are exactly those of training.
+    """Show which tokens the loss is taken on. TRL's SFTTrainer prepares the rows, so the labels are those of training.
 
     Examples:
         >>> found = preview("rollouts.jsonl", model="checkpoint", max_length=64)
@@ -76,11 +76,11 @@ def preview(
 
     Args:
         train: Training rows: messages, prompt and completion, or text go to TRL as they are; other columns as for audit.
-        model: Model that is trained: its tokenizer and chat template count. No weights are loaded.
-        config: Settings of TRL (SFTConfig as YAML) or of Axolotl.
-        max_length: Most tokens of a row; over that of the settings. TRL cuts longer rows, Axolotl leaves them out.
+        model: Model to train. Only its tokenizer and chat template are loaded.
+        config: Settings file of TRL (SFTConfig as YAML) or Axolotl.
+        max_length: Most tokens of a row; overrides the settings. TRL cuts longer rows, Axolotl leaves them out.
         rows: Most rows to read.
-        column: Column of the file for one of our names; repeatable.
+        column: Read a field from another column, such as prompt=question; repeatable.
         out: Write a page with the first rows, token by token.
 
     Raises:
@@ -96,7 +96,7 @@ def preview(
     kind = settings.get("axolotl_type")
     read = list(itertools.islice(read_as_trl(str(train), parse_columns(column), kind), rows))
     if not read:
-        raise InputError("rows with a completion, which SFT learns from", "none", "Name the column: --column target=COLUMN.")
+        raise InputError("rows with a completion for SFT to learn", "none", "Name the column: --column target=COLUMN.")
     marked = TERMINAL_ROWS if out is None else PAGE_ROWS
     labelled = label_rows(read, load_tokenizer(model), settings, attention=attention, marked_rows=marked)
     observations = observe_learnt(labelled)

@@ -24,41 +24,41 @@ from mixwright.measure.stage import longest_answer
 from mixwright.verbs.output import say
 
 UNKNOWN_COLUMN = "???"
-"""Stands for a column that the user has to name."""
+"""Placeholder for a column that the user has to name."""
 PROMPT_COLUMNS = ("prompt", "messages", "text", "chosen")
-"""Our names of which one is enough."""
+"""Columns of which one must be present."""
 OBJECTIVES = ("grpo", "sft", "dpo")
 HELD_OUT_ITEMS, MIN_CELL_ITEMS, MAX_CELL_ITEMS = 200, 16, 100
 """Held-out items over all cells; fewest and most of one cell."""
 LONG_COMPLETION_TOKENS = 64
-"""Tokens of a completion from which fewer of them are sampled."""
+"""Completion length, in tokens, from which fewer items and samples are measured."""
 MAX_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
-"""How often the training rows are drawn, at most."""
+"""Objective -> most passes over the training rows."""
 STEP_LIMITS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
 LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 """TRL's own learning rates, for checkpoints."""
-LORA_REASON = "LoRA takes a tenth of the memory, and ten times the learning rate; null: all weights."
+LORA_REASON = "LoRA needs a tenth of the memory and ten times the learning rate; null trains all weights."
 LORA_RANK, LORA_RATE_FACTOR = 16, 10
-"""Of the adapter of checkpoints; the factor is on the learning rate of all weights, as TRL's documentation has it."""
+"""LoRA rank for checkpoints, and the factor on the learning rate of all weights that TRL's documentation recommends."""
 LARGE_MODEL_PARAMETERS = 50_000_000
-"""Parameters from which GRPO trains an adapter where there is no accelerator; SFT and DPO always do."""
+"""Parameters from which GRPO trains an adapter if there is no accelerator; SFT and DPO always do."""
 TINY_LEARNING_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
 TINY_COMPLETION_TOKENS = 64
 """Longest completion of a tiny model, tokens: it cannot work anything out at length."""
 BATCH_CHARACTERS = 8192
-"""Of text in a batch of a tiny model on a CPU, about."""
+"""Characters of text in a batch of a tiny model on a CPU, about."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Settings and what is to be said of them."""
+    """Settings, with notes and comments about them."""
 
     config: RunConfig
-    """With paths as they were given."""
+    """The settings, with paths as they were given."""
     notes: list[str]
-    """For the terminal and the head of the file."""
+    """Lines for the terminal and the top of the file."""
     comments: dict[str, str] = field(default_factory=dict)
-    """Path of a setting (`train.objective`) -> why it is what it is."""
+    """Path of a setting (`train.objective`) -> reason for its value."""
 
 
 def propose(train: str, held_out: str | None, model: str | None, objective: str | None) -> Proposal:
@@ -88,11 +88,12 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     if columns and not any(ours in recognised for ours in PROMPT_COLUMNS):
         corpus_config = replace(corpus_config, columns={"prompt": UNKNOWN_COLUMN, **recognised})
         note = f"Columns found: {', '.join(columns)}. "
-        note += f"Put the one with the prompt in place of {UNKNOWN_COLUMN} in corpus.columns. "
+        note += f"In corpus.columns, replace {UNKNOWN_COLUMN} with the column that has the prompt. "
         if not taken_columns:
-            note += "None was recognised as the answer: add it, {answer: ...}. "
+            note += "No answer column was recognized; add it: {answer: COLUMN}. "
         return Proposal(
-            RunConfig(corpus_config), [note + _format_list("Taken", taken_columns) + f"Our names: {', '.join(NAMES)}."]
+            RunConfig(corpus_config),
+            [note + _format_list("Used", taken_columns) + f"Mixwright's names: {', '.join(NAMES)}."],
         )
     corpus_as_read = read_corpus(corpus_config)
     graders = proposed_graders(corpus_as_read)
@@ -142,7 +143,7 @@ def _try_model(
         from mixwright.measure.kept_answers import KeepingLearner
 
         lines: list[str] = []
-        say(f"model: {model} is loaded; its first completions show how long answers are, and which graders fit")
+        say(f"model: loading {model}; its first completions show how long answers are and which graders fit")
         measure = replace(MeasureConfig(), items=MAX_CELL_ITEMS)
         learner = KeepingLearner(load_learner(model), None)
         fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
@@ -153,7 +154,7 @@ def _try_model(
         )
     except (ImportError, InputError):  # no torch here, or a model that the run will refuse
         return corpus, [], {}, None
-    refusal_note = "".join(f" {note}: the run refuses such rows." for note in notes)
+    refusal_note = "".join(f" {note}: the run will refuse these rows." for note in notes)
     room = replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refusal_note}")
     reasons = {answer.task: f"{answer.task}: {answer.reason}." for answer in first_answers}
     return corpus.with_graders({answer.task: answer.grader for answer in first_answers}), lines, reasons, (room, continued)
@@ -183,12 +184,12 @@ def _choose_objective(
     train = train if len(train) else corpus.table
     missing_counts = {name: train[name].null_count for name in ("answer", "target", "chosen", "rejected")}
     ungraded = [task for task, proposed in graders.items() if proposed.grader is None]
-    pairless_text = f"{missing_counts['chosen']:,} of {len(train):,} rows are no pairs of chosen and rejected"
-    judgeless_text = f"no completion of {join_some([repr(task) for task in ungraded])} can be graded"
+    pairless_text = f"{missing_counts['chosen']:,} of {len(train):,} rows are not pairs of chosen and rejected"
+    judgeless_text = f"no grader fits {join_some([repr(task) for task in ungraded])}"
     completionless_text = f"{missing_counts['target']:,} of {len(train):,} rows have no completion"
     if 0 < missing_counts["target"] < len(train):
         places = train.filter(pc.is_null(train["target"]))["source"].to_pylist()
-        completionless_text += f" ({join_some(places)}): leave them out, or end chats with the assistant's turn"
+        completionless_text += f" ({join_some(places)}): remove them, or end chats with the assistant's turn"
     lack_by_objective = {
         "dpo": pairless_text if missing_counts["chosen"] else "",
         "grpo": judgeless_text if ungraded else "",
@@ -197,7 +198,8 @@ def _choose_objective(
     reason_by_objective = {
         "dpo": "the rows are pairs of chosen and rejected",
         "grpo": "the rows are prompts with answers that can be graded",
-        "sft": "the rows have completions, or end in the assistant's turn" + (f", and {judgeless_text}" if ungraded else ""),
+        "sft": "the rows have completions or end with the assistant's turn"
+        + (f", and {judgeless_text}" if ungraded else ""),
     }
     order = ("dpo", "grpo", "sft") if answered else ("dpo", "sft", "grpo")
     possible_objectives = [name for name in order if not lack_by_objective[name]]
@@ -205,17 +207,17 @@ def _choose_objective(
     if chosen_objective is None or chosen_objective not in possible_objectives:
         got = lack_by_objective[chosen_objective] if chosen_objective else "; ".join(lack_by_objective.values())
         remedy = (
-            f"Take --objective {' or '.join(possible_objectives)}."
+            f"Use --objective {' or '.join(possible_objectives)}."
             if possible_objectives
             else "Add answers, completions or pairs."
         )
         raise InputError(f"rows for {chosen_objective or 'an objective: pairs, answers or completions'}", got, remedy)
     other_objectives = [name for name in possible_objectives if name != chosen_objective]
-    others_note = f" ({' and '.join(other_objectives)} would be possible, too: --objective)" if other_objectives else ""
+    others_note = f" (also possible with --objective: {', '.join(other_objectives)})" if other_objectives else ""
     return (
         chosen_objective,
         f"{chosen_objective}, because "
-        f"{reason_by_objective[chosen_objective] if not requested else 'it was asked for'}{others_note}.",
+        f"{reason_by_objective[chosen_objective] if not requested else 'you asked for it'}{others_note}.",
     )
 
 
@@ -227,7 +229,7 @@ def _choose_sizes(
     ungraded: set[str],
     room: tuple[CompletionLimit, int] | None = None,
 ) -> tuple[RunConfig, dict[str, str]]:
-    """The settings with sizes for these rows and the room that the model showed to need, and the reasons."""
+    """Return settings with sizes that fit these rows and the length of the model's answers, and the reasons."""
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     row_count, cells = len(train), held_out.cells() or corpus.cells()
     is_tiny, measures_success = model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
@@ -263,17 +265,21 @@ def _choose_sizes(
     if uses_lora:
         train_config = replace(train_config, adapter="lora", adapters={"lora": lora_settings(objective)})
     outcome_name = "accuracy on held-out preferences" if objective == "dpo" else "loss on held-out completions"
-    outcome_note = f"Nothing can be graded: the primary outcome is the {outcome_name}, never called success."
+    outcome_note = f"No answer can be graded, so the primary outcome is the {outcome_name}."
     comments = {
-        "measure.items": f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} of held-out rows here.",
+        "measure.items": f"Your held-out rows have {len(cells)} combination{'s' * (len(cells) != 1)} of task and level.",
         "measure.probes": "" if measures_success else outcome_note,
         "measure.max_new_tokens": room_reason,
         "train.steps": f"{steps * prompts_per_step / max(row_count, 1):.2g} passes over the {row_count:,} training rows.",
-        "train.learning_rate": "For a tiny model." if is_tiny else "TRL's default for this objective, of all weights.",
+        "train.learning_rate": "For a tiny model."
+        if is_tiny
+        else "TRL's default for this objective when all weights train.",
         "train.adapter": LORA_REASON if uses_lora else "",
         "plan.planner": arms_reason,
         "trial.arms": arms_reason,
-        "trial.margin": "" if measures_success or objective == "dpo" else "Here in nats per token.",
+        "trial.margin": ""
+        if measures_success or objective == "dpo"
+        else "In nats per token here, because nothing is graded.",
     }
     config = RunConfig(data, model, measure, plan=plan, train=train_config, trial=trial)
     return config, {name: text for name, text in comments.items() if text}
@@ -285,7 +291,9 @@ def lora_settings(objective: str) -> dict[str, float]:
 
 
 def _is_slow(path: str) -> bool:
-    """Whether steps with all weights take long: a large model, and no accelerator; no where nothing here can tell."""
+    """Return whether training all weights is slow: a large model without an accelerator; False if that cannot be found
+    out.
+    """
     try:
         import torch
         from safetensors import SafetensorError
@@ -298,26 +306,22 @@ def _is_slow(path: str) -> bool:
 
 
 def _choose_arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, TrialConfig, str]:
-    """Planner and arms that exist for the objective, and why not the default ones."""
+    """Return planner and arms that exist for the objective, and why they are not the defaults."""
     task_count, cell_count = len(corpus.tasks), len(corpus.cells())
     if graded and objective == "grpo":
         return PlanConfig(), TrialConfig(), ""
     if graded and task_count > 1:
-        reason = f"{objective.upper()}: the plan keeps your own shares, and replays what the model can do already."
+        reason = f"{objective.upper()}: the plan keeps the shares of your rows, and replays what the model can already do."
         return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), reason
     trial = TrialConfig(arms=("uniform", "equal_shares") if cell_count > 1 else ("uniform",), nulls=())
     if task_count > 1:
-        reason = (
-            "Success is not measured in every task, so nothing is known to be lost: the plan keeps your own shares, and "
-        )
-        reason += (
-            "trains as uniform does. Name tasks to keep (plan.options: {keep: [...]}) or rows of them (corpus.rehearse), "
-        )
-        return PlanConfig(), trial, reason + "and add the arm steered."
+        reason = "Some tasks have no grader, so no loss can be seen in them. The plan keeps the shares of your rows, and "
+        reason += "trains like uniform. To change that, name tasks to keep (plan.options: {keep: [...]}) or rows to replay "
+        return PlanConfig(), trial, reason + "(corpus.rehearse), and add the arm steered."
     reason = (
-        "One task: there are no weights to plan, so training is compared with not training. A column task, or rows of what "
+        "There is only one task, so there is nothing to weigh: the trial compares training with not training. To change "
     )
-    reason += "the model can do already (corpus.rehearse), would change that."
+    reason += "that, add a task column, or rows of what the model can already do (corpus.rehearse)."
     return PlanConfig("proportional" if objective == "grpo" else None), trial, reason
 
 
@@ -332,7 +336,7 @@ def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
     """Longest completion, by the rule of `measure` where the model is here, and what it was taken from."""
     answer_tokens = longest_answer(corpus)
     if model == TINY_PREFIX:
-        reason = f"As long as the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
+        reason = f"Length of the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
         return min(answer_tokens, TINY_COMPLETION_TOKENS), reason
     measure = MeasureConfig(items=MAX_CELL_ITEMS)
     try:  # from the tokenizer and the context of the checkpoint
@@ -344,7 +348,10 @@ def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
     if learner_without_weights is not None:
         fitting_corpus, notes = keep_fitting_corpus([learner_without_weights], corpus, measure)
         found_room = room_for([learner_without_weights], fitting_corpus, measure, for_training=True)
-        return found_room.tokens, f"{found_room.why}.{''.join(f' {note}: the run refuses such rows.' for note in notes)}"
+        return (
+            found_room.tokens,
+            f"{found_room.why}.{''.join(f' {note}: the run will refuse these rows.' for note in notes)}",
+        )
     if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
-        return max(answer_tokens, SOLUTION_TOKENS), "Room for a worked solution; the grader reads its final answer."
-    return answer_tokens, "As long as the longest answer, one token per character at worst; at most 256."
+        return max(answer_tokens, SOLUTION_TOKENS), "Enough for a worked solution; the grader reads its final answer."
+    return answer_tokens, "Length of the longest answer, at one token per character in the worst case; at most 256."

@@ -117,8 +117,8 @@ def fit_to_budget(ready: PreparedModels, budget: Budget, model_indices: Sequence
 def _refuse(counts: Sequence[int], budget: Budget, seconds_per_item: float) -> None:
     fewest = least_items(counts)
     needed_seconds = (budget.seconds_spent + count_items(counts, fewest) * seconds_per_item) / (1 - RESERVED_SHARE)
-    expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items of each cell"
-    remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
+    expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items per task and level"
+    remedy = "With fewer items nothing is judged. Allow more time, leave tasks out, or lower --max-new-tokens."
     raise InputError(expected, format_duration(budget.seconds), remedy)
 
 
@@ -140,7 +140,10 @@ def _with_items(ready: PreparedModels, items: int) -> PreparedModels:
 def _describe(counts: Sequence[int], most_per_cell: int, seconds_per_item: float, budget: Budget) -> str:
     """Say how many items are measured, how precise that is, and what twice the time would buy."""
     items, all_items = count_items(counts, most_per_cell), count_items(counts, max(counts))
-    text = f"budget: {items:,} of {all_items:,} items fit; success over all to within {100 * half_width(items):.0f} points"
+    text = (
+        f"budget: {items:,} of {all_items:,} items fit, which gives average success to within "
+        f"{100 * half_width(items):.0f} points"
+    )
     if items == all_items:
         return text
     doubled = count_items(counts, most_items_within(counts, items + budget.seconds / seconds_per_item))

@@ -58,7 +58,7 @@ def plan_training(
     """Write `mix.jsonl`, `replay.jsonl` and `plan.yaml`, and say what is in them.
 
     Args:
-        model: the one that is to be trained; it answers the requests.
+        model: the model to train; it answers the requests.
         train: a file of training rows, or a folder with a file for each data set.
         measuring: how the model is loaded.
         planning: the options.
@@ -74,7 +74,11 @@ def plan_training(
     if not 0 < share <= MAX_SHARE:
         raise InputError(f"--share above 0 and at most {MAX_SHARE:g}", f"{share:g}", "Correct it.")
     if planning.only_replay and planning.replay is None:
-        raise InputError("--replay FILE with --only-replay", "none", "Name requests of your own, or leave it out.")
+        raise InputError(
+            "--replay FILE with --only-replay",
+            "no --replay",
+            "Name a file of your own requests, or leave --only-replay out.",
+        )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "mix.jsonl").is_file():
         raise InputError("a new folder, or that of an earlier plan", "other files", "Name another --folder.", file=folder)
     columns = parse_columns(measuring.column)
@@ -105,7 +109,11 @@ def plan_training(
     for note in made.notes:
         output.say(one_line(f"replay: {note}"))
     if not made.rows:
-        raise InputError("answers of the model that ended", f"none of {asked}", "Raise --max-new-tokens, or train without.")
+        raise InputError(
+            "answers of the model that end within the token limit",
+            f"none of {asked}",
+            "Raise --max-new-tokens, or train without replay.",
+        )
     steps = planning.steps or math.ceil(len(new) / (1 - share) / batch)
     settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
     corpus = corpus.with_rehearsal(made.rows)
@@ -122,7 +130,7 @@ def plan_training(
     shares = loss_token_shares(plan, corpus, settings, learner)
     lines = mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows))
     if len(replay) < (share - 0.01) * len(mixed):
-        lines.append(f"Too few answers for {share:.0%}: none is in the file more than {MAX_USES} times.")
+        lines.append(f"Too few answers for {share:.0%}: each is in the file at most {MAX_USES} times.")
     if export is not None:
         mix = build_mix(plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer)))
         for line in write_mix(mix, export, export_to or folder / export):
@@ -209,7 +217,7 @@ def mixed_lines(
     new = Counter(corpus.select(split="train").table["task"].to_pylist())
     total, kinds = sum(new.values()) + len(replay), Counter(row.task for row in replay)
     new_share, share = sum(new.values()) / total, len(replay) / total
-    headline = f"Train on {new_share:.0%} new rows and {share:.0%} answers that the model gives already."
+    headline = f"Train on {new_share:.0%} new rows and {share:.0%} answers that the model already gives."
     all_tokens = (
         sum(shares.get(task, 0.0) for task in {*new, *kinds}) or 1.0
     )  # kinds of which no row came in are not counted
@@ -225,6 +233,6 @@ def mixed_lines(
     header = ("", "rows", "share", "of target tokens", "each seen", "")
     lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
     if left_out:
-        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repeating or wrong.")
+        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repetitive or wrong.")
     lines += [f"  {plain(row.prompt)[:60]!r} -> {plain(row.target)[:60]!r}" for row in replay[:2]]
     return [*lines, f"Files:  {folder / 'mix.jsonl'}, {folder / 'replay.jsonl'} (all answers), {folder / 'plan.yaml'} (why)"]

@@ -23,7 +23,7 @@ Scores = list[list[list[float]]]
 """Group, candidate, run."""
 READERS = {".parquet": pyarrow.parquet.read_table, ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}
 """End of a table's name -> its reader; any other is CSV."""
-COLUMNS_TEXT = "columns candidate and score, and where there are some group and run (the seed)"
+COLUMNS_TEXT = "columns candidate and score, and optionally group and run (the seed)"
 MAX_SCORE = 1e150
 """Largest score, above and below 0: the squares of as many as fit into memory still have a finite sum."""
 
@@ -40,7 +40,7 @@ def replicates(
         'reliable'
 
     Args:
-        scores: A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run.
+        scores: A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and optionally group and run.
         target: Reliability to reach.
 
     Raises:

@@ -25,7 +25,7 @@ def rewards(
     items: Annotated[int, typer.Option(min=4)] = DEFAULT_ITEMS,
     completion: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
 ) -> RewardAudit:
-    """Find wrong answers that a reward pays. And right ones that it does not; needs no model.
+    """Find wrong answers that a reward pays. Also right answers that it does not pay; needs no model.
 
     It starts a process, so a script calls it under `if __name__ == "__main__":`.
 
@@ -38,10 +38,11 @@ def rewards(
         functions: Reward functions (package.module:function) or graders.
         held_out: Rows with answers to test them on; formats as for audit.
         weights: Weight of each function, in the same order. Default: 1 each.
-        column: Column of the file for one of our names; repeatable; OURS= ignores a column. Ours: id, task, prompt, target,
-            answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history, label.
+        column: Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id,
+            task, prompt, target, answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history,
+            label.
         items: Rows to test.
-        completion: Column with completions of the model; edited copies are tested, too.
+        completion: Column with completions of your model, which are tested as they are and with edits.
 
     Raises:
         InputError: the rows or a function cannot be used, or a function hangs.

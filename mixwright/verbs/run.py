@@ -51,7 +51,7 @@ def run(
     budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
     placing: Placing = PLACING,
 ) -> Verdict | TrialResult | Path | list[Sequence[Any]]:
-    """Try a plan on your own model against simple rules. All stages, from data to verdict; goes on where it stopped.
+    """Compare a plan with simple rules, on your own model. Runs all stages from data to verdict; resumes where it stopped.
 
     The page is `verdict.html` in the run folder, and `verdict.json` next to it holds what is returned. With `only` it is the
     result of `steer` or `trial`, with `dry_run` rows for a table, with `init` the file of the settings.
@@ -66,12 +66,12 @@ def run(
         init: Write a commented run.yaml for TRAIN instead.
         output_file: File that --init writes.
         held_out: With --init: held-out items.
-        model: With --init: checkpoint; default: a tiny model, built here.
+        model: With --init: checkpoint; default: a tiny model with random weights.
         objective: With --init: grpo, sft or dpo; default: from the columns.
-        only: One stage of RUN.YAML: steer trains once under the plan, trial compares it with simpler choices.
-        data: With --only trial: mined rows (a miner's name or a table) against all rows and as many random ones.
+        only: Run one stage: steer trains once under the plan, trial compares the plan with simpler choices.
+        data: With --only trial: compare mined rows (a miner's name or a table) with all rows, and with as many random rows.
         dry_run: Show the steps; write nothing.
-        budget: Time for the whole command, such as 90s, 20m or 1h30m; whole seeds are trained while they fit.
+        budget: Time for the whole command, such as 90s, 20m or 1h30m; as many seeds are trained as fit.
         placing: Cluster and engine of the workers, over those of the settings.
 
     Raises:
@@ -100,7 +100,7 @@ def run(
         checked_run = validate_run(settings, run_folder, relative_to=relative_to, for_trial=True)
         if only == "steer":
             return first_draws(checked_run)
-        output.say("dry run: settings and data are valid; checking the settings of the trainer")
+        output.say("dry run: settings and data are valid; checking the trainer's settings")
         return list(outline(checked_run))
     settings, deadline = with_budget(settings, run_folder, budget)
     return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say_line, deadline=deadline)
@@ -220,7 +220,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     if measure_config.engine == "vllm":
         measured_text += f", written by {engine_name()}"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
-        measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
+        measured_text = f"{base_count} x {items} items, scored without generating: {', '.join(measure_config.probes)}"
     arms = choose_arms(config, corpus, folder, run.relative_to)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"

@@ -29,17 +29,17 @@ def scan(
     sample: Annotated[int | None, typer.Option(min=1)] = None,
     placing: Placing = PLACING,
 ) -> list[ScanResult]:
-    """Read every row with the starting model. Writes a table of losses, IFD, entropy, gradients and pass rates.
+    """Score every training row with the starting model. Writes a table of losses, IFD, entropy, gradients and pass rates.
 
     Examples:
         >>> [(found.rows, found.made) for found in scan("run.yaml", columns=["likelihood"])]
         [(41, 1)]
 
     Args:
-        config: Settings; `mixwright run --init` writes them.
+        config: Settings, as `mixwright run --init` writes them.
         folder: Run folder; default: runs/<name of RUN.YAML>.
-        columns: Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients,
-            vectors.
+        columns: Columns or groups of columns (`mixwright list columns`), or all. Default: those that need no rollouts,
+            gradients or hidden states.
         sample: Number of rows to scan, chosen by a hash of their ids.
         placing: Cluster and engine of the workers, over those of the settings.
 

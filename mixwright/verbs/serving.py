@@ -109,7 +109,7 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
         raise InputError(expected, str(len(names)), "Name one for each server.")
     if _same_server(before, after) and len(set(names)) != 2:
         remedy = "Name both: --served-model OLD --served-model NEW."
-        raise InputError("two models, where BEFORE and AFTER are one server", "one", remedy)
+        raise InputError("two models, because BEFORE and AFTER are the same server", "one", remedy)
     if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
         measuring.check_no_engine("servers and logs")
     name_of_side = dict(zip(servers, names * 2 if len(names) == 1 else names, strict=False))
@@ -204,8 +204,8 @@ def _check_same_model(served: ServedModel, known: Sequence[tuple[Request, Reply]
     """Raises InputError where the server answers otherwise by now than it did."""
     some = known[:: max(1, len(known) // CHECKED_ANSWERS)][:CHECKED_ANSWERS]
     if changed := served.find_changed(some):
-        got = f"other answers to {changed} of {len(some)} repeated prompts"
-        remedy = "If it is another model, remove that folder or name another (--folder)."
+        got = f"different answers to {changed} of {len(some)} repeated prompts"
+        remedy = "If the server now has another model, remove that folder or name another (--folder)."
         raise InputError("the same answers as before", got, remedy, file=folder)
 
 

@@ -22,9 +22,9 @@ from mixwright.verbs.texts import read_fields
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
 TINY_ONLY_SETTINGS = ("width", "depth", "heads", "vocabulary", "bases", "warmup")
-"""Settings of a model that is built on the spot, which a checkpoint has no use for."""
+"""Settings of a tiny model, left out for a checkpoint."""
 WARMUP = WarmupConfig(steps=300)
-"""For a tiny model: enough to have something to measure, on short answers."""
+"""Warm-up of a tiny model: enough to learn short answers, so that there is something to measure."""
 
 
 def write_settings(
@@ -36,13 +36,13 @@ def write_settings(
     objective: str | None = None,
     budget_seconds: float | None = None,
 ) -> list[str]:
-    """Write `path` for the examples in `train`; returns what a person should know, one line each.
+    """Write `path` for the examples in `train`; return notes for the user, one line each.
 
     Args:
         train: source of the examples; None writes settings with a placeholder.
         path: the new file.
         held_out: source of the held-out examples.
-        model: checkpoint; None takes a tiny model that is built on the spot.
+        model: checkpoint; None takes a tiny model with random weights.
         objective: grpo, sft or dpo; None takes it from the columns.
         budget_seconds: seconds that the run may take.
 
@@ -50,7 +50,7 @@ def write_settings(
         InputError: `path` is there already, or `train` cannot be used for another reason than the names of its columns.
     """
     if path.exists():
-        raise InputError("a new file", "one that is there already", "Choose another with --output.", file=path)
+        raise InputError("a new file", "a file that exists already", "Choose another with --output.", file=path)
     placeholder_config = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
     proposal = Proposal(placeholder_config, []) if train is None else propose(train, held_out, model, objective)
     if proposal.config.model.path == TINY_PREFIX and proposal.config.model.warmup is None:
@@ -64,7 +64,7 @@ def write_settings(
             relative_path = {name: os.path.relpath(source, path.parent)}
             config = replace(config, corpus=replace(config.corpus, **relative_path))
     header = [
-        "Settings of one run. Edit any line; a line that you remove keeps the default shown here.",
+        "Settings of one run. Edit any line; if you remove a line, its setting takes the default.",
         *proposal.notes,
     ]
     lines = [f"# {line}" for note in header for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]

@@ -44,7 +44,7 @@ def verdict(
     markdown: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> Verdict:
-    """Say what a model learned and what it lost. Compares it with the model before, and writes a page.
+    """Say what a model learned and what it lost. Compares it with the earlier model, and writes a page.
 
     The page is `verdict.html` in the folder, and `verdict.json` next to it holds the result. From Python, test items can
     take the place of `measuring`. Judging a run folder takes no torch.
