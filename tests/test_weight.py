@@ -21,8 +21,8 @@ LIMITS = {
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
-    "mixwright +1,922: answers of all samples are one file that others can read; targets, template and truncation are checks, "
-    "and preview reads what Axolotl leaves out; a headline names the task that fell, and equal answers are said to be equal",
+    "mixwright +1,922: answers of all samples are one file that others can read; targets, template, truncation are checks, "
+    "and preview reads what Axolotl leaves out; headlines name the task that fell, and equal answers are named",
     "mixwright_lab +2,187: the study that compares labels with those of TRL and Axolotl on public chat files",
     "tests +2,514: the table of answers, and the same figures from a model and a log of it",
     "mixwright +332: `preview` and three checks show which tokens a training learns, and two checks read single rows and "
