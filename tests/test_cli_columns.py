@@ -33,7 +33,7 @@ def test_the_help_of_column_lists_every_name_of_ours() -> None:
     from mixwright.corpus.columns import NAMES
 
     for verb in ("audit", "measure", "rewards"):
-        assert help_of(verb, "column").endswith(f"Ours: {', '.join(NAMES)}.")
+        assert help_of(verb, "column").endswith(f"Fields: {', '.join(NAMES)}.")
 
 
 def test_a_leak_is_shown_with_the_places_of_its_first_rows(call: Call) -> None:

@@ -80,7 +80,7 @@ def test_measure_names_the_engine_and_gives_it_what_the_checkpoint_holds(call: C
     asked = ("--eval", write("a.jsonl", sums(30)), "--samples", "0", "--max-new-tokens", "4")
     code, _, err = call("measure", before, *asked, "--engine", "vllm", "--folder", "a")
     assert code == 0, err
-    assert "engine: sevens 1 writes the completions" in err
+    assert "engine: sevens 1 generates the completions" in err
     assert read_json(RunFolder("a").manifest, RunManifest).settings["engine"] == "sevens 1"
     assert call("verdict", "--no-suite", before, after, *asked, "--engine", "vllm", "--folder", "c", "--no-gate")[0] == 0
     assert sevens == [before, before, after]

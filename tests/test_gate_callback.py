@@ -62,7 +62,7 @@ def test_it_stops_a_run_that_loses_what_was_known(
     assert gate.looks[-1]["outcome"] == "lost"
     assert trainer.state.global_step == gate.looks[-1]["step"] < 100
     assert "gate: 12 items, right before training" in caplog.text
-    assert "20 looks" in caplog.text
+    assert "20 interim analyses" in caplog.text
     assert any("gate/change" in line for line in trainer.state.log_history)
     kept = json.loads((tmp_path / "gate.json").read_text())
     assert [look["step"] for look in kept["looks"]] == list(range(5, trainer.state.global_step + 1, 5))

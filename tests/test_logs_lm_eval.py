@@ -13,6 +13,7 @@ import pytest
 from cli_call import Call
 from log_rows import FOLDER, notes, success, write_lines
 
+from mixwright.answers.table import Answers
 from mixwright.logs.lm_eval import read_lm_eval
 from mixwright.logs.metrics import choose_metric
 from mixwright.logs.reading import find_reader, read_log
@@ -109,7 +110,7 @@ def test_written_answers_are_judged_by_the_first_filter(call: Call) -> None:
     assert out.startswith("DO NOT SHIP after. It lost gsm8k")
     value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("before")) if not row.example}
     assert value["greedy.dependence"] == pytest.approx(1.0), "every answer is another one, and right"
-    assert (FOLDER / "completions.parquet").exists()
+    assert Answers.read(RunFolder(FOLDER).answers("before")).first_rows()
 
 
 def test_another_metric_can_be_named(call: Call) -> None:
@@ -132,7 +133,7 @@ def test_options_are_answers_by_their_place(call: Call) -> None:
         assert value["greedy"] == pytest.approx(success_)
         assert value["greedy.dependence"] == pytest.approx(dependence, abs=1e-9)
         assert value["chance"] >= 1 / 3 - 1e-9
-    assert not (FOLDER / "completions.parquet").exists(), "nothing was written"
+    assert not Answers.read(RunFolder(FOLDER).answers("before")).first_rows(), "nothing was written"
 
 
 def test_what_a_line_says_is_read(tmp_path: Path) -> None:

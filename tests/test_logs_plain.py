@@ -14,6 +14,7 @@ from cli_call import Call
 from log_rows import FOLDER, notes, plain_rows, success, verdict, write_lines
 
 from mixwright import api
+from mixwright.answers.table import Answers
 from mixwright.estimates.outcome import item_scores
 from mixwright.logs.reading import read_log
 from mixwright.run.folder import RunFolder, read_measurements
@@ -113,7 +114,7 @@ def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> 
     page = (FOLDER / "verdict.html").read_text(encoding="utf-8")
     assert "the chance level is not known, because the log has no right answers next to the answers" in page
     assert "do not say how answers of sum were decoded" in page
-    assert not (FOLDER / "completions.parquet").exists()
+    assert not Answers.read(RunFolder(FOLDER).answers("before")).first_rows()
     assert verdict()["total"]["dependence"] is None
     assert "learned" not in out
     assert "nan" not in page.casefold().replace("finance", "")

@@ -38,9 +38,9 @@ class Planning:
     objective: Annotated[str | None, typer.Option()] = None
     """grpo, sft or dpo. Default: from the columns."""
     steps: Annotated[int | None, typer.Option(min=1)] = None
-    """Steps to plan for. Default: one pass over your rows; with --eval 60."""
+    """Steps to plan for. Default: one pass over your rows; 60 with --eval."""
     batch: Annotated[int | None, typer.Option(min=1)] = None
-    """Rows per step. Default: 16; with --eval 8."""
+    """Rows per step. Default: 16; 8 with --eval."""
     replay: Annotated[str | None, typer.Option(metavar="FILE")] = None
     """Rows to replay, or requests that the model answers first; if a request has a gold answer, wrong answers are
     dropped."""
