@@ -33,12 +33,15 @@ def measure_answers(answers: Answers) -> list[Measurement]:
     """
     found = list(_measure_log(answers)) if answers.header.log else []
     nulls = {(null.task, null.level): null for null in answers.header.nulls}
+    nulls_of_task: dict[str, list[CellNull]] = defaultdict(list)
+    for null in nulls.values():
+        nulls_of_task[null.task].append(null)
     for group, places in answers.groups.items():
         is_cell = len(answers.cells.get(group, ())) == len(places)
-        of_task = [null for null in nulls.values() if null.task == group[0]]
+        of_task = nulls_of_task[group[0]]
         chance, rule = _find_chance(answers, places, nulls.get(group) if is_cell else None, of_task)
         found += _measure_group(answers, group, places, chance, rule)
-        if is_cell and nulls:
+        if is_cell and group in nulls:
             found += _measure_dependence(group, nulls[group].tests)
         elif of_task and len(places) > 2:  # the mean over its items, each swapped within its own level
             found += _measure_dependence(group, {name: _test_task(answers, name, places) for name in answers.decodings})
@@ -134,8 +137,8 @@ def _measure_items(answers: Answers) -> Iterator[Measurement]:
             count = int(counts[place])
             found = share_interval(float(right[place]), count)
             rows = {name: (found.value, found.low, found.high)}
-            if not np.isnan(known := float(swapped[place])):
-                rows[name + SWAPPED_SUFFIX] = (known, known, known)
+            if not np.isnan(other := float(swapped[place])):
+                rows[name + SWAPPED_SUFFIX] = (other, other, other)
             for row, ends in rows.items():
                 yield Measurement(PROBE, task, row, *ends, count, "share", level, item, *null)
         if chance is not None:

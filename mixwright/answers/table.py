@@ -59,8 +59,8 @@ SCHEMA = pa.schema(
 - `prompt`, `gold` (the right answer), `text` (what the model wrote), `read` (what is graded of it, if not all), `cut` (at
   the limit of tokens), `tokens`, `logprob` (of all tokens, nats);
 - `score` (the grader's, 0..1), `right` (what of it counts as success, 0..1), `parts` (of a greedy answer -> whether right);
-- `swapped` (pseudo-value of S: success on other prompts of the cell), `chance` (what the best rule without the skill earns
-  on the item), `gold_probability` (of the right answer, 0..1). These three are of the item and stand on each of its rows.
+- `swapped` (pseudo-value of S: success on other prompts of the cell; of the item under this decoding), `chance` (what the
+  best rule without the skill earns on the item), `gold_probability` (of the right answer, 0..1); each stands on all rows.
 """
 
 
@@ -161,8 +161,10 @@ class Answers:
         return pc.is_in(self.table["task"], pa.array(list(tasks), _TEXT))
 
     def followed_by(self, *others: Answers) -> Answers:
-        """Return these answers and those of other tables, under the first header."""
-        return replace(self, table=pa.concat_tables([self.table, *(other.table for other in others)]))
+        """Return these answers and those of other tables to other items, with the nulls of all."""
+        every = (self, *others)
+        header = replace(self.header, nulls=tuple(null for one in every for null in one.header.nulls))
+        return Answers(pa.concat_tables([one.table for one in every]), header)
 
     def column(self, name: str) -> NDArray[Any]:
         """Shape (rows,): values of a column; NaN or None where there is none."""
@@ -215,26 +217,50 @@ class Answers:
         found = set(self.table["decoding"].unique().to_pylist())
         return tuple(name for name in MEASUREMENT_BY_DECODING if name in found)
 
+    @cached_property
+    def _rows_by_decoding(self) -> dict[str, NDArray[np.int64]]:
+        decodings = self.column("decoding")
+        return {name: np.flatnonzero(decodings == name) for name in MEASUREMENT_BY_DECODING}
+
     def rows_of(self, decoding: str) -> NDArray[np.int64]:
         """Rows of a decoding."""
-        return np.flatnonzero(self.column("decoding") == decoding)
+        return self._rows_by_decoding[decoding]
+
+    @cached_property
+    def _right_and_counts(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]]:
+        right, size, found = self.column("right"), len(self.items), {}
+        for name, rows in self._rows_by_decoding.items():
+            places = self.place[rows]
+            sums = np.bincount(places, right[rows], minlength=size).astype(float)
+            found[name] = (sums, np.bincount(places, minlength=size).astype(np.int64))
+        return found
 
     def count_right(self, decoding: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Shape (items,) each: how many of an item's answers are right, and how many there are."""
-        rows, size = self.rows_of(decoding), len(self.items)
-        right = np.bincount(self.place[rows], self.column("right")[rows], minlength=size).astype(float)
-        return right, np.bincount(self.place[rows], minlength=size).astype(np.int64)
+        return self._right_and_counts[decoding]
+
+    @cached_property
+    def _success(self) -> dict[str, NDArray[np.float64]]:
+        return {
+            name: np.divide(right, counts, out=np.full(len(right), np.nan), where=counts > 0)
+            for name, (right, counts) in self._right_and_counts.items()
+        }
 
     def success(self, decoding: str) -> NDArray[np.float64]:
         """Shape (items,): share of an item's answers that are right, NaN without any."""
-        right, counts = self.count_right(decoding)
-        return np.divide(right, counts, out=np.full(len(right), np.nan), where=counts > 0)
+        return self._success[decoding]
+
+    @cached_property
+    def _swapped(self) -> dict[str, NDArray[np.float64]]:
+        column, found = self.column("swapped"), {}
+        for name, rows in self._rows_by_decoding.items():
+            found[name] = np.full(len(self.items), np.nan)
+            found[name][self.place[rows]] = column[rows]
+        return found
 
     def swapped(self, decoding: str) -> NDArray[np.float64]:
         """Shape (items,): pseudo-values of S, NaN if they are not known."""
-        rows, values = self.rows_of(decoding), np.full(len(self.items), np.nan)
-        values[self.place[rows]] = self.column("swapped")[rows]
-        return values
+        return self._swapped[decoding]
 
     def with_columns(self, header: Header, **values: NDArray[np.float64]) -> Answers:
         """Return the same answers with other columns of numbers, NaN for null."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -220,6 +220,9 @@ def observe_learnt(labelled: Labelled) -> list[Observation]:
 class Learnt(Check):
     """A check of rows that a trainer labelled; without labels it has nothing to say."""
 
+    NAME: ClassVar[str]
+    """Check under whose name its faults are reported."""
+
     def __init__(self, labelled: Any = None) -> None:
         self.labelled: Labelled | None = labelled
 
@@ -229,4 +232,4 @@ class Learnt(Check):
             return []
         sources = set(corpus.table["source"].to_pylist())
         labelled = replace(self.labelled, rows=tuple(row for row in self.labelled.rows if row.source in sources))
-        return [one for one in observe_learnt(labelled) if type(self).__module__.endswith(f".{one.check}")]
+        return [one for one in observe_learnt(labelled) if one.check == self.NAME]

@@ -1,6 +1,6 @@
-"""The grader of ours that repeats what a harness said of its answers.
+"""Built-in grader that repeats a harness's scores, so that answers can also be graded on other prompts.
 
-It is the one that agrees best with the scores, on each log by itself, and never one that agrees worse than `MIN_AGREEMENT`.
+It is the one that agrees best in the log where it agrees less; one below `MIN_AGREEMENT` is never taken.
 Source: completions, right answers and scores of the log.
 """
 
@@ -96,7 +96,7 @@ def to_example(item: JudgedItem) -> Example:
 
 
 def text_of(answer: LoggedAnswer, metric: str, basis: str) -> str | None:
-    """What a grader reads of an answer."""
+    """Text of an answer that a grader reads, None if the log does not have it."""
     return answer.readings.get(metric) if basis == "reading" else answer.completion
 
 

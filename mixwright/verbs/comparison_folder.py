@@ -36,6 +36,7 @@ def clear(folder: RunFolder) -> None:
     tables = [path for name in names for path in (folder.measurements(name), folder.answers(name))]
     for path in (
         *tables,
+        folder.path / "completions.parquet",  # of an earlier version
         folder.notes,
         question_file(folder),
         beside_file(folder),

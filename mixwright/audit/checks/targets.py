@@ -13,3 +13,5 @@ from mixwright.audit.learnt import Learnt
 
 class Targets(Learnt):
     """Compares the targets with the assistant's words."""
+
+    NAME = "targets"

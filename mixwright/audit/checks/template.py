@@ -13,3 +13,5 @@ from mixwright.audit.learnt import Learnt
 
 class Template(Learnt):
     """Compares the rendered rows with the prompts that the model is asked with."""
+
+    NAME = "template"

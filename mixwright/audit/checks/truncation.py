@@ -13,3 +13,5 @@ from mixwright.audit.learnt import Learnt
 
 class Truncation(Learnt):
     """Compares the tokens of a row with those that are left."""
+
+    NAME = "truncation"
