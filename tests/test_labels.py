@@ -193,6 +193,16 @@ def test_labels_of_packs_are_those_of_trls_collator(how: dict[str, Any], tmp_pat
     assert sorted(own[start : start + 40].tolist() for own in ours for start in range(0, len(own), 40)) == sorted(theirs)
 
 
+@pytest.mark.parametrize("only", [True, False])
+def test_axolotl_encodes_prompt_and_completion_apart_and_adds_the_end(only: bool) -> None:
+    tokenizer, row = tokenizer_of("chatml"), {"prompt": "1+1=", "completion": "2"}
+    how = {"axolotl_type": "alpaca", "max_length": 500} | ({"completion_only_loss": True} if only else {})
+    (labelled,) = label_rows([(row, "all", "a:1")], tokenizer, how).rows
+    apart = [tokenizer(text)["input_ids"] for text in ("1+1=", "2", tokenizer.eos_token)]
+    assert labelled.ids.tolist() == [*apart[0], *apart[1], *apart[2]]
+    assert labelled.targets.tolist() == [not only] * len(apart[0]) + [True] * 2
+
+
 def test_roles_of_sharegpt_are_named_since_trl_does_not_rename_them() -> None:
     rows = [
         {"conversations": [{"from": "human", "value": f"Is {n} odd?"}, {"from": "gpt", "value": "No."}]} for n in range(ROWS)

@@ -30,7 +30,7 @@ class LabelledRow:
     beginning: str
     """First characters of its text."""
     ids: np.ndarray
-    """Token ids, after truncation; int, shape (tokens,). None of a row that is left out."""
+    """Token ids, after truncation; int, shape (tokens,). Empty for a row that is left out."""
     targets: np.ndarray
     """Whether the loss is taken on a token; bool, shape (tokens,)."""
     words: np.ndarray | None

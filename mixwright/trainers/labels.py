@@ -60,8 +60,9 @@ def label_rows(
     Args:
         rows: columns as TRL takes them (messages, prompt and completion, or text; tools), task, and file with line.
         tokenizer: of the model, with the template that it will be asked with.
-        settings: of `SFTConfig`; what does not change labels is ignored. Axolotl's `excess_length_strategy` says that rows
-            above `max_length` are left out (drop) or stop the training (raise).
+        settings: of `SFTConfig`; what does not change labels is ignored. Of Axolotl `axolotl_type`, with which two texts
+            are encoded apart, and `excess_length_strategy`, by which rows above `max_length` are left out (drop) or stop the
+            training (raise).
         attention: `attn_implementation` of the model; None for its default.
         marked_rows: rows whose text is returned in pieces.
 
@@ -70,15 +71,10 @@ def label_rows(
     """
     try:
         return _label(list(rows), tokenizer, settings, attention, marked_rows)
-    except (
-        ValueError,
-        RuntimeError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        TemplateError,
-    ) as error:  # of TRL, or of the chat template
+    except (ValueError, RuntimeError, LookupError, TypeError, AttributeError, TemplateError) as error:  # of TRL or template
         remedy = "Mend the settings or the rows: the training would stop here, too."
+        if settings.get("axolotl_type") == "chat_template" and not GENERATION_MARK.search(tokenizer.chat_template or ""):
+            remedy = "Preview with a template that has {% generation %} marks; Axolotl itself needs none."
         got = f"{type(error).__name__}: {one_line(error)[:300].rstrip('.')}"
         raise InputError("rows and settings that the trainer can label", got, remedy) from error
 
@@ -91,8 +87,9 @@ def _label(
     marked_rows: int,
 ) -> Labelled:
     inference_template, tokenizer = tokenizer.chat_template, copy.deepcopy(tokenizer)  # TRL sets its tokens and template
-    is_apart = "axolotl_type" in settings
-    trainer = _prepare([_join(row, tokenizer) if is_apart else row for row, _, _ in listed], tokenizer, settings)
+    rows = [row for row, _, _ in listed]
+    rows = [_join(row, tokenizer, settings) for row in rows] if "axolotl_type" in settings else rows
+    trainer = _prepare(rows, tokenizer, settings)
     prepared = {one[ROW_COLUMN]: one for one in trainer.train_dataset}
     with _quiet():
         given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
@@ -145,14 +142,15 @@ def pieces(tokenizer: Any, ids: np.ndarray, targets: np.ndarray) -> list[tuple[s
     return [(tokenizer.decode(ids[start:stop]), bool(targets[start])) for start, stop in runs]
 
 
-def _join(row: Mapping[str, Any], tokenizer: Any) -> Mapping[str, Any]:
+def _join(row: Mapping[str, Any], tokenizer: Any, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row of two texts as tokens with labels: Axolotl encodes prompt and completion apart, and adds the end."""
     if not isinstance(row.get("prompt"), str):
         return row
     prompt, completion = (tokenizer(row[name])["input_ids"] for name in ("prompt", "completion"))
     completion = completion[1:] if completion[:1] == [tokenizer.bos_token_id] else completion
     completion += [] if completion[-1:] == [tokenizer.eos_token_id] else [tokenizer.eos_token_id]
-    return {"input_ids": prompt + completion, "labels": [IGNORED] * len(prompt) + completion}
+    labels = [IGNORED] * len(prompt) if settings.get("completion_only_loss") else prompt
+    return {"input_ids": prompt + completion, "labels": labels + completion}
 
 
 def _of_config(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
