@@ -225,6 +225,6 @@ def mixed_lines(
     header = ("", "rows", "share", "of target tokens", "each seen", "")
     lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
     if left_out:
-        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repeating or wrong.")
+        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repeating, copied or wrong.")
     lines += [f"  {plain(row.prompt)[:60]!r} -> {plain(row.target)[:60]!r}" for row in replay[:2]]
     return [*lines, f"Files:  {folder / 'mix.jsonl'}, {folder / 'replay.jsonl'} (all answers), {folder / 'plan.yaml'} (why)"]
