@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 565_406,
+    "mixwright": 566_267,
     "mixwright_lab": 192_707,
-    "tests": 484_324,
+    "tests": 485_569,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -38,6 +38,8 @@ RAISED: tuple[str, ...] = (
     "mixwright +5,503: graders read sentences in any words and JSON by field, a gate leaves out what it cannot read, and an "
     "export replaces no input",
     "mixwright_lab +1,089: the study that compares graders with two readers",
+    "mixwright +861, tests +1,245: headlines name what fell, equal answers are said to be so, copies of prompts are not "
+    "replayed, and mix.jsonl has one form and the tasks of its plan",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
