@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 566_267,
+    "mixwright": 566_515,
     "mixwright_lab": 192_707,
-    "tests": 485_569,
+    "tests": 486_141,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -40,6 +40,8 @@ RAISED: tuple[str, ...] = (
     "mixwright_lab +1,089: the study that compares graders with two readers",
     "mixwright +861, tests +1,245: headlines name what fell, equal answers are said to be so, copies of prompts are not "
     "replayed, and mix.jsonl has one form and the tasks of its plan",
+    "mixwright +248, tests +572: rules as gold answers are graded as rules, a plan by hand gets its rows to rehearse, and "
+    "TRL's mixture loses no task",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
