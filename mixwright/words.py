@@ -6,6 +6,8 @@ import re
 import unicodedata
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
+COPIED_SHARE = 0.8
+"""Share of a prompt that a copy of its beginning holds at least, and share of an answer that is a mere copy."""
 _REPETITION = re.compile(r"(.{2,80}?)\1{3,}")
 
 
@@ -30,3 +32,18 @@ def repeats_itself(text: str) -> bool:
     """Tell whether half of a text or more is one piece of it, again and again."""
     text = " ".join(text.split())
     return any(2 * len(found.group()) >= len(text) for found in _REPETITION.finditer(text))
+
+
+def copies_prompt(prompt: str, text: str, *, merely: bool = False) -> bool:
+    """Tell whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it.
+
+    Args:
+        prompt: text of the prompt.
+        text: answer.
+        merely: only where little else is in the answer; a prompt that is repeated and then answered is no mere copy.
+    """
+    prompt, text = (" ".join(part.split()).casefold() for part in (prompt, text))
+    if len(prompt) < 20 or len(prompt.split()) < 4 or (merely and len(prompt) < COPIED_SHARE * len(text)):
+        return False
+    is_beginning = len(text) >= COPIED_SHARE * len(prompt) and prompt.startswith(text.rstrip(".?! "))
+    return prompt in text or is_beginning

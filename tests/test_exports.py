@@ -124,6 +124,13 @@ def test_trl_reads_the_mixture_and_keeps_the_fractions(tmp_path: Path) -> None:
         ("spell it/1", None): 7,
     }
     assert "leave 27 of 60 rows" in told
+    told = export("trl", tmp_path / "rare", planned(gcd=0.99))
+    config, _ = parser.parse_args_and_config(
+        ["--config", str(tmp_path / "rare" / "mixture.yaml")], return_remaining_strings=True
+    )
+    rows = get_dataset(config)["train"]
+    assert Counter(rows["task"]) == {"gcd": 20, "spell it/1": 1}, "0.2 of a row is one row, not none"
+    assert "1 of 3 files give 1 row, which is more than their share" in told
 
 
 def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None:

@@ -94,6 +94,30 @@ def test_an_answer_that_repeats_itself_is_none_and_gets_no_more_room() -> None:
     assert model.rooms == [(2, 32)]
 
 
+def test_an_answer_that_merely_copies_its_prompt_is_none_and_is_counted() -> None:
+    request = "Name three things to pack for a rainy day in Oslo."
+
+    class Echo(Answers):
+        def sample(self, prompts: Sequence[Any], *, max_new_tokens: int, **_: Any) -> list[list[Completion]]:
+            texts = [
+                request,
+                f"  {request.upper()}\n",
+                f"{request} Take a raincoat, warm boots and an umbrella with you.",
+                "Boots.",
+            ]
+            return [[Completion(text, (1,), (0.0,), finished=True)] for text in texts]
+
+    chat = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": request})
+    asked = [
+        Example(f"pack{n}", "pack", prompt, split="rehearse") for n, prompt in enumerate((request, chat, request, chat))
+    ]
+    found = answer_prompts(Echo(), asked, max_new_tokens=256)  # type: ignore[arg-type]
+    assert [row.extra["parents"] for row in found.rows] == [["pack2"], ["pack3"]], (
+        "a request that is repeated and answered is"
+    )
+    assert found.notes[0] == "2 of 4 own answers are left out because they copy their prompt."
+
+
 def test_answers_stay_as_they_were_written_and_blank_ones_are_none() -> None:
     """After plain text a model answers ` Peru`; `Peru` would be another answer than its own."""
     found = answer_prompts(Answers(before=" "), rows("old", (2, 0)), max_new_tokens=32)  # type: ignore[arg-type]

@@ -45,6 +45,8 @@ def test_every_row_stands_once_in_the_mix_beside_a_quarter_of_answers_of_all_kin
     rows: list[dict[str, Any]], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, mixed = plan_with(monkeypatch, call, rows, own=60)
+    assert {row["task"] for row in mixed} == {"train", *(f"replay.kind{n}" for n in range(4))}, "as the plan has them"
+    mixed = [{name: value for name, value in row.items() if name != "task"} for row in mixed]
     texts = Counter(json.dumps(row, sort_keys=True) for row in mixed)
     assert all(texts[json.dumps(row, sort_keys=True)] == 1 for row in rows)
     replay = [row for row in mixed if row not in rows]
@@ -71,7 +73,7 @@ def test_no_answer_is_in_the_file_more_than_four_times_and_that_is_said(call: Ca
 def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     held_out = {"prompt": "9+9=", "completion": "18", "split": "test"}
     refused = {"prompt": "8+8=", "completion": "99", "split": "train", "label": False}
-    kept = [row | {"split": "train", "label": True} for row in PLAIN]
+    kept = [row | {"split": "train", "label": True, "task": "train"} for row in PLAIN]
     _, mixed = plan_with(monkeypatch, call, [*kept, held_out, refused], 60)
     assert held_out not in mixed
     assert refused not in mixed, "a completion that is not to be learned"
@@ -85,6 +87,35 @@ def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, 
     assert rows["sums"][:2] == ["180", "67.4%"]
     assert float(rows["more"][2].rstrip("%")) > 25, "long answers take more of the tokens than of the rows"
     assert (Path("of_five") / "trl" / "mixture.yaml").is_file()
+
+
+def test_files_of_several_forms_make_a_mix_of_one_form_that_goes_with_its_plan(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = RehearsalRows(answered(9), (), 0, 9, {})
+    monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, max_new_tokens: made)
+    checkpoint("model", chat=True)
+    Path("two").mkdir()
+    write("two/sums.jsonl", PLAIN[:30])
+    write("two/chat.jsonl", [{"system": "Add."} | row for row in CHAT[:30]])
+    code, _, err = call("plan", "model", "two")
+    assert code == 0, err
+    assert "Your rows have 2 forms, so all of mix.jsonl is prompt and completion." in err
+    mixed = [json.loads(line) for line in Path("plan/mix.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {frozenset(row) for row in mixed} == {frozenset(("prompt", "completion", "task"))}
+    assert all(isinstance(row[name], list) for row in mixed for name in ("prompt", "completion"))
+    system = {"role": "system", "content": "Add."}
+    assert sum(row["prompt"][0] == system for row in mixed if row["task"] == "chat") == 30
+    assert {row["task"] for row in mixed} == set(read_yaml(Path("plan/plan.yaml"), Plan).stages[0].weights)
+    write("two/chat.jsonl", [{"question": "0+1=", "response": "1"}])
+    assert call("plan", "model", "two")[0] == 0
+    mixed = [json.loads(line) for line in Path("plan/mix.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {(*row, type(row["prompt"])) for row in mixed} == {("prompt", "completion", "task", str)}
+
+
+def test_every_row_has_an_id_of_its_own_where_the_rows_have_some(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, mixed = plan_with(monkeypatch, call, [row | {"id": f"mine{n}"} for n, row in enumerate(PLAIN)], 20)
+    assert len({row["id"] for row in mixed}) == len(mixed) == 240
 
 
 def test_what_cannot_be_planned_is_refused_before_the_model_answers(call: Call) -> None:

@@ -39,6 +39,17 @@ def test_the_form_of_the_answers_names_the_grader_and_is_counted(prompt: str, an
     assert load_grader(found.grader).grade(example, answer) == 1.0
 
 
+def test_rules_to_keep_are_no_json_to_be_written() -> None:
+    rules = ('{"words": [1, 5], "excludes": ["sorry"]}', '{"case": "lower"}', '{"question": true}')
+    found = proposal(*(("Be brief.", answer) for answer in rules))
+    assert (found.grader, found.why) == ("follows", "follows: 3 of 3 answers are rules to keep")
+    assert load_grader("follows").grade(Example("i", "t", "Be brief.", answer=rules[0]), "Of course.") == 1.0
+    fields = proposal(
+        *(("Which?", f'{{"question": "{word}", "words": {n}}}') for n, word in enumerate(("who", "why", "how")))
+    )
+    assert fields.grader == "json_fields"
+
+
 INTENT = '{{"intent": "{}", "team": "{}"}}'
 
 

@@ -3,7 +3,10 @@
 import dataclasses
 import random
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +23,12 @@ from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, read_plan, write_plan
 from mixwright.run.preflight import check_rows
+from mixwright.run.workers import Job, Workers
 from mixwright.trial.arm_roles import assign_roles, choose_arms, make_branch
 from mixwright.trial.data_rows import choose_rows, data_notes, data_path, read_data, repeat_to_fill, restrict_plan
 from mixwright.trial.selection import RECOMMENDING_ADVICE, format_selection
-from mixwright.trial.stage import checked_trial
+from mixwright.trial.stage import checked_plan, checked_trial
+from mixwright.verbs import run as running
 
 STEPS, ROWS, BATCH = 40, 240, 16
 CONFIG = RunConfig(
@@ -204,6 +209,33 @@ def test_all_rows_are_those_that_a_plan_rehearses_too(tmp_path: Path) -> None:
         config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, data=data))
         with pytest.raises(InputError, match="'target' in every training row"):
             checked_trial(CheckedRun(config, run, corpus))
+
+
+def test_rows_to_rehearse_of_a_plan_by_hand_are_made_before_it_is_trained_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Here(Workers):
+        def run(self, jobs: Sequence[Job], **_: Any) -> list[Any]:
+            return [job.function(job.argument) for job in jobs]
+
+    def read_kept(corpus: Corpus) -> list[str]:
+        return corpus.select(split="rehearse").table["id"].to_pylist()
+
+    kept = [Example(f"k{n}", "kept", f"k {n} = ", target=str(n), split="rehearse") for n in range(4)]
+    corpus = Corpus.from_examples([*two_tasks(), *kept])
+    stage = Stage("main", "sft", STEPS, {"a": 0.5, "kept": 0.5}, rehearse=("kept",))
+    config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, data=None))
+    monkeypatch.setattr("mixwright.trial.stage.train_branch", lambda job: str(tmp_path / job.arm))
+    for verb in ("steer", "trial"):
+        checked = CheckedRun(config, start_run(tmp_path / verb, corpus, Plan("by hand", (stage,)), SMALLEST), corpus)
+        with pytest.raises(InputError, match=r"`mixwright run RUN.YAML --only steer`, without --dry-run, writes them"):
+            checked_plan(checked)
+        opened = nullcontext((Here(), checked))
+        monkeypatch.setattr(running, "open_with_workers", lambda *_, opened=opened, **__: opened)
+        monkeypatch.setattr(running, "try_plan", lambda run, trial, workers, **_: read_kept(trial.corpus))
+        done = getattr(running, verb)(config, tmp_path / verb)
+        assert read_kept(checked_plan(checked)[1]) == [row.id for row in kept]
+        assert verb == "steer" or done == [row.id for row in kept]
 
 
 def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from mixwright.corpus.corpus import Corpus
 from mixwright.corpus.rows import read_groups
 from mixwright.final_answer import find_stated_answers
 from mixwright.graders.final_answer import answer_kind, final_answer_of
+from mixwright.graders.follows import are_rules
 from mixwright.records import Example, plain
 
 MAX_ROWS_READ = 2000
@@ -100,6 +101,9 @@ def _propose(rows: Sequence[Example]) -> ProposedGrader:
     if not texts:
         return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
     answers = [text for _, text in texts]
+    rules_count = sum(row.answer is not None and are_rules(text) for row, text in texts)
+    if rules_count >= MIN_FORM_SHARE * len(texts):
+        return ProposedGrader("follows", f"follows: {_share_text(rules_count, texts)} answers are rules to keep")
     json_count = sum(map(_is_json_object, answers))
     if json_count >= MIN_FORM_SHARE * len(answers):
         return ProposedGrader("json_fields", f"json_fields: {_share_text(json_count, answers)} answers are JSON")

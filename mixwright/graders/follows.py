@@ -45,6 +45,8 @@ RULES: Mapping[str, Callable[[str, Any], bool]] = {
     "letters": lambda text, letters: not set(letters.casefold()) & set(text.casefold()),
 }
 """Rule -> whether a text keeps it."""
+TYPES: Mapping[str, type] = {"begins": str, "ends": str, "case": str, "letters": str, "question": bool, "data": bool}
+"""Rule -> type of its value, where that is no list; data with a field `question` is no rule."""
 
 
 def are_rules(answer: str) -> bool:
@@ -53,7 +55,9 @@ def are_rules(answer: str) -> bool:
         rules = json.loads(answer) if answer.startswith("{") else None
     except ValueError:
         return False
-    return isinstance(rules, dict) and bool(rules) and rules.keys() <= RULES.keys()
+    if not isinstance(rules, dict) or not rules or not rules.keys() <= RULES.keys():
+        return False
+    return all(isinstance(value, TYPES.get(name, list)) for name, value in rules.items())
 
 
 class Follows(Grader):

@@ -16,7 +16,7 @@ import mixwright
 from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
-from mixwright.learner.bases import bases_of
+from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.bases import base_name
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.mine.choosing import check_row_count
@@ -139,6 +139,7 @@ def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], No
         table.exists() and table.stat().st_mtime >= rows.stat().st_mtime
     ):
         return
+    build_bases(run, workers)
     start, options = bases_of(config.model, folder)[0], options_of(config.mine, REHEARSAL_MINER, None)
     job = MineJob(str(folder.path), start, config, REHEARSAL_MINER, options)
     (notes,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")

@@ -1,8 +1,8 @@
 """Rows to rehearse: those with a completion as they are, prompts without one with the model's own answer.
 
-Answers are greedy, must end by themselves and not repeat themselves; those that are graded wrong are left out where a gold
-answer is known. A task most of whose answers were cut gets twice the room, again and again up to a limit: short rooms would
-keep only the kinds of answers that are short, and those alone would be rehearsed.
+Answers are greedy, must end by themselves, and repeat neither themselves nor the prompt; those that are graded wrong are
+left out where a gold answer is known. A task most of whose answers were cut gets twice the room, again and again up to a
+limit: short rooms would keep only the kinds of answers that are short, and those alone would be rehearsed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mixwright.errors import InputError, join_some
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Example, plain
 from mixwright.run.folder import write_table
-from mixwright.words import repeats_itself
+from mixwright.words import copies_prompt, repeats_itself
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -206,7 +206,7 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
 
     shown = [row for row in prompts if not row.extra.get("tools")]
     waiting = fitting = with_room(shown)
-    notes, rollouts = [], 0
+    notes, rollouts, copies = [], 0, 0
     if left_out := len(prompts) - len(shown):
         lack = "they have tools, which the model is not shown here, so that its answers would be others"
         notes.append(f"{left_out} of {len(prompts)} prompts to rehearse are left out: {lack}.")
@@ -223,7 +223,9 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
         room |= dict.fromkeys({row.task for row in waiting}, answer_tokens)
         for row, (completion,) in zip(waiting, texts, strict=True):
             ended |= {row.id} if completion.finished else set()
-            if completion.finished and completion.text.strip() and not repeats_itself(completion.text):
+            if completion.finished and copies_prompt(_last_message(row), completion.text, merely=True):
+                copies += 1
+            elif completion.finished and completion.text.strip() and not repeats_itself(completion.text):
                 answers[row.id] = completion.text  # as it was written: after plain text it may begin with a space
         ended_counts = Counter(row.task for row in fitting if row.id in answers)
         if answer_tokens == max_new_tokens:
@@ -242,12 +244,19 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
             blank = {"answer": None, "chosen": None, "rejected": None, "extra": {**row.extra, **origin}}
             identity = {"id": f"{row.id}:own", "source": "rehearsal", "split": REHEARSE_SPLIT}
             rows.append(replace(row, target=answers[row.id], **identity, **blank))
+    if copies:
+        notes.append(f"{copies} of {len(fitting)} own answers are left out because they copy their prompt.")
     notes += [
         f"{task}: the model's own answers to {ended_counts[task]} of {count} prompts ended within {room[task]} tokens"
         f"{'' if ended_counts[task] == count else '; the others are left out'}."
         for task, count in sorted(prompt_counts.items())
     ]
     return RehearsalRows(tuple(rows), tuple(notes), 0, rollouts, room)
+
+
+def _last_message(row: Example) -> str:
+    """Return the text that an answer would copy."""
+    return row.prompt if isinstance(row.prompt, str) else plain(row.prompt[-1:] if row.prompt else None)
 
 
 def check_rehearsal(objective: str, corpus: Corpus) -> None:

@@ -12,7 +12,7 @@ from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.bases import pool_measurements
-from mixwright.mine.job import REHEARSAL_MINER, table_file, with_mined_rehearsal
+from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.stage import summary_of
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
@@ -51,7 +51,7 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
     config, folder = run.config, run.folder
     plan, rows = read_plan(folder.plan), table_file(folder, REHEARSAL_MINER)
     if any(stage.rehearse for stage in plan.stages) and not rows.is_file():
-        remedy = "Go on with `mixwright run`, which writes them again."
+        remedy = "Set corpus.rehearse; `mixwright run RUN.YAML --only steer`, without --dry-run, writes them first."
         raise InputError("the rows to rehearse that the plan draws", "none", remedy, file=rows)
     corpus = with_mined_rehearsal(folder, run.corpus)
     try:
@@ -112,6 +112,7 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
 
     A trial's result that speaks of another plan's branch is set aside.
     """
+    mine_rehearsal(run, workers, say=say)  # a plan that was written by hand may draw rows that nobody made yet
     plan, corpus = checked_plan(run)
     build_bases(run, workers)
     folder, config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,14 +15,17 @@ from mixwright.config import CorpusConfig, PlanConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.columns import INSTRUCTION, NAMES
 from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.corpus.masks import is_masked
 from mixwright.corpus.reading import read_rows
+from mixwright.corpus.tool_messages import tools_of
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import plain_marks
 from mixwright.measure.kept_folder import find_store
 from mixwright.mine.own_answers import rehearsal_rows
+from mixwright.plan.mix import as_chat
 from mixwright.plan.stage import make_plan
-from mixwright.records import Example, Plan, Text, plain
+from mixwright.records import Example, Plan, plain
 from mixwright.run.folder import RunFolder, write_plan, write_text
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.verbs import output
@@ -84,11 +88,11 @@ def plan_training(
     columns = parse_columns(measuring.column)
     raw = {str(location): row for row, location in read_rows(train, "train")}
     first = next(iter(raw.values()))
-    write_row = choose_form(first, columns)
+    forms = {find_form(row, columns): choose_form(row, columns) for row in raw.values()}
+    chat, write_row = any(takes_messages(row, columns) for row in raw.values()), choose_form(first, columns)
     drawn = max(len(raw) / (1 - share), (planning.steps or 0) * batch) * share
     per_kind = math.ceil(ASKED_PER_ROW * drawn / len(REPLAYED))
-    single = not takes_messages(first, columns)
-    requests = [] if planning.only_replay else list(list_requests(per_kind, single=single))
+    requests = [] if planning.only_replay else list(list_requests(per_kind, single=not chat))
     sources = [str(write_suite(find_store(), requests))] if requests else []
     sources += (planning.replay or "").splitlines()
     corpus = read_corpus(
@@ -99,7 +103,10 @@ def plan_training(
     for note in corpus.notes:
         output.say(one_line(note))
     check_training("sft", corpus, "plan MODEL TRAIN")
-    new = [raw[source] for source in corpus.select(split="train").table["source"].to_pylist()]  # held-out ones stay out
+    new = list(corpus.select(split="train"))  # held-out ones stay out
+    if len(forms) > 1:
+        write_row = partial(write_plainly, chat=chat)
+        output.say(f"Your rows have {len(forms)} forms, so all of mix.jsonl is prompt and completion.")
     asked = len(corpus.select(split=REHEARSE_SPLIT))
     output.say(f"replay: {model} answers {format_count(asked, 'request')}")
     from mixwright.measure.kept_answers import make_keeping
@@ -119,7 +126,10 @@ def plan_training(
     corpus = corpus.with_rehearsal(made.rows)
     plan = make_plan(PlanConfig("rehearsal", {"share": share, "most": float(MAX_USES)}), settings, corpus, ())
     replay = draw_replay(plan, made.rows, len(new))
-    mixed = [*new, *(write_row(row) for row in replay)]
+    mixed = [(write_row(row) if len(forms) > 1 else raw[row.source]) | {"task": row.task} for row in new]
+    with_ids = len(forms) == 1 and "id" in first  # a trainer under the plan takes an id for every row, or none
+    for number, row in enumerate(replay):
+        mixed.append(write_row(row) | {"task": row.task} | ({"id": f"{row.id}.{number}"} if with_ids else {}))
     Random(0).shuffle(mixed)
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in (("mix", mixed), ("replay", [{"task": row.task} | write_row(row) for row in made.rows])):
@@ -156,6 +166,27 @@ def find_column(row: Mapping[str, Any], ours: str, columns: Mapping[str, str]) -
     return next((name for name in names if name in row), None)
 
 
+def find_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[tuple[str, bool], ...]:
+    """Return the columns of a row that hold its texts, each with whether it is plain text."""
+    names = [find_column(row, ours, columns) for ours in ("messages", "prompt", "target")]
+    return tuple((name, isinstance(row[name], str)) for name in names if name is not None)
+
+
+def write_plainly(example: Example, *, chat: bool) -> dict[str, Any]:
+    """Return a row as prompt and completion: messages if any row has some, else plain text.
+
+    Raises:
+        InputError: a row with masks, which are not written.
+    """
+    if is_masked(example):
+        raise InputError(
+            "files of one form where rows have masks", "several", "Plan by files of one form.", file=example.source
+        )
+    prompt, target = example.prompt or "", example.target or ""
+    texts = (as_chat(prompt), as_chat(target, "assistant")) if chat else (prompt, target)
+    return dict(zip(("prompt", "completion"), texts, strict=True)) | tools_of(example)
+
+
 def takes_messages(row: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
     """Tell whether rows like this one can hold a chat of several turns."""
     prompt = find_column(row, "prompt", columns)
@@ -173,8 +204,7 @@ def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
 
     def write(answered: Example) -> dict[str, Any]:
         label = {} if task is None else {task: answered.task}
-        turns = [dict(message) for message in _as_messages(answered.prompt or "", "user")]
-        answer = [dict(message) for message in _as_messages(answered.target or "", "assistant")]
+        turns, answer = as_chat(answered.prompt or ""), as_chat(answered.target or "", "assistant")
         if chat is not None:
             messages = [{"role": str(turn["role"]), "content": turn["content"]} for turn in (*turns, *answer)]
             if "from" in row[chat][0]:
@@ -191,10 +221,6 @@ def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
         remedy = "Name them: --column prompt=COLUMN. For RL: --objective grpo."
         raise InputError("rows of prompt and completion, or of messages", got, remedy)
     return write
-
-
-def _as_messages(text: Text, role: str) -> Sequence[Mapping[str, Any]]:
-    return [{"role": role, "content": text}] if isinstance(text, str) else text
 
 
 def draw_replay(plan: Plan, rows: Sequence[Example], new_rows: int) -> list[Example]:
@@ -233,6 +259,6 @@ def mixed_lines(
     header = ("", "rows", "share", "of target tokens", "each seen", "")
     lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
     if left_out:
-        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repetitive or wrong.")
+        lines += wrap(f"{format_count(left_out, 'answer')} of the model left out: cut, empty, repetitive, copied or wrong.")
     lines += [f"  {plain(row.prompt)[:60]!r} -> {plain(row.target)[:60]!r}" for row in replay[:2]]
     return [*lines, f"Files:  {folder / 'mix.jsonl'}, {folder / 'replay.jsonl'} (all answers), {folder / 'plan.yaml'} (why)"]

@@ -16,6 +16,7 @@ from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import bases_of
 from mixwright.learner.engines import engine_name
+from mixwright.mine.job import mine_rehearsal
 from mixwright.records import Task, TrialResult, Verdict, to_data
 from mixwright.run import pipeline
 from mixwright.run.checked import CheckedRun
@@ -183,6 +184,7 @@ def trial(
     settings, deadline = with_budget(settings, run_folder, budget)
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
         workers, checked_run = opened
+        mine_rehearsal(checked_run, workers, say=output.say)
         return try_plan(checked_run, checked_trial(checked_run), workers, say=output.say, deadline=deadline)
 
 

@@ -1,8 +1,8 @@
 """Export to TRL: a file of each task and level, a `datasets` section with fractions, and a script that interleaves.
 
 `mixture.yaml` is for TRL's own scripts (`trl grpo --config ...`): the fractions of `DatasetMixtureConfig`. There no row
-stands twice, so the smallest pool bounds the mixture. `interleave.py` draws by `datasets.interleave_datasets` with the same
-probabilities, repeating small pools (`all_exhausted`), for scripts of your own.
+stands twice, so the smallest pool bounds the mixture; each pool gives one row at least. `interleave.py` draws by
+`datasets.interleave_datasets` with the plan's shares, repeating small pools (`all_exhausted`), for scripts of your own.
 
 For GRPO the settings have the group and the room of the run, too.
 
@@ -56,13 +56,17 @@ class Trl(Export):
             write_rows(folder / _source_file(part.name), list(trl_rows(mix, part.rows)))
         sizes = [len(part.rows) / part.share for part in mix.parts]
         smallest_mixture, largest_mixture = min(sizes), max(sizes)
-        used_rows = sum(round(part.share * smallest_mixture) for part in mix.parts)
+        rare = sum(part.share * smallest_mixture < 1 for part in mix.parts)  # TRL rounds what is below a half to no row
+        counts = [max(1, round(part.share * smallest_mixture)) for part in mix.parts]
+        used_rows = sum(counts)
         all_rows = sum(len(part.rows) for part in mix.parts)
         repeats = f"mixture.yaml repeats no row, so its fractions leave {used_rows:,} of {all_rows:,} rows; "
         repeats += "interleave.py repeats the"
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
         note = f"{repeats} rows of small pools and makes about {largest_mixture:,.0f} rows. {draws}"
         notes = [note, *mix.unlearned_calls()]
+        if rare:
+            notes.append(f"In mixture.yaml {rare:,} of {len(counts):,} files give 1 row, which is more than their share.")
         if mix.masked:
             notes.append(
                 f"{mix.masked:,} rows say what of them is not trained on. mixwright.SteeredSFTTrainer reads that, also with "
@@ -73,9 +77,9 @@ class Trl(Export):
                 "path": "parquet",
                 "data_files": str(folder / _source_file(part.name)),
                 "split": "train",
-                "fraction": part.share,
+                "fraction": count / used_rows if rare else part.share,
             }
-            for part in mix.parts
+            for part, count in zip(mix.parts, counts, strict=True)
         ]
         settings: dict[str, Any] = {"datasets": sections, "max_steps": mix.steps}
         settings |= {"per_device_train_batch_size": mix.num_generations or 1, "gradient_accumulation_steps": mix.batch}

@@ -28,7 +28,7 @@ from mixwright.verdict.page.answers import is_right, pair_answers, read_first_an
 from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import answers_version, file_version
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
-from mixwright.words import repeats_itself
+from mixwright.words import copies_prompt, repeats_itself
 
 MIN_ITEMS, MIN_FORM_ANSWERS = 10, 5
 """Items of a task below which nothing is tested, and below which its answers are no form that others can go over to."""
@@ -38,8 +38,6 @@ MARK_SHARE, OWN_MARK_SHARE = 0.25, 0.05
 """Share of answers from which a task has a mark, and share of its gold answers or training rows from which it may."""
 CHARACTERS_READ = 4000
 """Characters of a prompt and of an answer that are compared."""
-COPIED_SHARE = 0.8
-"""Share of the prompt that a copy of it holds at least."""
 _DATA_START = re.compile(r"\s*(?:\{|<(?!think)\w|```|\[[{\"\[])")
 """Beginning of JSON, tags or code."""
 _DATA_NAMED = re.compile(r"\b(?:json|html|xml|yaml|csv|sql|code|script|function|program|command|tags?)\b", re.IGNORECASE)
@@ -110,16 +108,6 @@ def _collapse_spaces(text: str) -> str:
     return " ".join(text[:CHARACTERS_READ].split())
 
 
-def _copies_prompt(prompt: str, text: str) -> bool:
-    """Whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it."""
-    folded_prompt, folded_text = _collapse_spaces(prompt).casefold(), _collapse_spaces(text).casefold()
-    if len(folded_prompt) < 20 or len(folded_prompt.split()) < 4:
-        return False
-    return folded_prompt in folded_text or (
-        len(folded_text) >= COPIED_SHARE * len(folded_prompt) and folded_prompt.startswith(folded_text.rstrip(".?! "))
-    )
-
-
 def _is_in_other_language(item: _Item, side: int) -> bool:
     """Whether an answer is not in the language of its prompt, or else of its counterpart, and nothing asks for that."""
     language, known = find_language(item.texts[side]), find_language(item.prompt) or find_language(item.texts[1 - side])
@@ -141,7 +129,7 @@ FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
     "empty": lambda item, side: not _collapse_spaces(item.texts[side]),
     "cut": lambda item, side: item.cut is not None and item.cut[side],
     "repeating": lambda item, side: repeats_itself(item.texts[side][:CHARACTERS_READ]),
-    "prompt copied": lambda item, side: _copies_prompt(item.prompt, item.texts[side]),
+    "prompt copied": lambda item, side: copies_prompt(item.prompt[:CHARACTERS_READ], item.texts[side][:CHARACTERS_READ]),
     "other language": _is_in_other_language,
     "data": lambda item, side: bool(_DATA_START.match(item.texts[side])) and not _asks_for_data(item),
     "shorter": _is_half_as_long,
@@ -158,7 +146,9 @@ def _list_features(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
     }
     half_of_items, gold_copy_share = (
         (len(items) + 1) // 2,
-        _share_of_true([_copies_prompt(item.prompt, item.gold or "") for item in items]),
+        _share_of_true(
+            [copies_prompt(item.prompt[:CHARACTERS_READ], (item.gold or "")[:CHARACTERS_READ]) for item in items]
+        ),
     )
     names: tuple[Feature, ...] = ("empty", "repeating", "other language", "data")
     features = [_TaskFeature(task, name, *shown_by_feature[name]) for name in names]
