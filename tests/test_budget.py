@@ -139,8 +139,8 @@ def test_no_look_is_begun_that_would_end_after_the_budget(
     command += ["--grader", "exact", "--max-new-tokens", "4", "--until-decided", "--budget", f"{seconds}s"]
     code, _, err = call(*command)
     assert code == 4, err
-    assert f"interim analysis {looks} of 4" in err
-    assert f"interim analysis {looks + 1} of 4, {30 * (looks + 1)} of 120 items: " not in err
+    assert f"look {looks} of 4" in err
+    assert f"look {looks + 1} of 4, {30 * (looks + 1)} of 120 items: " not in err
     assert ("budget: measuring ends here" in err) == (looks < 4)
 
 

@@ -45,7 +45,7 @@ def test_the_learned_text_is_marked_and_faults_set_the_exit_code(call: Call, che
     assert code == 3
     assert json.loads(out)["facts"][0]["rows"] == len(chats())
     code, out, _ = call("audit", rows, "--model", checkpoint, "--check", "single_rows")
-    assert "learned whole" in out
+    assert "trained on completely" in out
 
 
 def test_rows_that_trl_reads_stay_as_they_are_and_others_become_pairs() -> None:

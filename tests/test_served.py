@@ -292,7 +292,7 @@ def test_another_model_behind_the_same_name_is_noticed(call: Call) -> None:
         worse[0] = True
         code, out, err = ask(call, stub)
         assert (code, out) == (1, "")
-        assert "expected the same answers as before, got other answers to" in err
+        assert "expected the same answers as before, got different answers to" in err
         (log,) = Path("runs/served").glob("*/log.jsonl")
         code, _, err = call("verdict", str(log), stub.url, "--eval", "e.jsonl", "--grader", "exact", "--items", "20")
         assert code == 1

@@ -224,8 +224,8 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
     given = ("--max-new-tokens", "3", "--eval", own, "--trained-on", train)
     code, _, err = call("verdict", before, after, *given)
     assert code == 4, err  # random models: no answer is right
-    assert "left out, for train.jsonl holds them" in err
-    assert "interim analysis 16 of 16" in err
+    assert "left out, because they are in train.jsonl" in err
+    assert "look 16 of 16" in err
     assert "suite: " in err
     question = read_json(question_file(RunFolder("runs/comparison")), GateQuestion)
     assert [name for name, _ in question.rings] == [general.REPLAYED, general.SEALED, general.OWN]

@@ -90,7 +90,7 @@ class TooHard(Checkpointable, Gate):
         self._credit[str(cell)] = saved - (saved >= 1)
         if saved < 1:
             return Admission(False, f"lucky: {reason}", "lucky")
-        return Admission(True, f"lucky, admitted in its turn: {reason}", "lucky")
+        return Admission(True, f"lucky, admitted as one of that share: {reason}", "lucky")
 
     def _floor(self, task: str) -> float:
         """Success under which nothing must change the weights."""

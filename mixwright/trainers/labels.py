@@ -69,7 +69,7 @@ def label_rows(
     try:
         return _label(list(rows), tokenizer, settings, attention, marked_rows)
     except (ValueError, RuntimeError, LookupError, TypeError, TemplateError) as error:  # of TRL, or of the chat template
-        remedy = "Mend the settings or the rows: the training would stop here, too."
+        remedy = "Correct the settings or the rows: training would stop here, too."
         got = f"{type(error).__name__}: {one_line(error)[:300].rstrip('.')}"
         raise InputError("rows and settings that TRL can label", got, remedy) from error
 

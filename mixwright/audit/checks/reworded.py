@@ -131,6 +131,8 @@ def _observe_rest(found: list[Likenesses]) -> list[Observation]:
         observations.append(Observation("reworded", None, "info", 0, total, text, ""))
     if few:
         total = sum(len(one.numbers) for one in few)
-        text = f"Copies in other words were not looked for: under {LEAST_COMPARED_ROWS} rows of train say what is normal."
+        text = (
+            f"Reworded copies were not checked, because fewer than {LEAST_COMPARED_ROWS} rows of train show what is normal."
+        )
         observations.append(Observation("reworded", None, "info", 0, total, text, ""))
     return observations

@@ -159,7 +159,10 @@ class Difficulty(Selector):
         )
         names_text = ", ".join(self._evenly_drawn_tasks[:MAX_TASKS_SHOWN])
         return {
-            "even": f"rows of {names_text}{more_text} are drawn evenly: a task of one cell shows no difficulty to choose by"
+            "even": (
+                f"rows of {names_text}{more_text} are sampled evenly, because a task without levels has no "
+                "difficulty to choose by"
+            )
         }
 
     def state(self) -> dict[str, Any]:
