@@ -202,9 +202,8 @@ class SteeringHooks(TrainerCallback):
         name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
         if not self.run.planned:
             raise InputError(
-                f"max_steps={saved_steps}, as in the checkpoint, because lr_scheduler_type {name!r} depends "
-                "on the number of "
-                "steps",
+                f"max_steps={saved_steps}, as in the checkpoint, because lr_scheduler_type {name!r} depends on the "
+                "number of steps",
                 f"max_steps={steps}",
                 "Resume with that value. To extend a run later, start it with lr_scheduler_type='constant'.",
             )

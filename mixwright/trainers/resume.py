@@ -258,9 +258,8 @@ class Checkpoints:
             logger.warning("%s differs from the copy in %s. Training continues with the current file.", name, folder.name)
         if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
             logger.warning(
-                "%s was saved by %d processes and is resumed by %d, so TRL cannot restore random states "
-                "and completions differ "
-                "from those of an uninterrupted run.",
+                "%s was saved by %d processes and is resumed by %d, so TRL cannot restore random states and "
+                "completions differ from those of an uninterrupted run.",
                 folder.name,
                 len(state["random"]),
                 PartialState().num_processes,

@@ -78,8 +78,7 @@ class SteeringConfig:
         default=None,
         metadata={
             "help": "A plan, or the path of a plan.yaml. None: weight tasks by their rows and steer by difficulty, "
-            "without prior "
-            "measurements."
+            "without prior measurements."
         },
     )
     folder: str | Path | None = field(
@@ -94,9 +93,9 @@ class SteeringConfig:
         default=None,
         metadata={
             "help": "Steps between canary passes, which measure fixed items during training. 0 turns them off. "
-            "None: 5, or more, "
-            "so that they cost at most 3 percent of training; a run too short for a second pass has none. Without a plan "
-            "there are canaries only if you set a number, because nothing was measured that could be lost."
+            "None: 5, or more, so that they cost at most 3 percent of training; a run too short for a second pass has "
+            "none. Without a plan there are canaries only if you set a number, because nothing was measured that could "
+            "be lost."
         },
     )
     columns: Columns = field(
@@ -110,9 +109,8 @@ class SteeringConfig:
         default=600.0,
         metadata={
             "help": "Seconds that a reward function may take for the completions of one process; 0 sets no limit. "
-            "After 60 s "
-            "a warning names it. A call that blocks the thread of an async function is named but not interrupted; reward "
-            "models have no limit."
+            "After 60 s a warning names it. A call that blocks the thread of an async function is named but not "
+            "interrupted; reward models have no limit."
         },
     )
     slow_rewards: SlowRewards = field(
@@ -129,8 +127,7 @@ class SteeringConfig:
         default=None,
         metadata={
             "help": "Rewards of a wrong and of a right answer, summed over the reward functions with their "
-            "weights. None: the "
-            "range of the plan, else 0 to 1, or what the first batches show."
+            "weights. None: the range of the plan, else 0 to 1, or what the first batches show."
         },
     )
     options: Options = field(

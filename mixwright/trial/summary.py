@@ -238,11 +238,9 @@ def _notes(trial: TrialConfig, findings: Findings, bases: Sequence[str], effects
     has_rollouts_to_target = any(row.name in TO_TARGET_NAMES for row in rows)
     if any(effect.name.endswith(RATIO_SUFFIX) for effect in effects):
         notes.append(
-            "Rollouts to the target: ratio of means, arm over reference; a run that missed the target "
-            "counts with all of its "
-            "rollouts. Counted are training, canaries, evaluations during training and, if the arm depends "
-            "on it, the measurement "
-            "before; training_rollouts_to_target leaves that measurement out."
+            "Rollouts to the target: ratio of means, arm over reference; a run that missed the target counts with all "
+            "of its rollouts. Counted are training, canaries, evaluations during training and, if the arm depends on "
+            "it, the measurement before; training_rollouts_to_target leaves that measurement out."
         )
     elif has_rollouts_to_target:
         notes.append(f"No run of a lever or its reference reached the target (+{100 * trial.target:g} points).")

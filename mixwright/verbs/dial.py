@@ -114,9 +114,8 @@ def format_sweep(swept: Sweep) -> str:
     )
     if swept.chosen is None:
         return (
-            f"No strength can be shown to lose less than {swept.max_loss:.0%} of success on "
-            f"{swept.items['kept']} kept items: "
-            f"use the base, accept a larger --max-loss, or add items. {caveat}"
+            f"No strength can be shown to lose less than {swept.max_loss:.0%} of success on {swept.items['kept']} kept "
+            f"items: use the base, accept a larger --max-loss, or add items. {caveat}"
         )
     chosen = next(setting for setting in swept.settings if setting.alpha == swept.chosen)
     return (

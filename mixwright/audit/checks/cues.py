@@ -1,4 +1,4 @@
-"""Check of cues: surface features of prompts, or places of options, that go with one answer nearly always.
+"""Check of cues: surface features of prompts, or positions of options, that nearly always come with one answer.
 
 Source: Li et al. 2026 (arXiv 2603.29025): where cue and rule disagree, models follow the cue; the tests are our own.
 Unit: training rows with a cue, and those of them that have another answer.

@@ -1,4 +1,4 @@
-"""Check of error clusters: wrong steps of solutions and talks that stand together in some rows.
+"""Check of error clusters: wrong steps in solutions and dialogues that pile up in some rows.
 
 Source: Sinha et al. 2025 (arXiv 2509.09677): models go wrong more often once their context holds mistakes, and larger ones
     do too. That rows teach it by mistakes that stand together is our reading; they do not change the data.

@@ -1,4 +1,4 @@
-"""Check of instructions: whether rows teach that the instruction is to be read, and answers that do not follow it.
+"""Check of instructions: whether rows teach the model to read the instruction, and answers that do not follow it.
 
 Source: Kung and Peng 2023 (arXiv 2305.11383): models may learn which answers there are alone; the tests are our own.
 Unit: inputs under two instructions that ask for different things; rows whose instruction names or settles their answer.

@@ -1,4 +1,4 @@
-"""Check for held-out items that stand in train in other words, in another language, or with other names and numbers.
+"""Check for held-out items that are in train in other words, in another language, or with other names and numbers.
 
 Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the views and their null are our own.
 Unit: held-out rows that no other check lists as copies, of a task's.

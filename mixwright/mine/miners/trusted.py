@@ -103,9 +103,8 @@ class Trusted(Miner):
         left_out = len(rows.ids) - len(kept)
         least_likely = [at for at, p in sorted(p_by_row.items(), key=lambda pair: pair[1])[:5] if p <= self.error]
         notes = [
-            f"{left_out:,} of {len(others):,} rows are left out. Chance would leave out "
-            f"{self.error * len(others):,.0f} if all "
-            f"were like the {len(trusted):,} trusted ones."
+            f"{left_out:,} of {len(others):,} rows are left out. Chance would leave out {self.error * len(others):,.0f} "
+            f"if all were like the {len(trusted):,} trusted ones."
         ]
         if least_likely:
             examples = [corpus[int(rows.corpus_indices[at])] for at in least_likely]

@@ -52,8 +52,8 @@ class LlamaFactory(Export):
         notes = [
             f"interleave_over repeats rows until each file was read once, about {mixed_rows:,.0f} rows; the plan "
             f"takes {mix.steps * mix.batch:,} in {mix.steps} steps.",
-            f"Batch sizes are for one device and {mix.batch} rows per step: divide "
-            "gradient_accumulation_steps by the number of devices.",
+            f"Batch sizes are for one device and {mix.batch} rows per step: divide gradient_accumulation_steps by the "
+            "number of devices.",
         ]
         notes += [*mix.lost_masks("LLaMA-Factory"), *mix.unlearned_calls()]
         settings: dict[str, Any] = {} if mix.objective == "grpo" else {"stage": mix.objective}

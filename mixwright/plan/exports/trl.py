@@ -65,9 +65,8 @@ class Trl(Export):
         notes = [note, *mix.unlearned_calls()]
         if mix.masked:
             notes.append(
-                f"{mix.masked:,} rows have masked parts that must not be trained on. "
-                "mixwright.SteeredSFTTrainer respects masks, also with "
-                "steering=None; TRL's own trainer does not."
+                f"{mix.masked:,} rows have masked parts that must not be trained on. mixwright.SteeredSFTTrainer "
+                "respects masks, also with steering=None; TRL's own trainer does not."
             )
         sections: list[dict[str, Any]] = [
             {

@@ -87,9 +87,8 @@ class Verl(Export):
         own_overrides = " ".join(f"{name}={name.rpartition('.')[2].upper()}" for name in own_settings)
         return [
             *notes,
-            f"To pass the settings of {folder / 'verl.yaml'} as overrides, add your "
-            f"{' and '.join(own_settings)} and micro-batch "
-            f"sizes for your GPUs: {command} {' '.join(_flatten_settings(settings))} {own_overrides}",
+            f"To pass the settings of {folder / 'verl.yaml'} as overrides, add your {' and '.join(own_settings)} and "
+            f"micro-batch sizes for your GPUs: {command} {' '.join(_flatten_settings(settings))} {own_overrides}",
         ]
 
 

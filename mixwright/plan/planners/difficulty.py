@@ -26,20 +26,14 @@ from mixwright.records import Cell, CellAssessment, Measurement, Plan, Stage, Tr
 
 LEVER_REASONS = {
     "selector": "difficulty: prefers prompts whose success is inside the band, estimated from the run's own rewards "
-    "without extra "
-    "rollouts",
+    "without extra rollouts",
     "gates": "too_hard: refuses groups of tasks and levels whose success is shown to be below the band or "
-    "independent of the "
-    "prompt, because their rewards are mostly noise. On over-hard data without levels, at a high learning "
-    "rate, success ended "
-    "29 points higher with this gate than without; refusing as many groups at random gained 24. If levels "
-    "are known, the "
-    "selector avoids such levels anyway",
+    "independent of the prompt, because their rewards are mostly noise. On over-hard data without levels, at a high "
+    "learning rate, success ended 29 points higher with this gate than without; refusing as many groups at random "
+    "gained 24. If levels are known, the selector avoids such levels anyway",
     "controllers": "drift: adjusts beta to keep the model near its start. On uniformly sampled over-hard data, success "
-    "fell by "
-    "2 points with it (beta 0.01 at the start), by 31 with a fixed beta of 0.01 and by 50 without a KL "
-    "penalty. Together with "
-    "the selector it made no difference. It needs a beta above 0",
+    "fell by 2 points with it (beta 0.01 at the start), by 31 with a fixed beta of 0.01 and by 50 without a KL "
+    "penalty. Together with the selector it made no difference. It needs a beta above 0",
     "monitors": "canary: measures fixed items of mastered tasks during training, to see a loss early; "
     "displacement (DPO): alarms if chosen answers lose probability while margins grow",
 }

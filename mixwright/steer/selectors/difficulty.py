@@ -1,4 +1,4 @@
-"""Selector that draws what the model can just do: success inside the band, by Thompson sampling, without extra rollouts.
+"""Selector that prefers what the model can just do: success inside the band, by Thompson sampling, without extra rollouts.
 
 Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
 4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:

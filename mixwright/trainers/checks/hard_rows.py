@@ -40,9 +40,8 @@ def lint_too_hard(plan: Plan, pool: Pool) -> str | None:
     if 2 * hard_rows <= row_count:
         return None
     return (
-        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) belong to tasks or levels that the "
-        "plan calls hopeless or lucky: "
-        "success there is mostly chance, and rare successes get the largest advantage. Keep the gate too_hard, "
-        "start with beta above 0, and add rows that the model sometimes solves. Source: arXiv 2605.28388; measured here: "
-        f"{TOO_HARD_EVIDENCE}."
+        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) belong to tasks or levels that the plan calls "
+        "hopeless or lucky: success there is mostly chance, and rare successes get the largest advantage. Keep the gate "
+        "too_hard, start with beta above 0, and add rows that the model sometimes solves. Source: arXiv 2605.28388; "
+        f"measured here: {TOO_HARD_EVIDENCE}."
     )
