@@ -83,9 +83,9 @@ def __getattr__(name: str) -> Any:
             raise
         from importlib.metadata import version
 
-        expected = "TRL and transformers of the ranges in Mixwright's pyproject.toml"
+        expected = "TRL and transformers within the ranges of Mixwright's pyproject.toml"
         got = f"TRL {version('trl')} and transformers {version('transformers')}: {error}"
-        raise InputError(expected, got, "Install versions of these ranges.") from error
+        raise InputError(expected, got, "Install versions within these ranges.") from error
 
 
 def __dir__() -> list[str]:

@@ -99,7 +99,7 @@ def _read_entries(kind: str, package: str) -> dict[str, Entry]:
     for entry_point in entry_points(group=f"mixwright.{kind}"):
         distribution = entry_point.dist.name if entry_point.dist else "?"
         if entry_point.name in entries:
-            expected, remedy = f"one {kind} plug-in named {entry_point.name!r}", f"Rename it or uninstall {distribution}."
+            expected, remedy = f"one {kind} plug-in named {entry_point.name!r}", f"Rename one, or uninstall {distribution}."
             raise InputError(expected, f"a second from {distribution}", remedy)
         docstring = _read_docstring(entry_point.module)
         summary = f"{docstring.splitlines()[0]} (from {distribution})" if docstring else f"from {distribution}"
@@ -181,7 +181,7 @@ def _convert_option(cls: type, option: str, value: Any, owner: str) -> Any:
         converted = TypeAdapter(hint).validate_python(value)
     except ValidationError as errors:
         got = f"{value!r:.60} ({errors.errors()[0]['msg'].lower()})"
-        raise InputError(f"{option} of {owner} as it is declared", got, "Correct that option.") from None
+        raise InputError(f"{option} of {owner} of its declared type", got, "Correct that option.") from None
     if next(find_misread(value, converted, bool), None) is not None:
         raise InputError(f"a number or a text for {option} of {owner}", repr(value)[:60], "Correct that option.")
     return converted

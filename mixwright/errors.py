@@ -13,27 +13,27 @@ from typing import Any
 
 MAX_NAMES_LISTED = 8
 """Names listed when none is near."""
-REMEDY_DISK_FULL = "Make room and give the same command again: it goes on from there."
-REMEDY_NO_ACCESS = "Allow it, or choose another place."
+REMEDY_DISK_FULL = "Free some space and give the same command again: it resumes."
+REMEDY_NO_ACCESS = "Change the permissions, or choose another place."
 REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
     errno.ENOSPC: ("space, and inodes, on the disk", REMEDY_DISK_FULL),
     errno.EDQUOT: ("space within the disk quota", REMEDY_DISK_FULL),
-    errno.EFBIG: ("a limit on the size of files that leaves room", "Raise it (ulimit -f) and give the same command again."),
-    errno.EROFS: ("a file system that can be written to", "Choose a folder on another one, or mount it for writing."),
+    errno.EFBIG: ("a file within the size limit", "Raise the limit (ulimit -f) and give the same command again."),
+    errno.EROFS: ("a writable file system", "Choose a folder on another one, or mount it for writing."),
     errno.ENAMETOOLONG: ("a name short enough for the file system", "Choose a shorter one."),
     errno.EACCES: ("a place that this user may read and write", REMEDY_NO_ACCESS),
     errno.EPERM: ("a place that this user may read and write", REMEDY_NO_ACCESS),
     errno.EEXIST: ("a folder, or a new name", "Choose another place."),
     errno.ENOTDIR: ("a folder", "Choose another place."),
     errno.EISDIR: ("a file", "Choose another place."),
-    errno.EMFILE: ("fewer open files than the limit", "Raise it (ulimit -n), or use fewer workers."),
+    errno.EMFILE: ("fewer open files than the limit", "Raise the limit (ulimit -n), or use fewer workers."),
     errno.ENOENT: (
         "a file that stays where it is",
-        "Something removed or moved it, or its folder. Put it back, or start again.",
+        "The file or its folder was removed or moved. Put it back, or start again.",
     ),
 }
 """What the system refused: what would have been needed, and what to do."""
-INTACT_SENTENCE = "Finished work is intact, and nothing half-written stays. "
+INTACT_SENTENCE = "Finished work is intact, and no half-written file is left. "
 DISK_FULL_MESSAGES = {
     errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
     errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),

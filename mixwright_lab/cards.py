@@ -25,22 +25,22 @@ FINDING_PARTS = (
 )
 """Heading of each text of a finding, and its name."""
 MEANING_BY_WORD = {
-    "reproduced": "the interval lies above 0, and the mean is at least the least size",
-    "in part": "the interval lies above 0; the mean is under the least size, and the interval reaches it",
-    "inconclusive": "the interval holds 0 and the least size, or there are fewer than 5 seeds",
-    "not reproduced": "the whole interval lies under the least size, and not under 0",
-    "refuted": "the whole interval lies under 0",
+    "reproduced": "the interval is above 0, and the mean reaches the least size",
+    "in part": "the interval is above 0; the mean is below the least size, but the interval reaches it",
+    "inconclusive": "the interval contains 0 and the least size, or there are fewer than 5 seeds",
+    "not reproduced": "the whole interval is below the least size, but not below 0",
+    "refuted": "the whole interval is below 0",
     NOT_RUN: "there is no result at scale laptop",
     STALE: "claim or expectations were edited after the run; the result is not counted until the finding is run again",
 }
 """Every word of a finding, best first; what it means of one contrast."""
 RULE_TEXT = (
-    "A contrast is a weighted sum of readings, written before the run so that the claim says above 0; it is formed within "
-    "each seed. Its interval is Student's t over seeds, at the confidence that Holm's correction over the contrasts of the "
-    "finding leaves it (95 % or more). To be reproduced a contrast must reach its noise floor, too: with n seeds, t * "
-    "sqrt(mean(d^2) / 2 * sum(w^2) / n), where d is what two runs of one arm that differ in the seed of their training come "
-    "apart by, and w are the weights; a mean of arms that do not differ stays below it in 95 % of the cases. A finding has "
-    "the worst word of its contrasts."
+    "A contrast is a weighted sum of measured values within each seed, written before the run so that the claim "
+    "predicts a value above 0. Its interval is Student's t over seeds, with the confidence that Holm's correction over "
+    "the contrasts of the finding leaves (95 % or more). To be reproduced, a contrast must also reach its noise floor: "
+    "with n seeds, t * sqrt(mean(d^2) / 2 * sum(w^2) / n), where d is the difference between two runs of one arm that "
+    "differ only in the seed of their training, and w are the weights. If arms do not differ, their mean stays below it "
+    "in 95 % of the cases. A finding gets the worst word of its contrasts."
 )
 
 
@@ -122,18 +122,18 @@ def tally(cards: Sequence[Card]) -> str:
 def format_card(card: Card) -> str:
     """What the word rests on: contrasts by word, and the one that decides where not all are reproduced."""
     if card.result is None:
-        return "What it expects was written before any run and stands below."
+        return "Its expectations, listed below, were written before any run."
     judged = card.result.contrasts
     words = Counter(one.word for one in judged)
     counts_text = ", ".join(f"{words[w]} {w}" for w in reversed(WORDS_WORST_FIRST) if words[w])
     start = f"{format_count(len(judged), 'contrast')}: {counts_text}."
     if card.word == STALE:
-        return f"Its claim or expectations were edited after the run. By the earlier ones: {card.result.word}. {start}"
+        return f"Its claim or expectations were edited after the run. By the earlier version: {card.result.word}. {start}"
     if card.word == "reproduced":
         return start
     worst = deciding(judged)
-    told = f"{worst.name}, {figure(worst)}, where {number(asked(worst), worst.unit)} is asked for."
-    return f"Its one contrast: {told}" if len(judged) == 1 else f"{start} It is decided by: {told}"
+    told = f"{worst.name}, {figure(worst)}, where at least {number(asked(worst), worst.unit)} is required."
+    return f"Its one contrast: {told}" if len(judged) == 1 else f"{start} Decided by: {told}"
 
 
 def deciding(contrasts: Sequence[Judged]) -> Judged:
@@ -194,7 +194,8 @@ def run_again(card: Card) -> str:
     if first.word == second.word:
         return f"The same word, {second.word}: {told}."
     changed = [
-        f"{one.name}, {figure(other)} where {number(asked(other), other.unit)} is asked for ({one.word}, then {other.word})"
+        f"{one.name}, {figure(other)} where at least {number(asked(other), other.unit)} is required "
+        f"({one.word}, then {other.word})"
         for one, other in zip(first.contrasts, second.contrasts, strict=True)
         if one.word != other.word
     ]

@@ -83,7 +83,7 @@ def overview(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Block]:
     named = ", ".join(strays)
     return [
         Table(
-            "Every finding; largest: by multiples of the size that was asked for",
+            "Every finding; largest: by multiples of the required size",
             columns,
             [row(c) for c in cards],
             (2, 5, 6),
@@ -121,7 +121,7 @@ def blocks(card: Card) -> list[Block]:
     found += [
         Paragraph(card.remarks, lead=why),
         Paragraph(run_again(card), lead=f"Run again with seeds from {SECOND_RUN_SEED} on"),
-        Paragraph(", ".join(finding.FEATURES) or "Nothing.", lead="What rests on it in Mixwright"),
+        Paragraph(", ".join(finding.FEATURES) or "Nothing.", lead="Mixwright plug-ins that rest on it"),
         Code("Run it:", card.command),
     ]
     if result is not None:

@@ -96,7 +96,7 @@ def _card(card: Card) -> str:
             texts.append(f"**Run again with seeds from {SECOND_RUN_SEED} on.** {_plain(again)}")
     cost = "" if result is None else f" ({seeds(result)}, {minutes(result)} CPU minutes)"
     features = ", ".join(f"`{_plain(feature)}`" for feature in card.finding.FEATURES) or "nothing"
-    texts.append(f"`{_plain(card.command)}`{cost}. What rests on it in Mixwright: {features}.")
+    texts.append(f"`{_plain(card.command)}`{cost}. Mixwright plug-ins that rest on it: {features}.")
     return "\n\n".join(texts)
 
 

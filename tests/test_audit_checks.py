@@ -197,7 +197,7 @@ def test_a_lucky_cell_is_told_with_the_majority_answer() -> None:
 
 def test_a_number_of_the_prompt_that_is_the_answer_is_told_too() -> None:
     (found,) = advised(Difficulty().check(corpus(*answered("sums", [str(i) for i in range(30)]))))
-    assert found.message.startswith("sums: 100.0% (± 10 points) are right without the skill (first number).")
+    assert found.message.startswith("sums: a rule without the skill gets 100.0% (± 10 points) right (first number).")
 
 
 def test_too_few_rows_are_not_judged_for_luck() -> None:

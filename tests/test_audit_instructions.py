@@ -99,7 +99,7 @@ def test_paraphrases_with_the_same_answers_are_no_fault() -> None:
     assert (seen.severity, seen.count, seen.remedy) == (
         "info",
         0,
-        "Put 50 inputs under another instruction with another answer.",
+        "Add 50 inputs under another instruction, with another answer.",
     )
     assert (unknown.severity, unknown.count) == ("info", 1)
     (pair,) = unknown.evidence
@@ -129,7 +129,7 @@ def test_answers_of_other_inputs_show_what_an_instruction_asks_for() -> None:
     (seen,) = warnings(duels(ASKED, lambda at, _: at == 0))
     assert (seen.count, seen.total) == (40, 40)
     assert all(repr(one) in seen.message for one in ASKED)
-    assert "answers of 40 other rows tell which of both they stand under in 40" in seen.message
+    assert "answers of 40 other rows give their instruction away in 40 cases" in seen.message
     assert warnings(duels(ASKED, lambda *_: True)) == []
     assert warnings(duels(ASKED, lambda at, place: place % 3 > 0)) == []
     assert warnings(duels(ASKED, lambda at, _: at == 0, alone=7)) == []
@@ -153,7 +153,7 @@ def test_a_rule_of_shared_inputs_that_fails_under_one_instruction_is_told(is_tur
     ]
     turned = [one._replace(answer={"yes": "no", "no": "yes"}[one.answer]) for one in answered[40:]]
     shown = what_answers_show(answered[20:40], turned if is_turned else answered[40:], answered[:20] + answered[:20])
-    told = "what these inputs teach tells 20 of 20 other answers under the one and 0 of 20 under the other"
+    told = "a rule learned from these inputs predicts 20 of 20 other answers under one and 0 of 20 under the other"
     assert shown == (told if is_turned else "")
 
 

@@ -133,8 +133,8 @@ def _check(share: float, change: str) -> list[Observation]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("cited", "cite an identifier that nothing before it gave (book.hotel_id)"),
-        ("order", "cite an identifier before the call that gives it (book.hotel_id)"),
+        ("cited", "cite an identifier that nothing before provides (book.hotel_id)"),
+        ("order", "cite an identifier before the call that returns it (book.hotel_id)"),
         ("stated", "other than the result's, and one rule explains"),
         ("argument", "other than the request's, and one rule explains"),
     ],
@@ -176,7 +176,7 @@ def test_a_file_with_tool_calls_is_audited_and_not_trained_on(call: Call) -> Non
         for n in range(3, 40)
     ]
     path = write("calls.jsonl", rows)
-    with pytest.raises(InputError, match="but in an audit"):
+    with pytest.raises(InputError, match="except in an audit"):
         read_corpus(str(path))
     with calls_as_text():
         (first, *_) = read_corpus(str(path)).table["target"].to_pylist()

@@ -31,7 +31,7 @@ def saved(call: Call) -> Path:  # in the folder of `call`
 MEASURED = ("--eval", "a.jsonl", "--samples", "2", "--items", "2", "--max-new-tokens", "2")
 
 
-@pytest.mark.parametrize(("value", "told"), [(None, "no lm_head.weight"), (float("nan"), "NaN or infinite ones in lm_head")])
+@pytest.mark.parametrize(("value", "told"), [(None, "no lm_head.weight"), (float("nan"), "NaN or infinity in lm_head")])
 def test_weights_that_are_missing_or_no_numbers_are_refused(value: float | None, told: str, saved: Path, call: Call) -> None:
     weights = load_file(saved / "model.safetensors")
     if value is None:

@@ -138,7 +138,7 @@ BROKEN_MODELS: dict[str, tuple[Damage, str]] = {
     "a fraction for the end": (changed("generation_config.json", eos_token_id=1.5), "1.5|float"),
     "a list for the settings of writing": (text("generation_config.json", "[1]"), "a JSON object, got a list"),
     "settings of writing that were cut": (text("generation_config.json", '{"eos'), "a JSON object"),
-    "a number for a dtype": (changed(CONFIG, dtype=32), "a name of torch"),
+    "a number for a dtype": (changed(CONFIG, dtype=32), "the name of a torch dtype"),
     "NaN among the weights": (
         weights(lambda found: found["model.norm.weight"].fill_(float("nan")), "model.safetensors"),
         "finite weights",

@@ -45,7 +45,7 @@ def test_what_the_grader_cannot_read_is_told_with_three_examples() -> None:
     found = choose_grader("capitals", "exact", answers(*texts))
     line = found.describe()[-1]
     assert (found.grader, len(found.refused)) == ("exact", 4)
-    assert "refuses 4 of 6 completions in which the answer stands: 'Some say Lima, some do not.' for 'Lima'" in line
+    assert "rejects 4 of 6 completions that contain the answer: 'Some say Lima, some do not.' for 'Lima'" in line
     assert line.count("' for '") == 3
     assert line.endswith("accepted: exact 2, numeric 2, final_answer 2, includes 2, json_fields 2")
     assert len(choose_grader("capitals", "exact", answers(*["{1}"] * 6)).describe()) == 1
@@ -148,7 +148,7 @@ def test_a_model_answers_a_few_items_of_each_task_and_the_graders_follow() -> No
     assert [(note.task, note.count, note.total, note.severity) for note in notes] == [("capitals", 6, 6, "info")]
     assert "18 first completions" in lines[0]
     assert any(line.startswith("grader of capitals: includes, because") and "final_answer 0" in line for line in lines)
-    assert any(line.startswith("grader of words: exact stays") for line in lines)
+    assert any(line.startswith("grader of words: keeping exact") for line in lines)
     same, none = with_first_answers(graded(), says, MeasureConfig(), tasks_with_named_grader=["capitals"], say=lines.append)  # pyright: ignore
     assert (same.corpus.tasks["capitals"].grader, none) == ("final_answer", [])
 

@@ -248,7 +248,7 @@ def test_other_settings_need_another_folder_once_something_rests_on_them(tmp_pat
     begin(6)  # nothing was finished, so corrected settings go on in the same folder
     run.plan.touch()
     begin(6)
-    with pytest.raises(InputError, match=r"another train \(steps\).*plan.yaml rests on what it was"):
+    with pytest.raises(InputError, match=r"another train \(steps\).*plan.yaml was made with the old one"):
         begin(7)
 
 

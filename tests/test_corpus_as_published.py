@@ -43,7 +43,7 @@ def test_maths_problems_have_levels_in_words(tmp_path: Path) -> None:
     row = {"problem": "How many?", "level": "Level 3", "type": "Algebra", "solution": r"So \boxed{2}."}
     found = read(tmp_path, row, row | {"problem": "Which?", "level": "Level ?"})
     assert sorted((row.level or 0.0, row.answer) for row in found) == [(0.0, r"So \boxed{2}."), (3.0, r"So \boxed{2}.")]
-    assert found.notes[0] == "rows.jsonl: prompt from problem, answer from solution, level as the number in its text"
+    assert found.notes[0] == "rows.jsonl: prompt from problem, answer from solution, level read from its text"
     assert [note for note in found.notes[1:] if "type (2)" in note] == list(found.notes[1:])
     with pytest.raises(InputError, match="a number in level"):
         read(tmp_path, row | {"level": "hard"})
@@ -66,7 +66,7 @@ def test_options_are_listed_in_the_prompt(tmp_path: Path, row: dict[str, Any], a
     assert found[0].prompt == f"Which city?\n(A) {texts[0]}\n(B) {texts[1]}"
     assert found[0].answer == answer
     assert "options listed in the prompt" in found.notes[0]
-    assert ("place among the options as its letter" in found.notes[0]) == (answer == "B" and 1 in row.values())
+    assert ("index of the right option turned into its letter" in found.notes[0]) == (answer == "B" and 1 in row.values())
     right = {"Paris": "B", "0": "B"}.get(answer, answer)
     assert found.grade(found[0], f"So the answer is ({right}).") == 1.0
     assert found.grade(found[0], "So the answer is (A).") == 0.0
@@ -95,7 +95,7 @@ def test_dialogues_of_pairs_are_cut_before_the_last_turn_that_both_have(tmp_path
     assert (found[0].prompt, found[0].chosen, found[0].rejected) == (talk, " No, sorry.", " No way.")
     assert found.notes == ("pairs.jsonl.gz: prompt from the common beginning of chosen and rejected",)
     (tmp_path / "pairs.jsonl.gz").write_bytes(packed[:-12])
-    with pytest.raises(InputError, match="a whole packed file"):
+    with pytest.raises(InputError, match="a complete compressed file"):
         read_corpus(CorpusConfig("pairs.jsonl.gz"), relative_to=tmp_path)
 
 
@@ -112,7 +112,7 @@ def test_a_file_that_wraps_its_rows_and_a_folder_of_tasks(tmp_path: Path) -> Non
     for source in ("bbh", "bbh/*.json", str(folder / "*.json")):
         found = read_corpus(CorpusConfig(source), relative_to=tmp_path)
         assert {name: round(6 * task.share) for name, task in found.tasks.items()} == {"navigate": 3, "snarks": 3}
-        assert f"{source}: 2 files, each a task of its name where its rows name none" in found.notes
+        assert f"{source}: 2 files, each a task of its own unless its rows name one" in found.notes
         assert f"{source}: prompt from input, answer from target" in found.notes
 
 

@@ -250,7 +250,7 @@ def test_every_column_that_no_one_read_is_named_with_its_rows(tmp_path_factory: 
     folder = tmp_path_factory.mktemp("rows")
     found = read(folder, *({**one, "prompt": f"p{n}", "completion": "c"} for n, one in enumerate(columns)))
     filled = [name for one in columns for name, value in one.items() if value is not None]
-    named = " ".join(note for note in found.notes if "in neither prompt nor completion" in note)
+    named = " ".join(note for note in found.notes if "columns that are not used" in note)
     for name in set(filled):
         assert f" {name} ({filled.count(name)})" in named
     assert named.count("(") == len(set(filled))

@@ -118,7 +118,7 @@ def test_a_trainer_without_masks_is_told_so(name: str, tmp_path: Path) -> None:
 
 
 def test_a_data_set_for_trl_has_the_column_and_the_flags(tmp_path: Path) -> None:
-    assert "4 rows say what" in exported("trl", tmp_path / "a", chat=True)
+    assert "4 rows have masked parts" in exported("trl", tmp_path / "a", chat=True)
     table = pq.read_table(next((tmp_path / "a" / "sources").glob("*.parquet"))).to_pylist()
     assert {row["id"]: row["mask"] for row in table} == {**{f"{n}": [[0, 5]] for n in range(4)}, "bare": None}
     target = ({"role": "assistant", "content": "a", "train": False}, {"role": "user", "content": "b"})

@@ -136,7 +136,7 @@ WRONG: list[tuple[list[Any], dict[str, Any], int | None, str]] = [
     ([ROW, "[" * 100_000], {}, 2, "a JSON object"),
     (["9" * 10_000], {}, 1, "a JSON object"),
     ([ROW, {"id": "b", "prompt": "q", "answer": "1"}, ROW], {}, 3, r"'a' twice: .*jsonl:1 and .*jsonl:3"),
-    ([ROW, [1, 2]], {}, 2, "object with columns.*list"),
+    ([ROW, [1, 2]], {}, 2, "object with named columns.*list"),
     ([ROW, {"prompt": ""}], {}, 2, "a prompt, got an empty one"),
     ([ROW, {"prompt": " \n"}], {}, 2, "a prompt, got an empty one"),
     ([{"prompt": 7}], {}, 1, "text or chat messages in prompt, got int 7"),
@@ -244,7 +244,7 @@ def test_files_packed_by_zstd(tmp_path: Path, name: str) -> None:
     corpus = read_corpus(CorpusConfig(str(path), eval_share=0.0))
     assert [row.answer for row in corpus] == [row["answer"] for row in rows]
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InputError, match="a whole packed file"):
+    with pytest.raises(InputError, match="a complete compressed file"):
         read_corpus(CorpusConfig(str(path)))
 
 
@@ -318,7 +318,7 @@ def test_a_packed_list_that_memory_does_not_hold_is_refused(tmp_path: Path, monk
         file.write(rows)
     assert len(list(read_rows("a.json.gz", "train", relative_to=tmp_path))) == 50
     monkeypatch.setattr(reading, "MAX_UNPACKED_BYTES", len(rows) - 1)
-    with pytest.raises(InputError, match=r"fits in memory, got one of more than .* Write a row per line"):
+    with pytest.raises(InputError, match=r"fits in memory, got a list of more than .* Write a row per line"):
         list(read_rows("a.json.gz", "train", relative_to=tmp_path))
 
 
@@ -369,4 +369,4 @@ def test_plain_rows_to_rehearse_are_messages_where_the_training_rows_are(
     assert [one.prompt for one in read_corpus(config).select(split="rehearse")] == [row.prompt], (
         "a held-out row decides nothing"
     )
-    assert any("1 rows of plain text were written as chat messages" in note for note in corpus.notes) == bool(trained)
+    assert any("1 rows of plain text are turned into chat messages" in note for note in corpus.notes) == bool(trained)

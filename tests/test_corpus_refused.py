@@ -63,16 +63,16 @@ def test_a_value_that_is_not_json_is_told_with_its_column(value: Any, tmp_path: 
 
 def test_a_value_of_another_type_is_told_with_its_row() -> None:
     rows: Any = [Example("a", "t", "p", source="x.py:3"), Example("b", "t", "q", answer=4, source="x.py:4")]  # type: ignore
-    with pytest.raises(InputError, match=r"x\.py, line 4: expected values of the types of Example"):
+    with pytest.raises(InputError, match=r"x\.py, line 4: expected values of the types that Example declares"):
         Corpus.from_examples(rows)
 
 
 @pytest.mark.parametrize("cells", [(("a", 1e6), ("a", 1e6 + 1)), (("a", 1.0), ("a@1", None))])
 def test_cells_of_one_name_are_refused_where_they_are_found(cells: Any) -> None:
     rows = [Example(str(at), task, f"p{at}", answer="1", level=level) for at, (task, level) in enumerate(cells)]
-    with pytest.raises(InputError, match="cells with names of their own"):
+    with pytest.raises(InputError, match="a different name for each task and level"):
         Corpus.from_examples(rows).cells()
-    with pytest.raises(InputError, match="cells with names of their own"):
+    with pytest.raises(InputError, match="a different name for each task and level"):
         make_pool(["x", "y"], [task for task, _ in cells], [level for _, level in cells])
 
 

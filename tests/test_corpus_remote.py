@@ -76,9 +76,9 @@ def test_what_cannot_be_fetched_is_said_with_the_address(served: tuple[Path, str
     folder, address, _ = served
     (folder / "empty.jsonl").write_text("")
     for source, words in (
-        (f"{address}/nothing.jsonl", "a file that can be fetched, got FileNotFoundError"),
-        ("http://127.0.0.1:1/a.jsonl", "a file that can be fetched"),
-        ("nowhere://a.jsonl", "a file that can be fetched, got ValueError"),
+        (f"{address}/nothing.jsonl", "a file that can be downloaded, got FileNotFoundError"),
+        ("http://127.0.0.1:1/a.jsonl", "a file that can be downloaded"),
+        ("nowhere://a.jsonl", "a file that can be downloaded, got ValueError"),
         (f"{address}/empty.jsonl", "at least one row"),
     ):
         with pytest.raises(InputError, match=words) as caught:

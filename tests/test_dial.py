@@ -160,9 +160,9 @@ def test_a_prompt_that_begins_with_the_padding_token_needs_its_mask() -> None:
     scores = torch.zeros(1, len(tiny.CHARACTERS) + 3)
     found = Dial(0.5, tuned=Reader(tuned), pad=0, mask=mask)(ids, scores)
     torch.testing.assert_close(found[0], (last(tuned.model, [0, 5, 6]) / 2).log_softmax(-1), atol=1e-5, rtol=1e-5)
-    with pytest.raises(InputError, match="a mask of these prompts"):
+    with pytest.raises(InputError, match="an attention mask for these prompts"):
         Dial(0.5, tuned=Reader(tuned), pad=0, mask=mask)(ids[:, :2], scores)
-    with pytest.raises(InputError, match="both or none"):
+    with pytest.raises(InputError, match="both or neither"):
         Dial(0.5, base=Reader(base), tuned=Reader(tuned), pad=0)
 
 

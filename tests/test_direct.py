@@ -239,13 +239,13 @@ def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left
     asked = ("--samples", "1", "--items", "4", "--folder", "kept")
     code, _, err = call("measure", "now", "--eval", write("a.jsonl", rows), *asked)
     assert code == 0, err
-    assert "grader of maths: final_answer, 8 of 8 answers end in `#### answer`; another: --grader NAME" in err
+    assert "grader of maths: final_answer, 8 of 8 answers end in `#### answer`; change it with --grader NAME" in err
     assert "tales is not measured, nothing to grade" in err
     more = [{"task": "yes", "prompt": f"{n}>1?", "answer": "yes" if n > 1 else "no"} for n in range(9)]
     more += [{"task": "too", "prompt": f"{n}>2?", "answer": "yes" if n > 2 else "no"} for n in range(9)]
     _, _, told = call("measure", "now", "--eval", write("more.jsonl", [*more, *sums(9)]), *FAST)
-    assert "grader of yes, too: final_answer, 18 of 18 answers are one of 2 texts; another: --grader NAME" in told
-    assert "grader of sum: final_answer, 9 of 9 answers are one number; another: --grader NAME" in told
+    assert "grader of yes, too: final_answer, 18 of 18 answers are one of 2 texts; change it with --grader NAME" in told
+    assert "grader of sum: final_answer, 9 of 9 answers are one number; change it with --grader NAME" in told
     assert "now has a context of 64 tokens" in err
     assert manifest("kept").settings["max_new_tokens"] == 64 - 2, "prompts of two characters"
     assert {row.task for row in read_measurements(RunFolder("kept").measurements("before"))} == {"maths", "*"}
@@ -295,8 +295,8 @@ def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: 
     code, out, err = call("measure", "now", "--eval", write("a.jsonl", rows), "--samples", "1", "--json")
     assert code == 0, err
     assert (
-        "warning: 1 of 12 rows are left out, whose prompts leave no room for an answer of 16 tokens in a context of 64"
-        in err
+        "warning: 1 of 12 rows are left out, because their prompts leave no room for an answer of 16 "
+        "tokens in a context of 64" in err
     )
     assert "a.jsonl:4 of task 'sum' with 80 tokens" in err
     assert {row["n"] for row in json.loads(out)["measurements"] if row["name"] == "greedy"} == {11}

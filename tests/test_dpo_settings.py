@@ -131,9 +131,9 @@ SUPPORTED: dict[str, dict[str, Any]] = {f"loss-{name}": {"loss_type": [name], "m
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "padding-free": ({"padding_free": True}, "Flattened"),
     "group-by-length": ({"train_sampling_strategy": "group_by_length"}, "order of rows"),
-    "images": ({"train_dataset": PAIRS.add_column("image", [None] * 12)}, "Vision rows"),
+    "images": ({"train_dataset": PAIRS.add_column("image", [None] * 12)}, "Images are prepared"),
     "stream": ({"train_dataset": PAIRS.to_iterable_dataset()}, "IterableDataset"),
-    "dispatch-batches": ({"accelerator_config": {"dispatch_batches": True}}, "draw for itself"),
+    "dispatch-batches": ({"accelerator_config": {"dispatch_batches": True}}, "sample by itself"),
     "split-batches": ({"accelerator_config": {"split_batches": True}}, "as TRL lays them out"),
 }
 TRIED_EVERYWHERE, NEEDS_ACCELERATOR = {"beta"}, {"activation_offloading"}

@@ -117,7 +117,7 @@ def test_a_missing_package_is_said_before_a_model_is_read(call: Call, monkeypatc
     monkeypatch.setattr(load, "load_learner", lambda *_, **__: pytest.fail("weights were read"))
     code, _, err = call("measure", before, "--eval", write("a.jsonl", sums(30)), "--engine", "vllm")
     assert code == 1
-    assert "expected the package vllm, for --engine vllm, got none. Install vLLM in an environment of its own" in err
+    assert "expected the package vllm, for --engine vllm, got none. Install vLLM in a separate environment" in err
 
 
 def test_weights_that_are_no_plain_model_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

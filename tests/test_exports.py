@@ -154,7 +154,9 @@ def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None
     assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == (4, 8), "completions: 8 groups of 4"
     assert found["trl"] == {"num_generations": 4}
     different = len({row["prompt"] for row in rows})
-    assert f"80 rows, {different} different ones of 60" in " ".join((place / "axolotl.yaml").read_text("utf-8").split(" #"))
+    assert f"80 rows, {different} of them different, out of 60" in " ".join(
+        (place / "axolotl.yaml").read_text("utf-8").split(" #")
+    )
     told = export("axolotl", place, planned("uniform", gcd=2 / 3), batch=2)
     assert "equally likely to be drawn; its 20 draws take 20 of 60 rows." in told
     export("axolotl", place, planned("uniform", "sft"))
@@ -293,7 +295,7 @@ def test_plain_prompts_stay_plain_where_the_run_takes_no_chat_template(tmp_path:
     made = jinja2.Template(template).render(messages=talk, bos_token="<s>", eos_token="</s>")
     assert made == f"<s>{talk[0]['content']}{talk[1]['content']}</s>"
     unknown = export_plan(planned("uniform", "sft"), corpus(), "llama_factory", tmp_path / "unknown", batch=8)
-    assert any("put its end token after each answer" in line for line in unknown)
+    assert any("append its end token to each answer" in line for line in unknown)
 
 
 def test_the_room_of_rollouts_is_exported(tmp_path: Path) -> None:
@@ -333,7 +335,7 @@ def test_verl_is_told_where_the_assistant_spoke_before(tmp_path: Path) -> None:
     made = Corpus.from_examples([Example("1", "t", before, target="2")])
     plan = Plan("p", (Stage("s", "sft", 2, {"t": 1.0}, selector="uniform"),))
     told = export_plan(plan, made, "verl", tmp_path / "v", batch=3)
-    assert any("in 6 rows also before the completion" in line for line in told)
+    assert any("6 rows have some before the completion" in line for line in told)
 
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
     assert code == 0, err
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
     assert names == {"auroc", "p", "completed"}
-    assert "held-out items are likelier than fresh ones in" in err
+    assert "the model finds the held-out item likelier than the fresh one in" in err
     code, out, err = call(*asked, "--fresh", fresh, "--start", checkpoint("two", 1), "--json")
     assert code == 0, err
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}

@@ -163,7 +163,7 @@ def test_other_trainers_take_it(kind: str, tmp_path: Path) -> None:
         ({"every": 0}, "every, a whole number of 1 or more, got 0"),
         ({"every": "2"}, "every, a whole number of 1 or more, got '2'"),
         ({"every": 1, "items": 1}, "items, a whole number of 2 or more"),
-        ({"every": 1, "margin": 5}, "Name it as a share"),
+        ({"every": 1, "margin": 5}, "Write it as a share"),
         ({"every": 1, "protect": ["leters"]}, "letters"),
     ],
 )

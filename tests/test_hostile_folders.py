@@ -38,7 +38,7 @@ def test_a_damaged_datasets_folder_is_the_users_to_mend(name: str, text: str, ca
     Path("rows", name).write_text(text, encoding="utf-8")
     code, out, err = call("audit", "rows")
     assert (code, out) == (1, "")
-    assert err.splitlines()[-1].startswith("error: rows: expected a whole folder written by datasets' save_to_disk")
+    assert err.splitlines()[-1].startswith("error: rows: expected a complete folder written by datasets' save_to_disk")
     assert "Traceback" not in err
 
 
@@ -167,7 +167,7 @@ STAGE = Stage("training", "grpo", 2, {"sum": 1.0})
         (Plan("p", (STAGE, STAGE)), "stages with different names"),
         (
             Plan("p", (Stage("training", "sft", 2, {"sum": 1.0}),)),
-            "the objective grpo of the settings in the last",
+            "the objective grpo in the last",
         ),
         (Plan("p", (Stage("training", "grpo", 0, {"sum": 1.0}),)), "at least 1 step"),
     ],
@@ -202,7 +202,7 @@ def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pyt
     )
     code.write_text("def right(completion, answer, **row):\n    return 1.0\n", encoding="utf-8")
     assert read_corpus(config.corpus).digest() != before
-    with pytest.raises(InputError, match="grader my_grader:right, which changed since"):
+    with pytest.raises(InputError, match="grader my_grader:right, which has changed since"):
         check_changed_sections(config, run, Path())
 
 

@@ -163,7 +163,7 @@ def test_many_levels_are_binned_with_a_warning(caplog):
     pool = make_pool([str(i) for i in range(200)], ["t"] * 200, [i / 7 for i in range(200)])
     assert len(pool.cells) == 8
     assert {cell.count for cell in pool.cells} == {25}
-    assert "task t: 200 different levels were put into 8 bins" in caplog.text
+    assert "task t: 200 different levels were grouped into 8 bins" in caplog.text
 
 
 @pytest.mark.parametrize(

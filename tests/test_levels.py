@@ -30,7 +30,7 @@ def test_many_levels_are_binned_by_hand():
     assert counts.tolist() == [20] * 5  # 100 rows of at least 20 a bin
     assert names.tolist() == [9, 29, 49, 69, 89]  # the lower median of 0..19, 20..39, ...
     assert notes == [
-        "many: 100 different levels were put into 5 bins of about equal size by quantile, each named by its median level"
+        "many: 100 different levels were grouped into 5 bins of about equal size by quantile, each named by its median level"
     ]
 
 
@@ -68,5 +68,5 @@ def test_a_corpus_with_a_level_of_its_own_for_every_row_has_cells_that_can_be_ju
     assert all(cell.chance < 0.3 for cell in corpus.cells())  # one-row cells would have a constant that is always right
     assert {row.level for row in corpus if row.split == "eval"} <= {cell.level for cell in corpus.cells()}
     shown = [seen.message for seen in Difficulty().check(corpus)]
-    assert corpus.notes[0].startswith("t: 320 different levels were put into 8 bins of about equal size by quantile")
+    assert corpus.notes[0].startswith("t: 320 different levels were grouped into 8 bins of about equal size by quantile")
     assert any(message.startswith("8 levels: ") for message in shown)

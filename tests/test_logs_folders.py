@@ -45,7 +45,7 @@ def test_a_file_of_samples_with_another_name_is_named_and_blocks(call: Call, nam
     lm_eval_folders(lambda path: path.rename(path.with_name(name)))
     code, out, err = call("verdict", "before", "after", "--gate")
     assert code == 4, out + err
-    message = f"{name}: BEFORE has this file, which is not called samples_TASK_DATE.jsonl and was not read"
+    message = f"{name}: BEFORE has this file, which was not read because its name is not samples_TASK_DATE.jsonl"
     assert message in err
     assert message in [note.message for note in notes()]
     assert f"warning: {name}: the log has this file" in call("measure", "before")[2]
@@ -62,7 +62,7 @@ def test_lightevals_results_of_a_task_without_details_block(call: Call) -> None:
     assert code == 0, out + err
     path.write_text(json.dumps(found | {"results": means | {"bb|0": {}}}))
     code, out, err = call("verdict", "before", "after", "--folder", "again")
-    assert (code, f"bb: BEFORE has results of it ({path.name}) and no details" in err) == (4, True), out + err
+    assert (code, f"bb: BEFORE has its results ({path.name}) but no details" in err) == (4, True), out + err
 
 
 @pytest.mark.parametrize("name", ["mmlu.jsonl", "bb.eval"])
@@ -73,7 +73,7 @@ def test_a_log_of_another_form_beside_is_named_and_blocks(call: Call, name: str)
     Path("before", "org__small", "settings.json").write_text('{"batch": 8}')
     code, out, err = call("verdict", "before", "after", "--gate")
     assert code == 4, out + err
-    assert f"{name}: BEFORE has this file, which holds a log and was not read" in err
+    assert f"{name}: BEFORE has this file, which contains a log but was not read" in err
     assert "settings.json" not in err
 
 
@@ -132,7 +132,7 @@ def test_results_of_one_harness_beside_answers_of_another_block(call: Call, samp
     assert code == 4, out + err
     by = "" if samples == found else f" by {found}"
     answers = "details" if found == "lighteval" else "samples"
-    assert f"{task}: BEFORE has results of it{by} (found.json) and no {answers}" in err
+    assert f"{task}: BEFORE has its results{by} (found.json) and no {answers}" in err
 
 
 def test_a_task_with_results_and_no_samples_is_named_and_blocks(call: Call) -> None:
@@ -141,7 +141,7 @@ def test_a_task_with_results_and_no_samples_is_named_and_blocks(call: Call) -> N
     lm_eval_folders(Path.unlink, found | {"group_subtasks": {"group": ["gsm8k", "arc_easy"]}})
     code, out, err = call("verdict", "before", "after", "--gate")
     assert code == 4, out + err
-    assert f"arc_easy: BEFORE has results of it (results_{DATE}.json) and no samples" in err
+    assert f"arc_easy: BEFORE has its results (results_{DATE}.json) but no samples" in err
     assert "group: BEFORE" not in err
     assert "arc_easy: BEFORE has results" in call("verdict", "before", "after", "--protect", "arc_easy")[2]
     assert dict(read_log(f"before/org__small/results_{DATE}.json").unread).keys() == {"arc_easy"}
@@ -152,7 +152,7 @@ def test_a_task_that_only_after_lists_cannot_be_lost(call: Call) -> None:
     logged("before", {"gsm8k": GSM8K_ROWS}, results(GSM8K))
     logged("after", {"gsm8k": GSM8K_ROWS}, results(GSM8K | {"arc_easy": {"acc,none": 0.9}}))
     code, _, err = call("verdict", "before", "after", "--gate")
-    assert (code, "arc_easy: AFTER has results of it" in err) == (0, True)
+    assert (code, "arc_easy: AFTER has its results" in err) == (0, True)
 
 
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
@@ -186,11 +186,11 @@ JSON_LOG = json.dumps(log([sample(1, "C")], task="second")).encode()
     [
         ("two.eval", b"", "an empty file"),
         ("two.json", b" \n", "an empty file"),
-        ("two.eval", b"\x81\x92 junk", "a part of one, or something else"),
-        ("two.json", JSON_LOG[:40], "a part of one, or something else"),
-        ("two.json", b'{"samples": []}', "a part of one, or something else"),
+        ("two.eval", b"\x81\x92 junk", "an incomplete log, or another file"),
+        ("two.json", JSON_LOG[:40], "an incomplete log, or another file"),
+        ("two.json", b'{"samples": []}', "an incomplete log, or another file"),
         ("two.json", b"<html>404</html>", "a web page"),
-        ("two.eval", LFS_POINTER, "a pointer of Git LFS to it"),
+        ("two.eval", LFS_POINTER, "a Git LFS pointer"),
     ],
 )
 def test_a_damaged_log_of_inspect_among_good_ones_is_refused(call: Call, name: str, data: bytes, told: str) -> None:

@@ -220,7 +220,7 @@ def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
     after = logged("after", files, found)
     code, out, err = call("verdict", before, after, "--gate")
     assert code == 4, out
-    assert "gsm8k: how it was run differs: few-shot examples: 5 before, 0 after" in err
+    assert "gsm8k: the two runs differ: few-shot examples: 5 before, 0 after" in err
     assert call("verdict", before, after, "--protect", "gsm8k")[0] == 4
     assert {name.partition("/")[0] for name in success()[1]} == {"colours"}
 
@@ -252,7 +252,7 @@ def test_perplexity_is_named_and_not_judged(call: Call) -> None:
     before, after = (logged(name, files, None) for name in ("before", "after"))
     code, _, err = call("verdict", before, after, "--no-gate")
     assert code == 0
-    assert "wikitext: cannot be judged: word_perplexity,none has a list of 2 per answer, which is no success" in err
+    assert "wikitext: cannot be judged: word_perplexity,none has a list of 2 per answer, which is not success" in err
 
 
 def test_a_results_file_stands_for_the_samples_of_its_date(tmp_path: Path) -> None:
@@ -276,9 +276,9 @@ def test_samples_that_were_cut_are_named_and_block(call: Call) -> None:
     found = results(GSM8K) | {"n-samples": {"gsm8k": {"original": 200, "effective": 100}}}
     before, after = (logged(name, {"gsm8k": written([True] * 60)}, found) for name in ("before", "after"))
     code, _, err = call("measure", before)
-    assert (code, "warning: gsm8k: the log has 60 of the 100 items that its harness counted" in err) == (0, True)
+    assert (code, "warning: gsm8k: the log has 60 of the 100 items that the harness counted" in err) == (0, True)
     code, _, err = call("verdict", before, after, "--margin", "30", "--protect", "gsm8k")
-    assert "gsm8k: BEFORE has 60 of the 100 items that its harness counted" in err
+    assert "gsm8k: BEFORE has 60 of the 100 items that the harness counted" in err
     whole = results(GSM8K) | {"n-samples": {"gsm8k": {"original": 200, "effective": 60}}}
     assert "harness counted" not in call("measure", logged("whole", {"gsm8k": written([True] * 60)}, whole))[2]
 
@@ -287,4 +287,4 @@ def test_a_pointer_of_git_lfs_is_called_by_its_name(call: Call) -> None:
     Path(f"samples_gsm8k_{DATE}.jsonl").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 3\n")
     for arguments in (("measure", f"samples_gsm8k_{DATE}.jsonl"), ("audit", f"samples_gsm8k_{DATE}.jsonl")):
         code, _, err = call(*arguments)
-        assert (code, "got a pointer of Git LFS to it. Fetch it: git lfs pull." in err) == (1, True)
+        assert (code, "got a Git LFS pointer. Fetch the file: git lfs pull." in err) == (1, True)

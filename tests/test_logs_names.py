@@ -40,7 +40,7 @@ def test_names_of_tasks_in_results_are_bounded_and_plain(call: Call, harness: st
     code, out, err = call("verdict", "before", "after", "--gate")
     assert code == 4, out + err
     assert f"{TITLE_OF_TASK}  " in err
-    assert "more characters): BEFORE has results of it" in err
+    assert "more characters): BEFORE has its results" in err
     refuse_hostile(out, 700)
     refuse_hostile(err, 1100)
     for name in ("verdict.html", "verdict.json", "manifest.json"):

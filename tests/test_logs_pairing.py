@@ -113,14 +113,14 @@ def test_several_items_of_one_prompt_pair_by_their_ids() -> None:
 def test_items_without_prompts_of_their_own_pair_by_id_which_is_told(prompt: str) -> None:
     old, new = ([answer(str(n), prompt) for n in order] for order in (range(4), range(3, -1, -1)))
     (note,) = judge_logs(log(old), log(new), {}).caveats
-    assert note.message == "items that were paired by id alone, since they have no prompts of their own: 4"
+    assert note.message == "items paired by id only, because they have no distinct prompts: 4"
 
 
 def test_prompts_that_only_after_asks_again_are_told() -> None:
     again = [answer("0", "p"), answer("again", "p"), answer("other", "r")]
     found = judge_logs(log([answer("0", "p")]), log(again), {})
     messages = [one.message for one in found.caveats]
-    assert "items of AFTER that share their prompt with others, and whose id has no partner: 1 (again)" in messages
+    assert "items of AFTER that share their prompt with other items and whose id has no partner: 1 (again)" in messages
     assert "items of AFTER without a partner in BEFORE: 1 (other)" in messages
 
 
@@ -166,13 +166,11 @@ def test_an_answer_that_is_there_twice_is_refused() -> None:
 def test_settings_that_one_log_does_not_name_are_told() -> None:
     rows = [answer(f"{n}", f"p{n}") for n in range(3)]
     found = judge_logs(log(rows, temperature="0"), log(rows), {})
-    assert [one.message for one in found.caveats] == [
-        "only one of the logs says of it: temperature; these were not compared"
-    ]
+    assert [one.message for one in found.caveats] == ["stated in only one of the logs, so not compared: temperature"]
     found = judge_logs(log(rows, temperature="0"), log(rows, temperature="1"), {})
     assert not found.judged
     assert found.caveats[0].prevents_pass
-    assert found.caveats[0].message == "how it was run differs: temperature: 0 before, 1 after"
+    assert found.caveats[0].message == "the two runs differ: temperature: 0 before, 1 after"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +180,7 @@ def test_settings_that_one_log_does_not_name_are_told() -> None:
         ({"a": [0.5, 0.0], "b": [1.0, 1.0]}, "b", ""),
         ({"a": [0.5, 0.0]}, None, "a is graded (0.5 for item '0')"),
         ({"a": [-12.5, -3.0]}, None, "a is graded (-12.5 for item '0')"),
-        ({"a": [None, None]}, None, "a was given to no answer of one of the logs"),
+        ({"a": [None, None]}, None, "a is missing for all answers of one of the logs"),
         ({}, None, "the logs share no metric"),
     ],
 )

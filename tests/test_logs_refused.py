@@ -136,20 +136,20 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "item twice": (row(id=0), "bad.jsonl, line 2: expected each answer once, got item '0' of task 'sum' twice"),
     "another encoding": (text("bad.jsonl", GOOD.encode() + b'{"task": "\xe9"}\n'), "line 2: expected UTF-8 text"),
     "no rows": (text("bad.jsonl", "\n"), "expected an evaluation log"),
-    "nothing": (text("bad.jsonl", ""), "got an empty file. Fetch it again"),
+    "nothing": (text("bad.jsonl", ""), "got an empty file. Download it again"),
     "UTF-16": (text("bad.jsonl", GOOD.encode("utf-16")), "got text in UTF-16 or UTF-32. Save it as UTF-8."),
     "UTF-16 without a mark": (text("bad.jsonl", GOOD.encode("utf-16-be")), "got text in UTF-16 or UTF-32"),
     "a web page": (text("bad.json", "<!DOCTYPE html>404"), "got a web page or XML"),
     "another zip file": (zipped({"a": "b"}, name="bad.zip"), "bad.zip: expected an evaluation log"),
-    "zstd": (text("bad.jsonl.zst", b"\x28\xb5\x2f\xfd1"), "got a packed file without a text"),
-    "gzip cut at once": (text("bad.jsonl.gz", gzip.compress(GOOD.encode())[:10]), "got a packed file without a text"),
+    "zstd": (text("bad.jsonl.zst", b"\x28\xb5\x2f\xfd1"), "got an empty compressed file"),
+    "gzip cut at once": (text("bad.jsonl.gz", gzip.compress(GOOD.encode())[:10]), "got an empty compressed file"),
     "nothing there": (lambda: "bad.jsonl", "bad.jsonl: expected an evaluation log, or a model, got nothing there"),
     "a table of texts": (text("bad.csv", "task,id,score\na,1,1\n"), "bad.csv: expected an evaluation log"),
-    "dates out of range": (plain_parquet("bad.parquet", DATES), "bad.parquet: expected values that Python can hold"),
-    "a field twice": (plain_parquet("bad.parquet", TWICE), "bad.parquet: expected values that Python can hold"),
+    "dates out of range": (plain_parquet("bad.parquet", DATES), "bad.parquet: expected values that Python can represent"),
+    "a field twice": (plain_parquet("bad.parquet", TWICE), "bad.parquet: expected values that Python can represent"),
     "no log": (text("bad.jsonl", '{"question": "q"}\n'), "got a file whose first row has the keys question"),
     "blank lines without end": (packed_bomb, "blank lines one after another"),
-    "broken gzip": (text("bad.jsonl.gz", gzip.compress(GOOD.encode() * 9999)[:-8]), "expected a whole packed file"),
+    "broken gzip": (text("bad.jsonl.gz", gzip.compress(GOOD.encode() * 9999)[:-8]), "expected a complete compressed file"),
     "a pipe": (pipe, "a pipe, a socket or a device"),
     "lm-eval, no doc_id": (lm_eval(doc_id=...), "line 2: expected the key 'doc_id' in every line"),
     "lm-eval, no responses": (lm_eval(filtered_resps=...), "line 2: expected the key 'filtered_resps'"),
@@ -237,7 +237,7 @@ def test_a_log_is_known_by_what_it_holds_whatever_it_is_called(call: Call, name:
     Path(name).write_bytes(forms.get(form, lines))
     code, out, err = call("measure", name)
     is_gzip_alone = name.endswith(".gz") and form in ("lines", "list")
-    assert (code, "a whole packed file" in err) == ((1, True) if is_gzip_alone else (0, False)), out + err
+    assert (code, "a complete compressed file" in err) == ((1, True) if is_gzip_alone else (0, False)), out + err
 
 
 def test_a_results_file_in_the_place_of_rows_is_called_one_object(call: Call) -> None:

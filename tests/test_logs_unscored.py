@@ -24,7 +24,7 @@ def test_wrong_answers_that_were_not_scored_do_not_pass_as_a_gain(call: Call) ->
     before, after = (write_lines(f"{when}.jsonl", lines) for when, lines in rows.items())
     code, out, err = call("verdict", before, after, *GATE, "sum")
     assert code == 4, out + err
-    assert "answers without score after: 600 of 800, and others of the same items" in err
+    assert "answers without score after: 600 of 800, although other answers to the same items have it" in err
     _, _, told = call("measure", after)
     assert "warning: sum: 0 items have no score; 600 answers have none where others of their item do" in told
 
@@ -51,7 +51,7 @@ def test_one_bad_value_does_not_change_the_metric_unseen(call: Call) -> None:
     strict[150]["exact_match"] = "n/a"
     code, out, err = call("verdict", before, logged("after", {"gsm8k": rows}, results(GSM8K), OTHER_DATE), *GATE, "gsm8k")
     assert code == 4, out + err
-    assert "BEFORE alone is judged by exact_match,strict-match, which" in err
+    assert "BEFORE alone would be judged by exact_match,strict-match, which" in err
     assert "judged by exact_match,flexible-extract instead" in err
 
 
@@ -77,7 +77,7 @@ def test_samples_that_inspect_counted_and_the_log_lacks_keep_the_gate_from_passi
     before, after = write_eval("before.eval", whole), write_eval("after.eval", whole)
     code, out, err = call("verdict", before, after, *GATE, "arithmetic")
     assert code == 4, out + err
-    assert "AFTER has 200 of the 400 items that its harness counted" in err
+    assert "AFTER has 200 of the 400 items that the harness counted" in err
 
 
 def test_a_completion_may_be_json(call: Call) -> None:
@@ -107,4 +107,4 @@ def test_another_file_of_the_date_is_no_results_file(call: Call) -> None:
     for folder, date in ((before, DATE), (after, OTHER_DATE)):
         Path(f"{folder}/org__small/config_{date}.json").write_text("{}", encoding="utf-8")
     _, out, err = call("verdict", before, after, *GATE, "gsm8k")
-    assert "how it was run differs" in out + err
+    assert "the two runs differ" in out + err

@@ -215,7 +215,7 @@ def test_a_full_disk_names_the_file_and_keeps_what_stood_there(tmp_path: Path, m
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(stood) + 10, hard))
     try:
-        with pytest.raises(InputError, match=r"answers/before.jsonl: expected a limit on the size of files"):
+        with pytest.raises(InputError, match=r"answers/before.jsonl: expected a file within the size limit"):
             KeepingLearner(learner, path).sample(["2+2="], **how)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

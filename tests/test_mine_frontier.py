@@ -134,7 +134,7 @@ def test_short_trainings_of_a_real_model(tmp_path: Path) -> None:
     assert found[0] == found[1]
     assert all(bool((value == before[name]).all()) for name, value in learner.model.state_dict().items())
     assert found[0].rollouts == 16 * (2 * 3 + 1)
-    assert found[0].notes[0] == "6 short trainings of 2 steps, each read on 16 training prompts held back."
+    assert found[0].notes[0] == "6 short trainings of 2 steps, each tested on 16 held-back training prompts."
     miner = create("miners", "frontier", {"steps": 2, "runs": 2, "batch": 4})
     assert mine(miner, "frontier", corpus, scan, learner).counts["last"][0] == 2 * PROMPTS + 1
     ungraded = mined_by(two_sources(answers=False), scan, learner, steps=2)

@@ -131,7 +131,7 @@ def test_prompts_without_room_are_left_out_and_no_answer_gets_more_than_there_is
     found = answer_prompts(model, asked, max_new_tokens=70)  # type: ignore[arg-type]
     assert model.rooms == [(2, 32), (2, 64), (1, 70)] or model.rooms == [(2, 32), (2, 64)]
     assert [row.id for row in found.rows] == ["p0:own"]
-    assert "1 of 3 prompts to rehearse are left out" in found.notes[0]
+    assert "1 of 3 requests to replay are left out" in found.notes[0]
     assert "0 of 0" not in " ".join(answer_prompts(model, asked[2:]).notes)  # type: ignore[arg-type]
 
 
@@ -258,7 +258,7 @@ def test_rewards_and_pairs_have_no_use_for_own_answers(tmp_path: Path) -> None:
     check_rehearsal("sft", read)
     with pytest.raises(InputError, match="for SFT"):
         check_rehearsal("grpo", read)
-    with pytest.raises(InputError, match="1 of 1 rows to rehearse without a rejected answer"):
+    with pytest.raises(InputError, match="1 of 1 rows to replay without a rejected answer"):
         check_rehearsal("dpo", read)
 
 
@@ -296,4 +296,4 @@ def test_prompts_with_tools_are_left_out_and_chats_of_several_turns_answered() -
     ]
     found = answer_prompts(Answers(), prompts)  # pyright: ignore[reportArgumentType]
     assert [(row.id, row.target) for row in found.rows] == [("b:own", "so so"), ("c:own", "so so so")]
-    assert found.notes[0].startswith("1 of 3 prompts to rehearse are left out: they have tools")
+    assert found.notes[0].startswith("1 of 3 requests to replay are left out: they have tools")

@@ -141,10 +141,10 @@ def trained(low: float, high: float, **fields) -> TrialBasis:
 
 LOST = {"uniform": (Claim("damaged", "t", None, 0.9, 0.8, Interval(-0.1, -0.15, -0.05, 5), "5 seeds", "uniform"),)}
 LOSS = {"outcome": "held-out loss", "unit": "nats per token", "lower_is_better": True, "graded": False}
-SLOWER, REACH = "Take a fifth of train.learning_rate in the settings", "out of reach"
+SLOWER, REACH = "Lower train.learning_rate to a fifth", "out of reach"
 REMEDIES = [
-    (trained(-0.043, 0.030), "nothing moved: take more steps", False),
-    (trained(-0.043, 0.030, graded=False), "nothing moved: take more steps", False),
+    (trained(-0.043, 0.030), "raise train.steps", False),
+    (trained(-0.043, 0.030, graded=False), "raise train.steps", False),
     (trained(-0.06, 0.030), SLOWER, True),
     (trained(-0.06, 0.030, **LOSS), SLOWER, False),
     (trained(-0.043, 0.030, damaged=LOST), SLOWER, True),

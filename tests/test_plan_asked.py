@@ -26,14 +26,14 @@ def test_fields_are_replaced_and_say_who_asked():
     plan = apply_overrides(PLAN, {"selector": "equal_levels", "gates": [], "monitors": ["canary"]})
     assert (plan.stages[0].selector, plan.stages[0].gates, plan.stages[0].monitors) == ("equal_levels", (), ("canary",))
     assert plan.stages[0].weights == STAGE.weights
-    assert plan.why["stages.0.gates"] == "asked for in plan.stage"
+    assert plan.why["stages.0.gates"] == "set in plan.stage"
     assert plan.why["stages.0.weights.a"] == "half"
 
 
 def test_reasons_for_replaced_weights_go():
     plan = apply_overrides(PLAN, {"weights": {"a": 1.0}})
     assert "stages.0.weights.a" not in plan.why
-    assert plan.why["stages.0.weights"] == "asked for in plan.stage"
+    assert plan.why["stages.0.weights"] == "set in plan.stage"
 
 
 def test_options_are_laid_over_plug_in_by_plug_in():

@@ -88,14 +88,14 @@ def test_a_letter_without_options_in_the_prompt_is_a_word() -> None:
 def test_texts_that_differ_by_case_or_marks_alone_need_the_exact_grader() -> None:
     assert proposal(("Spell Bo backward:", "oB"), ("Spell Al backward:", "lA")).grader == "exact"
     clash = proposal(("Close it", "bo"), ("Close it", "Bo"))
-    assert (clash.grader, clash.why) == ("exact", "exact: all answers are short, and 2 differ by case or marks alone")
+    assert (clash.grader, clash.why) == ("exact", "exact: all answers are short, and 2 differ only by case or punctuation")
     assert proposal(("Close it", "."), ("Close it", "a")).grader == "exact"
 
 
 @pytest.mark.parametrize("answers", [("oak, elm, ash", "fir, yew"), ("['red', 'blue', 'green']", "['red', 'dark grey']")])
 def test_lists_of_words_need_the_exact_grader(answers: tuple[str, str]) -> None:
     found = proposal(*(("Sort them", answer) for answer in answers))
-    assert (found.grader, found.why) == ("exact", "exact: 2 of 2 answers are lists of words, whose order counts")
+    assert (found.grader, found.why) == ("exact", "exact: 2 of 2 answers are lists of words in a fixed order")
 
 
 @pytest.mark.parametrize("answers", [("Oslo, Norway", "Lima, Peru"), ("1,200", "1,300,400"), ("oak", "fir, yew, elm")])
@@ -118,7 +118,7 @@ def test_completions_need_a_form_and_chats_are_read_by_their_last_turn() -> None
         return proposed_graders(Corpus.from_examples([Example("i", "t", "Say it", target=target)]))["t"]
 
     assert of("hello").grader is None
-    assert of("hello").why == "nothing to grade: no form of answer is common to the 1 completions"
+    assert of("hello").why == "nothing to grade: the 1 completions have no common answer format"
     assert of(WORKED).grader == "final_answer"
     assert of(({"role": "assistant", "content": WORKED},)).grader == "final_answer"
 

@@ -65,7 +65,7 @@ def test_weights_are_rows_needed_over_rows_of_the_run_and_the_rest_is_natural():
 def test_the_largest_safe_gap_is_the_half_life_over_2_ln_2_and_no_task_waits_longer():
     _, why = planned(measured(life=40.0))
     assert f"largest safe gap {40 / (2 * math.log(2)):.0f} steps" in why["stages.0.weights.rare"]
-    assert "largest safe gap not known" in why["stages.0.weights.middle"]
+    assert "largest safe gap unknown" in why["stages.0.weights.middle"]
     # A half-life of a tenth of a step asks for 13.9 rows per step of 100, more than the 10 that learning it needs.
     weights, _ = planned(measured(life=0.1))
     gap = 0.1 / (2 * math.log(2))
@@ -110,7 +110,7 @@ def test_a_task_whose_loss_is_unknown_keeps_its_share():
 
 
 def test_without_the_probe_it_says_what_is_missing():
-    with pytest.raises(InputError, match="Name retention in measure"):
+    with pytest.raises(InputError, match="Add retention to measure"):
         RareTasks().plan(CELLS, [], TrainingSetup(10))
     with pytest.raises(InputError, match="Correct plan"):
         RareTasks(left=-1.0)

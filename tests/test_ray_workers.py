@@ -129,7 +129,7 @@ def test_a_failing_job_stops_everything_and_is_named(
 
 def test_what_a_user_can_fix_on_another_machine_names_it(workers: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_workers.platform, "node", lambda: "here")  # the worker's own is as it was
-    with pytest.raises(InputError, match=r"nothing \(on .+\)\. Write one\. Every machine has to see"):
+    with pytest.raises(InputError, match=r"nothing \(on .+\)\. Write one\. Every machine must see"):
         workers.run([Job("broken", refuse, None)], progress=quiet)
 
 
@@ -195,7 +195,7 @@ def test_a_board_that_dies_takes_nothing_with_it(cluster: Cluster) -> None:
 
 def test_another_version_elsewhere_is_refused(workers: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_workers, "__version__", "0.0.1")
-    with pytest.raises(InputError, match=r"Mixwright 0\.0\.1, which gives the jobs"):
+    with pytest.raises(InputError, match=r"Mixwright 0\.0\.1, as on the machine that sends the jobs"):
         workers.run([Job("any", double, 1)], progress=quiet)
 
 

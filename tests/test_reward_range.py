@@ -45,7 +45,7 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     assert scale.is_learning
     assert [(line.step, line.what) for line in told] == [(1, "reward_range held")]
     assert told[0].because.startswith(
-        "1 of 3 completions of this batch have a reward outside 0 to 1, weighted sums of judge:"
+        "1 of 3 completions in this batch have a reward outside 0 to 1, weighted sums of judge:"
     )
     for step in range(2, BATCHES_TO_LEARN_RANGE):
         assert (scale.read_batch(step, batch(-1.0, 3.0))[1], scale.is_learning) == ([], True)
@@ -61,7 +61,7 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     )
     found, (line,) = scale.read_batch(9, batch(7.0, -1.0))
     assert (line.old, line.new, given(found)) == ([-1.0, 3.0], [-1.0, 7.0], [(1.0, 0.0)])
-    assert line.because.startswith("widened: 1 of 2 completions of this batch lay outside -1 to 3")
+    assert line.because.startswith("widened: 1 of 2 completions in this batch lay outside -1 to 3")
     assert scale.success_now_and_first("canary", 3.0) == (0.5, 0.25), "it rose, and no widened range makes that a fall"
     assert scale.outside == 1 + 2 + 2 + 2 + 1
 
@@ -123,7 +123,7 @@ def test_a_drop_in_learns_the_range_and_goes_on_after_a_stop_as_if_it_had_not_st
         BATCHES_TO_LEARN_RANGE - 1
     ) + [False] * 2
     assert [line["new"] for line in lines(tmp_path / "whole", "reward_range")] == [[-1.0, 1.0]]
-    assert caplog.text.count("steering decides nothing until the range is learnt") == 1
+    assert caplog.text.count("steering pauses for") == 1
     assert "weighted sums of signs" in caplog.text
     proof = json.loads((tmp_path / "whole" / "steering" / "proof.json").read_text())
     assert proof["rewards_outside"] > 0

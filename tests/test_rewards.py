@@ -84,7 +84,7 @@ def test_verl_rows_are_passed_as_they_are(corpus: Path, in_reward_model: bool) -
         ("length", "overpaid", "'a right answer after long filler' earns"),
         ("breaks", "failures", "first on an empty completion: IndexError"),
         ("batch", "order of the batch", "depend on the order"),
-        ("stateful", "randomness", "other rewards in a second call"),
+        ("stateful", "randomness", "different rewards in a second call"),
         ("constant", "right and wrong alike", "right answers earn 0.5 and wrong ones 0.5"),
     ],
 )

@@ -51,7 +51,7 @@ def test_room_is_the_longest_answer_a_quarter_more_and_an_end() -> None:
     assert room(rows("7", "7" * 40))[0] == 56, "40 * 1.25 + 1 = 51, in steps of 8"
     assert room(rows("7", target="so " * 20 + "7"))[0] == 80, "61 * 1.25 + 1 = 77.25: the target is what is written"
     assert room(rows("7" * 3000))[0] == 2048
-    assert "the longest answer of 2 items has 40 tokens" in room(rows("7", "7" * 40))[1]
+    assert "the longest answer to 2 items has 40 tokens" in room(rows("7", "7" * 40))[1]
 
 
 def test_a_reader_of_final_answers_gets_room_for_a_worked_solution() -> None:
@@ -83,7 +83,7 @@ def test_rows_whose_prompts_leave_no_room_are_left_out_and_counted() -> None:
     kept, (note,) = keep_fitting_corpus([learner(64)], corpus, config)
     assert [len(str(row.prompt)) for row in kept] == [10, 47, 48, 5, 6, 7], "64 less a quarter of it, 16"
     assert note.startswith(
-        "3 of 9 rows are left out, whose prompts leave no room for an answer of 16 tokens in a context of 64"
+        "3 of 9 rows are left out, because their prompts leave no room for an answer of 16 tokens in a context of 64"
     )
     assert note.endswith("u (3); the first: u49 of task 'u' with 49 tokens; nothing is left of u")
     assert room_for([learner(64)], kept, config).tokens == 16

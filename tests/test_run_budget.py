@@ -148,7 +148,7 @@ def test_settings_are_written_with_the_budget(call: Call) -> None:
 
 
 def test_no_seed_is_begun_where_the_time_is_used_up_and_a_finished_one_is_kept(limited: Any) -> None:
-    with pytest.raises(InputError, match=r"a budget of about 10 min or more, and time for one seed of every arm beside"):
+    with pytest.raises(InputError, match=r"a budget of about 10 min or more, plus time for one seed of every arm"):
         limited(minutes=5, seconds=30, spent=600)
     assert limited(minutes=5, seconds=30, spent=600, done=2, name="done").seeds == 2, "both stand, and no other is begun"
     assert limited(minutes=5, seconds=30, spent=299, name="last").seeds == 2, "begun in time, one for each of two workers"
@@ -177,7 +177,7 @@ def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Ca
     clock.now = 200.0
     code, _, err = call("run", "tiny.yaml", "--budget", "150s")
     assert code == 1
-    assert "expected a budget of about 3 min or more, and time for one seed of every arm beside that" in err.splitlines()[-1]
+    assert "expected a budget of about 3 min or more, plus time for one seed of every arm" in err.splitlines()[-1]
     assert not list(Path("runs/tiny/trial").glob("*/branch.json")), "no branch was begun"
     assert read_json(Path("runs/tiny", SPENT_FILE), Spent).seconds == 200
     clock.now = 0.0

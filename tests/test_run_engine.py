@@ -208,7 +208,7 @@ def test_an_adapter_is_merged_for_the_engine_alone(tmp_path: Path, monkeypatch: 
         assert [row[0].token_ids for row in served] == [row[0].token_ids for row in adapted]
         with torch.no_grad():
             next(learner.model.parameters()).mul_(1.01)
-        with pytest.raises(InputError, match=r"expected the weights of tiny: as vLLM was given them, got others"):
+        with pytest.raises(InputError, match=r"expected the weights of tiny: as loaded into vLLM, got others"):
             learner.sample(PROMPTS, **how)
         with torch.no_grad():
             next(learner.model.parameters()).copy_(next(iter(before.values())))

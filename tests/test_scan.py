@@ -282,7 +282,7 @@ def test_answers_pairs_and_cut_rows_are_told(run: Any, tiny: Learner) -> None:
     checked = replace(checked, config=config)
     (result,) = scan_stage.scan_bases(checked, pool, columns=["n_cut"])
     told = " | ".join(result.notes)
-    assert "1 of 4 rows have no target; their answer" in told
+    assert "1 of 4 rows have no target, so their answer" in told
     assert "1 of 4 rows are pairs" in told
     assert "1 of 4 rows have nothing" in told
     assert "longer than 32 tokens" in told

@@ -106,7 +106,7 @@ def test_a_task_of_one_cell_is_told_of_once():
     stage = Stage("s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty")
     said = Engine(Plan("p", (stage,)), here, seed=0).take_decisions()
     assert [d.because for d in said if d.what == "selector.even"] == [
-        "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by"
+        "rows of a are sampled evenly, because a task without levels has no difficulty to choose by"
     ]
     plain = Engine(Plan("p", (Stage("s", "grpo", 9, {"b": 1.0}, selector="uniform"),)), here, seed=0)
     assert [d for d in plain.take_decisions() if d.what == "selector.even"] == []

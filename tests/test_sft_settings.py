@@ -143,13 +143,13 @@ SUPPORTED: dict[str, dict[str, Any]] = {
     "mixture-of-experts": {"model": lambda folder: experts(), "settings": {"router_aux_loss_coef": 0.01}},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "packing-wrapped": ({"settings": {"packing": True, "packing_strategy": "wrapped"}}, "Rows cut into pieces"),
-    "packing-split": ({"settings": {"packing": True, "packing_strategy": "bfd_split"}}, "Rows cut into pieces"),
+    "packing-wrapped": ({"settings": {"packing": True, "packing_strategy": "wrapped"}}, "cut rows into pieces"),
+    "packing-split": ({"settings": {"packing": True, "packing_strategy": "bfd_split"}}, "cut rows into pieces"),
     "group-by-length": ({"settings": {"train_sampling_strategy": "group_by_length"}}, "order of rows"),
     "skip-prepare": ({"settings": {"dataset_kwargs": {"skip_prepare_dataset": True}}}, "preparation"),
-    "images": ({"train_dataset": PLAIN.add_column("image", [None] * 12)}, "Vision rows"),
+    "images": ({"train_dataset": PLAIN.add_column("image", [None] * 12)}, "Images are prepared"),
     "stream": ({"train_dataset": PLAIN.to_iterable_dataset()}, "IterableDataset"),
-    "dispatch-batches": ({"settings": {"accelerator_config": {"dispatch_batches": True}}}, "draw for itself"),
+    "dispatch-batches": ({"settings": {"accelerator_config": {"dispatch_batches": True}}}, "sample by itself"),
     "split-batches": ({"settings": {"accelerator_config": {"split_batches": True}}}, "as TRL lays them out"),
 }
 

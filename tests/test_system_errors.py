@@ -88,7 +88,7 @@ def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, m
         assert "Traceback" not in err
         refused.append(err.splitlines()[-1])
         assert not [path for path in Path("torn").rglob(".*") if path.name != ".lock"], "nothing half-written stays"
-    assert "torn/corpus/rows.parquet: expected a limit on the size of files that leaves room" in refused[0]
+    assert "torn/corpus/rows.parquet: expected a file within the size limit" in refused[0]
     assert "base-0" in refused[1]
     assert "ulimit -f" in refused[1]
     assert limited("run", "run.yaml", "--folder", "torn")[0] == 0
@@ -168,7 +168,7 @@ def test_an_old_file_stays_when_the_new_one_cannot_be_written(tmp_path: Path, mo
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(InputError, match=r"plan.yaml: expected space.*intact.*Make room"):
+    with pytest.raises(InputError, match=r"plan.yaml: expected space.*intact.*Free some space"):
         write_text(path, "new")
     assert [file.name for file in tmp_path.iterdir()] == ["plan.yaml"]
     assert path.read_bytes() == b"old"
@@ -180,7 +180,7 @@ def test_what_libraries_say_of_a_full_disk_is_understood() -> None:
     outer = RuntimeError("could not save")
     outer.__cause__ = OSError(errno.EFBIG, "File too large")
     assert "ulimit -f" in str(disk_full_error(outer))
-    assert "Make room" in str(
+    assert "Free some space" in str(
         disk_full_error(RuntimeError("[enforce fail] . PytorchStreamWriter failed writing file: file write failed"))
     )
     assert "ulimit" in str(disk_full_error(Exception("I/O error: File too large (os error 27)"), "model"))

@@ -76,7 +76,7 @@ def default_of(field: Field[Any]) -> Any:
 @pytest.mark.parametrize("objective", CONFIGS)
 @pytest.mark.parametrize("name", [*OUTSIDE, *OWN])
 def test_what_writes_elsewhere_or_has_a_setting_of_its_own_is_refused(objective: str, name: str) -> None:
-    told = r"files of a run lie in its own folder" if name in OUTSIDE else "Set (train|seed)"
+    told = r"writes only into its own folder" if name in OUTSIDE else "Set (train|seed)"
     with pytest.raises(InputError, match=rf"train.settings without {name}, got {name}: 3.*{told}"):
         check(objective, {name: 3})
 

@@ -74,7 +74,7 @@ def test_a_run_that_cannot_pay_a_second_look_has_no_canaries_and_says_so(tmp_pat
     assert trainer.canaries is None
     assert trainer.steered.rollouts == 3 * 8, "all that was generated was trained on"
     (told,) = [line for line in read(tmp_path / "short", "decisions.jsonl") if line["what"] == "canaries off"]
-    assert "in 3 steps there is no second look" in told["because"]
+    assert "3 steps leave no time for a second pass" in told["because"]
     with pytest.raises(InputError, match="canary_every of 0 or more"):
         make(SteeredGRPOTrainer, tmp_path / "less", steering=SteeringConfig(mastered_plan(), canary_every=-1))
 
@@ -101,7 +101,7 @@ def test_steps_between_passes_by_hand(
     trainer = SimpleNamespace(args=args)
     assert schedule_passes(trainer, run, None, 64, passes) == every
     assert schedule_passes(trainer, run, 7, 64, passes) == 7
-    because = f"64 items, and a process trains on {rows * micro_steps} a step: they may cost 2.5% of the work"
+    because = f"64 items, while each process trains on {rows * micro_steps} per step; canaries may cost 2.5% of the work"
     assert notes == ([(0, f"canaries every {every} steps", because)] if every > 5 else [])
     args.max_steps = steps
     assert schedule_passes(trainer, run, None, 64, passes) == within
@@ -109,7 +109,7 @@ def test_steps_between_passes_by_hand(
     assert notes[-1][1] == "canaries off"
     args.max_steps = 4
     assert schedule_passes(trainer, run, None, 64, passes) == 0
-    assert notes[-1][2] == f"{because}; in 4 steps there is no second look, and no loss can show"
+    assert notes[-1][2] == f"{because}; 4 steps leave no time for a second pass, so no loss could be seen"
 
 
 def test_a_pass_in_which_an_accelerator_writes_counts_as_a_step() -> None:

@@ -30,7 +30,7 @@ def steered(folder: Path, settings: dict[str, Any] | None = None, plan: Any = UN
 def test_other_batch_sizes_are_refused_on_resume(tmp_path: Path) -> None:
     steered(tmp_path, SAVES).train()
     wider = steered(tmp_path, SAVES | {"per_device_train_batch_size": 16, "max_steps": 4})
-    with pytest.raises(InputError, match=r"batches of this run.*Resume with its batch sizes"):
+    with pytest.raises(InputError, match=r"batches of this run.*Resume with the same batch sizes"):
         wider.train(resume_from_checkpoint=True)
 
 

@@ -109,7 +109,7 @@ def test_finite_weights_that_give_no_numbers_are_not_resumed_from(
     again = trainer_of(objective, tmp_path, [], max_steps=4)
     again.train(resume_from_checkpoint=True)
     assert again.state.global_step == 4
-    assert "Resuming from checkpoint-1; passed over: checkpoint-2 (its weights are not known to give finite" in caplog.text
+    assert "Resuming from checkpoint-1; skipped: checkpoint-2 (its weights may not give finite" in caplog.text
     assert [line["step"] for line in read(tmp_path, "steps.jsonl")].count(2) == 1
     assert not [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "not finite"]
     later = trainer_of(objective, tmp_path, [], max_steps=5)
@@ -119,7 +119,7 @@ def test_finite_weights_that_give_no_numbers_are_not_resumed_from(
 
 def test_where_only_the_ruined_checkpoint_is_left_it_is_said(tmp_path: Path) -> None:
     trainer = trainer_of("sft", tmp_path, [Break("all", 1e15)], save_total_limit=1)
-    with pytest.raises(InputError, match=r"step 2, got a loss is not.*There is no whole checkpoint before it: begin with"):
+    with pytest.raises(InputError, match=r"step 2, got a loss is not.*There is no earlier checkpoint: start again with"):
         trainer.train()
     with pytest.raises(InputError, match=r"a checkpoint that can be resumed, got checkpoint-2 \(its weights are not known"):
         trainer_of("sft", tmp_path, []).train(resume_from_checkpoint=True)
@@ -131,7 +131,7 @@ def test_a_loss_that_overflows_stops_before_the_weights_move(objective: str, tmp
     before, compute = parameters(trainer).clone(), trainer.compute_loss
     trainer.compute_loss = lambda *args, **kwargs: compute(*args, **kwargs) * float("inf")
     with pytest.raises(
-        InputError, match=r"step 0, got a loss is not.*There is no whole checkpoint before it: begin with a lower"
+        InputError, match=r"step 0, got a loss is not.*There is no earlier checkpoint: start again with a lower"
     ):
         trainer.train()
     assert torch.equal(parameters(trainer), before)

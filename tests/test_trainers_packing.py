@@ -150,6 +150,8 @@ def test_a_model_that_looks_across_rows_is_refused(setting: dict[str, Any], tmp_
     virtual = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
     trainer = trainer_of(tmp_path, peft=virtual, **setting)
     before = parameters(trainer)
-    with pytest.raises(InputError, match=r"reads a flattened row as it reads the row alone, got .* rows see each other"):
+    with pytest.raises(
+        InputError, match=r"the same log-probabilities for a row in a pack as for the row alone, got .* rows see each other"
+    ):
         trainer.train()
     assert torch.equal(parameters(trainer), before)

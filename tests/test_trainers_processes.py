@@ -120,7 +120,7 @@ def test_nodes_with_disks_of_their_own_each_keep_the_state_and_say_what_is_missi
 def test_processes_that_draw_differently_are_stopped(runs: Path) -> None:
     assert codes(runs)["diverging"] == "1 1"
     for number in (0, 1):
-        assert "the processes no longer draw and decide the same" in (runs / "diverging" / f"rank{number}.txt").read_text()
+        assert "the processes no longer sample and decide alike" in (runs / "diverging" / f"rank{number}.txt").read_text()
 
 
 def test_processes_with_other_data_are_refused(runs: Path) -> None:

@@ -56,7 +56,7 @@ WRONG = {
     "-inf": (first(float("-inf")), r"got -inf from judge for example 'row-\d+' \(task \w+\), 1 in this batch. Return 0 for"),
     "inf": (first(float("inf")), r"got inf from judge for example.*Return at most 1"),
     "overflow": (first(1e39), r"got inf from judge"),
-    "scalar": (whole(1.0), r"8 rewards from judge, a list with one for each completion, got 1.0\. Return a list"),
+    "scalar": (whole(1.0), r"a list of 8 rewards from judge, one per completion, got 1.0\. Return a list"),
     "string": (whole("1.0"), r"8 rewards from judge.*got '1.0'"),
     "mapping": (whole({}), r"8 rewards from judge.*got \{\}"),
     "one tensor": (whole(torch.tensor(1.0)), r"8 rewards from judge.*got tensor\(1.\)"),
@@ -343,7 +343,7 @@ def test_names_carry_no_control_characters_into_messages(tmp_path: Path) -> None
     [
         ((1.0, 0.0), None),
         ((0.7, 0.3 + 1e-8), None),
-        ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums of always, always that was asked for \(least"),
+        ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums of always, always that you set \(lowest"),
         (
             (-1.0, 0.0),
             r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums .* \(least -\S+, most -\S+\), \d+ of 8 so far",
@@ -367,5 +367,5 @@ def test_sums_outside_the_range_that_was_asked_for_are_told(
         trainer.train()
     lines = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "lint.reward_range"]
     assert [line["step"] for line in lines][:2] == ([] if told is None else [0, 1])
-    assert caplog.text.count("scored completions of this batch have a reward outside") == min(len(lines), 1)
+    assert caplog.text.count("scored completions in this batch have a reward outside") == min(len(lines), 1)
     assert told is None or re.search(told + r".*options: \{engine: \{reward_range:", caplog.text)

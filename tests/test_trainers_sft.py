@@ -292,7 +292,7 @@ def test_a_first_batch_without_a_target_is_refused_and_else_counted(
         return Dataset.from_list([{"input_ids": i, "labels": j, "task": "sums"} for i, j in zip(ids, labels, strict=True)])
 
     settings = {"max_steps": 1, "max_length": None}
-    with pytest.raises(InputError, match="a token in the first batch that the loss is taken on"):
+    with pytest.raises(InputError, match="at least one token with a loss in the first batch"):
         make(SteeredSFTTrainer, tmp_path, settings, train_dataset=prepared([[-100] * 4] * 8), steering=True).train()
     with caplog.at_level("INFO", logger="mixwright"):
         half = prepared([[-100, -100, *row[2:]] for row in ids])

@@ -147,7 +147,7 @@ def test_steer_false_is_trl_itself(tmp_path: Path) -> None:
     args = SFTConfig(str(tmp_path), **CHEAP)
     trainer = SteeredSFTTrainer(model(), args, steering=SteeringConfig("no such plan", steer=False), **given)
     assert trainer.steered is None
-    with pytest.raises(InputError, match="Leave the callback out"):
+    with pytest.raises(InputError, match="Remove the callback"):
         SteeringCallback(SteeringConfig(steer=False), data, [vowels], GRPOConfig(str(tmp_path), **CHEAP))
 
 

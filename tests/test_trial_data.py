@@ -128,7 +128,7 @@ def test_the_plan_keeps_its_weights_over_the_tasks_that_have_rows(tmp_path: Path
 @pytest.mark.parametrize(
     ("ids", "weights", "words"),
     [
-        (["a1", "e1"], None, "held-out rows are those that arms are judged on"),
+        (["a1", "e1"], None, "arms are judged on the held-out rows"),
         (["a1", "a1"], None, "each id once"),
         (["a1"], [-1.0], "a weight of 0 or more"),
         (["a1"], [0.0], "rows with a weight above 0"),
@@ -186,7 +186,7 @@ def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path
 def test_arms_of_a_trial_over_data_are_these_four_and_no_others() -> None:
     arms = assign_roles(TrialConfig(data="pruning"))
     assert (arms.references, arms.levers, arms.nulls) == (("frozen", "all", "random_like"), ("mined",), ())
-    with pytest.raises(InputError, match=r"trial\.data beside the arm mined"):
+    with pytest.raises(InputError, match=r"trial\.data for the arm mined"):
         assign_roles(TrialConfig(arms=("uniform", "mined")))
 
 

@@ -87,7 +87,7 @@ def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
     )  # type: ignore[arg-type]
     assert format_selection(result)[1:] == [
         "Trained on, target tokens of a branch: all 10, mined 9.",
-        "What this answer cost: 3 trainings.",
+        "Cost of this answer: 3 trainings.",
     ]
 
 

@@ -35,7 +35,7 @@ def half_right(folder: Path, *, aggregate: bool = False) -> RunFolder:
     cell = CellAssessment("t", 1.0, "lucky", 0.25, 0.31, 320, 200, swapped=0.25, kappa=0.0, kappa_high=0.05)
     write_plan(run.plan, Plan("difficulty", (Stage("grpo", "grpo", 10, {"t": 1.0}),), (cell,)))
     shown = ({"level": 1.0, "answer": "7", "rows": 88, "chance": 0.44},)
-    text = "t@1: 44.0% (± 6 points) are right without the skill (constant 7)."
+    text = "t@1: a rule without the skill gets 44.0% (± 6 points) right (constant 7)."
     write_json(run.audit, [Observation("difficulty", "t", "warning", 88, 200, text, "Vary the answers.", "", shown)])
     return run
 

@@ -156,7 +156,7 @@ def test_weights_that_changed_are_refused() -> None:
     learner.engine = VllmEngine(learner)
     with torch.no_grad():
         next(learner.model.parameters()).mul_(1.01)
-    with pytest.raises(InputError, match=r"the weights of tiny: as vLLM was given them, got others"):
+    with pytest.raises(InputError, match=r"the weights of tiny: as loaded into vLLM, got others"):
         learner.sample(PROMPTS, count=1, temperature=0, max_new_tokens=2, seed=0)
 
 

@@ -61,7 +61,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\nmodel: {warmup: {source: a.jsonl}}\n": "warm-up prompts that are not those of the run",
     'corpus: {train: a.jsonl}\nmodel: {path: "a\\0b"}\n': "run.yaml, line 2: expected model.path",
     "corpus: {train: half.jsonl}\n": "held-out rows with answers of every training task",
-    "corpus: {train: a.jsonl}\nmodel: {path: ./cut}\n": "a whole safetensors file",
+    "corpus: {train: a.jsonl}\nmodel: {path: ./cut}\n": "a complete safetensors file",
     # a setting that is read as another one, or that nobody could wait for
     "corpus: {train: a.jsonl}\ntrain: {steps: true}\n": "run.yaml, line 2: expected train.steps: a number or a text, got",
     "corpus: {train: a.jsonl}\nplan: {stage: {band: [false, true]}}\n": "band",
@@ -70,8 +70,10 @@ WRONG = {
     "corpus: {train: a.jsonl}\ntrial: {seeds: 1000000}\n": "trial.seeds: at most 1,000, because",
     "corpus: {train: a.jsonl}\ntrial: {budget_minutes: 0.001}\n": "trial.budget_minutes: minutes that come to at least",
     "corpus: {train: a.jsonl}\nmodel: {width: 1048576}\n": "model.width: at most 8,192, because",
-    "corpus: {train: a.jsonl}\ntrain: {settings: " + BOMB + "}\n": "YAML of at most 10,000 values more than it writes down",
-    "corpus: &c {train: a.jsonl, graders: *c}\n": "aliases that make no end of them",
+    "corpus: {train: a.jsonl}\ntrain: {settings: "
+    + BOMB
+    + "}\n": "YAML of at most 10,000 values besides those that it spells out",
+    "corpus: &c {train: a.jsonl, graders: *c}\n": "values to infinitely many",
     "corpus: {train: a.jsonl}\ntrain: {steps: 5, steps: 6}\n": "run.yaml, line 2: expected each key once, got 'steps' twice",
     "corpus: {train: 2020-99-99}\n": "run.yaml: expected YAML, got month",
     "seed: " + "9" * 5000: "run.yaml: expected YAML",

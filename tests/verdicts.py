@@ -101,7 +101,7 @@ def damaged(**more: Any) -> Verdict:
         "why": ("88 of 90 answers to plurals, capitals and opposites now have the format of tool_calls.",),
         "next": (
             Step("Keep the old tasks", "mixwright plan smollm2 train.jsonl"),
-            Step("See all", "mixwright verdict --full"),
+            Step("See everything", "mixwright verdict --full"),
         ),
         "notes": (Observation("cut", "plurals", "warning", 11, 30, "11 of 30 answers were cut", "Allow more tokens."),),
         "audit": (Observation("leaks", "sums", "error", 7, 80, "7 of 80 test items are training rows.", "Take them out."),),

@@ -39,7 +39,9 @@ def balance(corpus: Corpus) -> Cleaned:
         pairs_by_task[pair.task].append(pair)
     if not pairs_by_task:
         raise InputError(
-            "rows with a preferred and a rejected answer", "none", "Balance is for the pairs of DPO and its kin."
+            "rows with a preferred and a rejected answer",
+            "none",
+            "--balance works on preference pairs only (DPO and similar).",
         )
     rng, left_out_ids = np.random.default_rng(SEED), set[str]()
     for task, pairs in sorted(pairs_by_task.items()):

@@ -116,10 +116,10 @@ def describe_feature(feature: Feature) -> str:
             by_word = " " in feature.value
             return f"has a number {feature.value} of {bound}" if by_word else f"has {bound} as its {feature.value} number"
         case "column":
-            return f"stands beside {feature.value[:MAX_VALUE_CHARACTERS]!r} in the column {feature.column}"
+            return f"comes with {feature.value[:MAX_VALUE_CHARACTERS]!r} in the column {feature.column}"
         case "overlap":
             bound = f"{feature.bound or 0:.0%} or {'more' if feature.is_upper else 'fewer'}"
-            return f"has a last part of whose words {bound} stand in the part before it"
+            return f"ends with a part that shares {bound} of its words with the part before"
         case "longest":
             return "the longest option"
         case "shares":

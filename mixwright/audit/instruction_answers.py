@@ -55,7 +55,7 @@ def what_answers_show(first: Sequence[Answered], second: Sequence[Answered], sha
     answers = [[describe_answer(row) for row in rows] for rows in (first, second)]
     told = _count_told(*answers)
     if _mean_told(told, answers) >= LEAST_TOLD and _chance(told[0], len(first), len(second) - told[1], len(second)) < ALPHA:
-        return f"answers of {len(first) + len(second):,} other rows tell which of both they stand under in {sum(told):,}"
+        return f"the answers of {len(first) + len(second):,} other rows give their instruction away in {sum(told):,} cases"
     return _compare_rule(first, second, shared)
 
 
@@ -154,7 +154,7 @@ def _compare_rule(first: Sequence[Answered], second: Sequence[Answered], shared:
     sizes = [len(first), len(second)]
     if shares[high] - shares[low] < LEAST_GAP or 2 * _chance(right[high], sizes[high], right[low], sizes[low]) >= ALPHA:
         return ""
-    text = f"what these inputs teach tells {right[high]:,} of {sizes[high]:,} other answers under the one and"
+    text = f"a rule learned from these inputs predicts {right[high]:,} of {sizes[high]:,} other answers under one and"
     return f"{text} {right[low]:,} of {sizes[low]:,} under the other"
 
 

@@ -89,7 +89,7 @@ WORDS: dict[str, Words] = {
     "all targets": (
         "targets",
         "warning",
-        "are learned whole, the prompt too",
+        "are trained on completely, prompt included",
         "Set completion_only_loss (prompt and completion) or assistant_only_loss (messages).",
     ),
     "prompt trained": (
@@ -119,7 +119,7 @@ WORDS: dict[str, Words] = {
     "rows read each other": (
         "truncation",
         "error",
-        "are packed without attention that keeps them apart",
+        "are packed, but attention does not keep them apart",
         "Use packing_strategy bfd with attn_implementation flash_attention_2, or no packing.",
     ),
     "double bos": (
@@ -131,31 +131,31 @@ WORDS: dict[str, Words] = {
     "generation prompt twice": (
         "template",
         "error",
-        "hold the beginning of the assistant's turn twice",
+        "contain the start of the assistant's turn twice",
         "Give plain messages: the trainer adds the template itself.",
     ),
     "thoughts added": (
         "template",
         "warning",
         "get thinking tags from the template that are not in the row",
-        "Train with the template and settings that you will ask with (enable_thinking=False).",
+        "Train with the template and settings of inference (enable_thinking=False).",
     ),
     "prompt differs": (
         "template",
         "warning",
-        "begin differently in training than the prompt that the model is asked with",
+        "start differently in training than the prompt at inference",
         "Use one template for both, and one that renders the prompt alike with and without an answer.",
     ),
     "template differs": (
         "template",
         "warning",
-        "are trained with a different chat template than the model is asked with",
+        "have a different chat template in training than at inference",
         "Save the training template with the model, or train with the model's own.",
     ),
     "special token in text": (
         "template",
         "warning",
-        "hold a special token of the model inside a text",
+        "contain a special token of the model inside a text",
         "Write plain texts: the trainer adds these tokens.",
     ),
     "wrong role": (
@@ -213,7 +213,7 @@ def observe_learnt(labelled: Labelled) -> list[Observation]:
             observations.append(Observation(check, None, severity, len(rows), total, text, remedy, "none", evidence))
     for check in CHECKS:
         if not any(one.check == check for one in observations):
-            observations.append(Observation(check, None, "info", 0, total, "Every row is as it should be.", ""))
+            observations.append(Observation(check, None, "info", 0, total, "Every row is fine.", ""))
     return observations
 
 

@@ -82,7 +82,7 @@ def audited_by(workers: int, cluster: str, corpus: Corpus) -> Iterator[None]:
     try:
         placed = TrialConfig(workers=workers, cluster=check_cluster(cluster))
     except ValueError as error:
-        raise InputError(f"--cluster {error}", cluster, "Write for example --cluster ray.") from None
+        raise InputError(f"--cluster {error}", cluster, "Use for example --cluster ray.") from None
     folder = Path() if cluster else Path(tempfile.gettempdir())
     with start_workers(placed) as started, in_shards(corpus, started, folder):
         yield

@@ -55,7 +55,7 @@ def parse_source(source: str) -> list[TaskRequest]:
         match = REQUEST_PATTERN.fullmatch(text.strip())
         if match is None or not int(match["count"]):
             expected, remedy = (
-                "task@level x count, separated by commas",
+                "TASK@LEVELxCOUNT, separated by commas",
                 "For example reasoning-gym:chain_sum@1x200,gcd@1x300.",
             )
             raise InputError(f"reasoning-gym:{expected}", repr(text.strip()[:60]), remedy)
@@ -89,9 +89,11 @@ def generate(source: str, split: str, eval_share: float, notes: list[str]) -> It
             yielded = len(prompts) - before
             total += yielded
             if yielded < count:
-                notes.append(f"{request.key}: {yielded} of {count} {name} items, the task has no more different prompts")
+                notes.append(
+                    f"{request.key}: {yielded} of {count} {name} items, because the task has no more different prompts"
+                )
     if not total:
-        raise InputError("at least one item", "none", "Ask for more, or for a task with more prompts.", file=source)
+        raise InputError("at least one item", "none", "Ask for more items, or choose a task with more prompts.", file=source)
 
 
 def seed_of(task: str, level: int | None, split: str, index: int) -> int:
@@ -132,8 +134,8 @@ def _items(
 def _example(request: TaskRequest, item: dict[str, Any], split: str, index: int, seed: int) -> Example:
     answer, metadata = item["answer"], item.get("metadata") or {}
     if not isinstance(answer, str):
-        got = f"{request.task}, whose items have none (many answers are right)"
-        remedy = "Leave it out: it can be neither a target nor graded by its answer."
+        got = f"{request.task}, whose items have many right answers"
+        remedy = "Leave it out: it has no answer to train on or to grade by."
         raise InputError("a task with one right answer", got, remedy)
     return Example(
         id=f"{request.key}-{split}-{index}",
@@ -214,7 +216,7 @@ def _configuration(task: str, level: int) -> Any:
     from reasoning_gym.factory import CURRICULA, create_curriculum  # pyright: ignore[reportMissingImports]
 
     if task not in CURRICULA:
-        raise InputError(f"{task} without a level", f"level {level}", f"It has no levels: write {task}xCOUNT.")
+        raise InputError(f"{task} without a level", f"level {level}", f"This task has no levels: write {task}xCOUNT.")
     deepest = max(len(attribute.levels) for attribute in create_curriculum(task).attributes.values()) - 1
     context = DefaultCurriculumContext(mode=RangeAttributeMode.UPPER_BOUND)
 
@@ -227,5 +229,7 @@ def _configuration(task: str, level: int) -> Any:
         raise InputError(f"a level of {task} from 0 to {deepest}", f"{level}", "Choose one of them.")
     config = at(level)
     if level and config == at(level - 1):
-        raise InputError(f"a level of {task} unlike the one below", f"{level}", f"Level {level - 1} is the same: use that.")
+        raise InputError(
+            f"a level of {task} that differs from the level below", f"{level}", f"Level {level - 1} is the same: use that."
+        )
     return config

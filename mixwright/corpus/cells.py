@@ -66,7 +66,9 @@ def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
     """Raise InputError when two cells, each a task and its level, have one name in files and tables."""
     if twice := [key for key, count in Counter(cell_key(*cell) for cell in cells).items() if count > 1]:
         got = f"{twice[0]!r} for more than one task and level"
-        raise InputError("cells with names of their own (task@level, six digits)", got, "Rename tasks or round levels.")
+        raise InputError(
+            "a different name for each task and level (task@level, six digits)", got, "Rename tasks or round levels."
+        )
 
 
 def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str) -> dict[tuple[str, Any], np.ndarray]:

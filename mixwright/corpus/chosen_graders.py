@@ -67,7 +67,7 @@ class ChosenGrader:
 
     def describe(self) -> list[str]:
         """Say what is taken and why, and what it cannot read: up to three completions, and what other graders accept."""
-        lines = [f"grader of {self.task}: {self.reason}; another: {self.remedy}"]
+        lines = [f"grader of {self.task}: {self.reason}; to change it: {self.remedy}"]
         if not self.refused:
             return lines
         shown = [
@@ -75,8 +75,8 @@ class ChosenGrader:
             for answer in self.refused[:MAX_COMPLETIONS_SHOWN]
         ]
         counts = ", ".join(f"{name} {count}" for name, count in self.accepted.items())
-        line = f"grader of {self.task}: refuses {len(self.refused)} of {self.total} completions in which the answer stands: "
-        return [*lines, f"{line}{'; '.join(shown)}. If they are right, choose another now; accepted: {counts}"]
+        line = f"grader of {self.task}: rejects {len(self.refused)} of {self.total} completions that contain the answer: "
+        return [*lines, f"{line}{'; '.join(shown)}. If they are right, choose another grader; accepted: {counts}"]
 
     @property
     def reason(self) -> str:
@@ -158,7 +158,7 @@ def _why(
     answers_in_sentences: bool,
 ) -> str:
     if not total:
-        return f"{proposed_grader} stays: there was no completion to read"
+        return f"keeping {proposed_grader}: there is no completion to test it on"
     if answers_in_sentences:
         first_answer = examples[0]
         completion_text = quoted_start(first_answer.completion, cut=first_answer.cut)
@@ -166,12 +166,12 @@ def _why(
         counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {proposed_grader} {accepted[proposed_grader]}"
         return f"{SENTENCE_GRADER} accepts {counts}, such as {example}"
     if proposed_grader not in accepted:
-        return f"{proposed_grader} stays: it was not tried on the completions"
+        return f"keeping {proposed_grader}: other graders are not compared with it"
     if not max(accepted.values()):
-        return f"{proposed_grader} stays: neither it nor another grader accepts any of {total} completions"
+        return f"keeping {proposed_grader}: no grader accepts any of {total} completions"
     sentence_grader_text = (
         f" and {SENTENCE_GRADER} {accepted[SENTENCE_GRADER]}" if proposed_grader != SENTENCE_GRADER else ""
     )
     counts = f"{accepted[proposed_grader]} of {total} completions{sentence_grader_text}"
-    few_text = ", too few more to take another" if accepted[SENTENCE_GRADER] > accepted[proposed_grader] else ""
-    return f"{proposed_grader} stays: it accepts {counts}{few_text}"
+    few_text = ", too few more to switch" if accepted[SENTENCE_GRADER] > accepted[proposed_grader] else ""
+    return f"keeping {proposed_grader}: it accepts {counts}{few_text}"

@@ -55,7 +55,7 @@ TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 NAMES_IN_NOTES = {"target": "completion"}
 """Our names as notes say them, where they say another word."""
 REMEDY_NAME_COLUMN = (
-    f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
+    f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Fields: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
 MAX_LEVEL = 2**53
@@ -73,7 +73,7 @@ def check_mapping(config: CorpusConfig) -> None:
     """Raise InputError when `columns` maps a name that is not one of ours."""
     for ours in config.columns:
         if ours not in NAMES:
-            raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
+            raise unknown_name("field (corpus.columns: {field: column of the file})", ours, NAMES)
 
 
 def read_example(
@@ -100,7 +100,7 @@ def read_example(
     """
     if not isinstance(row, dict):
         raise location.error(
-            "a row that is an object with columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it."
+            "a row that is an object with named columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it."
         )
     column_by_name, missing_column = _columns(tuple(row), tuple(config.columns.items()))
     if missing_column:
@@ -113,8 +113,8 @@ def read_example(
     taken_columns = {theirs for ours, theirs in column_by_name.items() if ours not in KEPT_COLUMNS}
     extra = {_known(name, row): value for name, value in row.items() if name not in taken_columns and value is not None}
     if media := next((name for name in MEDIA_COLUMNS if extra.get(name)), None):
-        remedy = "Leave those rows out, or rename the column so that nothing reads it."
-        raise location.error("rows of text alone", f"something in the column {media!r}", remedy)
+        remedy = "Leave these rows out, or rename the column so that Mixwright ignores it."
+        raise location.error("rows with only text", f"data in the column {media!r}", remedy)
     verifier = extra.get("reward_model")
     truth = verifier.get("ground_truth") if isinstance(verifier, dict) else None  # as verl has it
     if "answer" not in values and isinstance(truth, str | int | float) and truth != "":
@@ -122,7 +122,7 @@ def read_example(
         column_conversions["answer from reward_model.ground_truth"] += 1
     task = _checked_name(values.get("task", config.task), "task", location)
     if task == "*":
-        raise location.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
+        raise location.error("another task name", "'*', which means all tasks in tables", "Rename it.")
     empty = [
         theirs for ours, theirs in column_by_name.items() if ours in ("prompt", "messages", "text") and row[theirs] is None
     ]
@@ -132,7 +132,7 @@ def read_example(
     if not texts["prompt"]:
         values.pop("label", None)
     elif texts["target"] is not None and _is_undesired(values, extra, location):
-        column_conversions["labelled false or with weight 0, and left out"] += 1
+        column_conversions["rows labelled false or with weight 0 left out"] += 1
         return None
     answer = _given_answer(values, texts, extra, location, column_conversions)
     texts["prompt"] = _with_earlier_turns(texts["prompt"], values, location, column_conversions)
@@ -162,7 +162,7 @@ def read_example(
         and (ours, theirs.casefold()) != ("prompt", INSTRUCTION)
     )
     if texts["target"] is not None and has_calls(texts["prompt"]):
-        column_conversions["tool calls in earlier turns, which are not learned from"] += 1
+        column_conversions["tool calls in earlier turns are not trained on"] += 1
     return Example(
         id=_checked_name(values["id"], "id", location) if "id" in values else "",
         task=task,
@@ -240,7 +240,7 @@ def _given_answer(
         column_conversions["options listed in the prompt"] += 1
     letter = _letter_of_index(answer, options, is_number=isinstance(value, int) and not isinstance(value, bool))
     if letter != answer:
-        column_conversions["the answer's place among the options as its letter"] += 1
+        column_conversions["index of the right option turned into its letter"] += 1
     return letter
 
 
@@ -265,7 +265,7 @@ def _texts(
     """
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
     if extra.get("tools"):
-        column_conversions["tools, which no prompt shows here"] += 1
+        column_conversions["tools are not part of the prompt"] += 1
     for name in texts:
         if name in values:
             texts[name] = _text(values[name], name, location)
@@ -283,7 +283,9 @@ def _texts(
             texts["prompt"] = _text(chat, "messages", location)
             if isinstance(texts["prompt"], str) or texts["prompt"][-1]["role"] == "assistant":
                 got = f"{texts['prompt'][-1]}"[:60]
-                raise location.error("messages that end with the user's, with chosen and rejected", got, "Correct it.")
+                raise location.error(
+                    "messages that end with the user's turn, because the row has chosen and rejected", got, "Correct it."
+                )
         elif texts["prompt"] is None or (isinstance(texts["prompt"], str) and not answers_alone):
             texts |= _shared_prompt(texts["chosen"], texts["rejected"], location)
             column_conversions["prompt from the common beginning of chosen and rejected"] += 1
@@ -291,13 +293,13 @@ def _texts(
         values["messages"] = chat = messages_in(chat)
         turns = _turns(_text(chat, "messages", location), location)
         if turns[1] is None and values.get("answer") is None:
-            column_conversions["chats that end without the assistant's turn, so without a completion"] += 1
+            column_conversions["chats without a last assistant turn have no completion"] += 1
         if turns[1] is not None:
             if len(turns[0]) + len(turns[1]) < len(chat):
                 extra.pop(MASK_COLUMN, None)  # of the last message, which is not trained on
-                column_conversions["turns after the last that is trained on, left out"] += 1
+                column_conversions["turns after the last trained one left out"] += 1
             if any(message["role"] == "assistant" for message in turns[0]):
-                column_conversions["of several answers in a chat the last as the completion"] += 1
+                column_conversions["last of several assistant turns taken as the completion"] += 1
         texts["prompt"], texts["target"] = turns
     elif texts["prompt"] is None and text is not None:
         values["text"] = text
@@ -332,9 +334,7 @@ ROLE_BY_SHAREGPT_NAME = {"human": "user", "gpt": "assistant", "function_call": "
 
 
 def _remedy_ignore(name: str) -> str:
-    return (
-        f'Correct it, or rename the column so that nothing reads it; run.yaml can ignore it: corpus.columns: {{{name}: ""}}.'
-    )
+    return f'Correct it, or ignore the column: --column {name}=, or corpus.columns: {{{name}: ""}} in run.yaml.'
 
 
 def _text(value: Any, name: str, location: RowLocation) -> Text:
@@ -358,8 +358,8 @@ def _message(message: Any, name: str, location: RowLocation) -> Message:
     if calls and (with_calls := text_with_calls(content, calls)) is not None:
         content, calls = with_calls, None
     if not isinstance(role, str) or not isinstance(content, str) or calls:
-        remedy = "Tool calls (but in an audit), images and structured content are not supported; drop or rewrite them."
-        raise location.error(f"messages with a role and a text as content in {name}", f"{str(message)[:60]}", remedy)
+        remedy = "Tool calls (except in an audit), images and structured content are not supported; drop or rewrite them."
+        raise location.error(f"messages with a role, and text as content, in {name}", f"{str(message)[:60]}", remedy)
     role = ROLE_BY_SHAREGPT_NAME.get(role, role)
     if role not in ROLES:
         raise location.error(
@@ -371,7 +371,7 @@ def _message(message: Any, name: str, location: RowLocation) -> Message:
     try:
         return read if is_trained(message) else {**read, TRAIN_KEYS[0]: False}
     except ValueError as error:
-        expected = f"{' or '.join(TRAIN_KEYS)} of a message as true or false, 1 or 0"
+        expected = f"true, false, 1 or 0 as {' or '.join(TRAIN_KEYS)} of a message"
         raise location.error(expected, str(error), "Correct it, or leave it out.") from None
 
 
@@ -394,8 +394,8 @@ def _check_mask(extra: dict[str, Any], target: Text | None, location: RowLocatio
             raise ValueError(f"a completion of {len(target)} messages")
         spans = read_spans(extra[MASK_COLUMN], len(plain(target)))
     except ValueError as error:
-        remedy = 'Correct it; of several messages give those "train": false; or rename what is no mask.'
-        raise location.error("mask as [[start, end], ...] of the completion", str(error), remedy) from None
+        remedy = 'Correct it, or rename the column if it is not a mask. With several messages, use "train": false instead.'
+        raise location.error("a mask of the completion, [[start, end], ...]", str(error), remedy) from None
     extra[MASK_COLUMN] = [list(span) for span in spans]
 
 
@@ -454,7 +454,7 @@ def _is_undesired(values: dict[str, Any], extra: Mapping[str, Any], location: Ro
     said = [label, *(extra.get(name) for name in ("train", "weight", "loss_weight"))]
     truths = [TRUTHS.get(str(value).strip().casefold()) for value in said]
     if truths[0] is None and isinstance(label, int | float):
-        expected = "true or false, 1 or 0, as the label of a completion"
+        expected = "true, false, 1 or 0 as the label of a completion"
         raise location.error(expected, f"{label}"[:40], _remedy_ignore("label"))
     if truths[0] is None:
         values.pop("label", None)
@@ -481,7 +481,7 @@ def _shared_prompt(chosen: Text, rejected: Text, location: RowLocation) -> dict[
     Dialogues in one text (`Human: ... Assistant: ...`) are cut before the last turn of the assistant that both have.
     """
     if isinstance(chosen, str) != isinstance(rejected, str):
-        raise location.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
+        raise location.error("chosen and rejected in the same format", "text and messages", "Write both the same way.")
     pairs = enumerate(zip(chosen, rejected, strict=False))
     shared_length = next(
         (index for index, (chosen_part, rejected_part) in pairs if chosen_part != rejected_part),
@@ -493,7 +493,7 @@ def _shared_prompt(chosen: Text, rejected: Text, location: RowLocation) -> dict[
     if shared_length and isinstance(chosen, str) and chosen[shared_length - 1] == " ":
         shared_length -= 1
     if not shared_length:
-        raise location.error("a prompt", "none, and chosen and rejected begin differently", "Add a prompt column.")
+        raise location.error("a prompt", "none, and no common beginning of chosen and rejected", "Add a prompt column.")
     return {"prompt": chosen[:shared_length], "chosen": chosen[shared_length:], "rejected": rejected[shared_length:]}
 
 
@@ -533,11 +533,11 @@ def _number(value: Any, name: str, location: RowLocation) -> float:
 def _level(value: Any, location: RowLocation, column_conversions: Counter[str]) -> float | None:
     """A level: a number, or the number of a text such as `Level 3`; None for `Level ?`."""
     if isinstance(value, str) and (match := _LEVEL.fullmatch(value.strip())):
-        column_conversions["level as the number in its text"] += 1
+        column_conversions["level read from its text"] += 1
         return None if match[1] == "?" else float(match[1])
     number = _number(value, "level", location)
     if abs(number) > MAX_LEVEL:
-        expected = f"a level of at most {MAX_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
+        expected = f"a level of at most {MAX_LEVEL:,} (2^53), because larger floating-point numbers are not exact"
         raise location.error(expected, f"{value}"[:40], _remedy_ignore("level"))
     return number
 
@@ -616,7 +616,7 @@ def format_conversions(counts: Counter[str], source: str, rows: int) -> list[str
 def format_unread(unread_by_file: Mapping[str, Counter[str]]) -> list[str]:
     """A note for each file with columns that no one read: their names, and how many rows have something there."""
     return [
-        f"{file}: in neither prompt nor completion: "
+        f"{file}: columns that are not used: "
         + ", ".join(f"{name[:60]} ({count:,})" for name, count in columns.most_common(MAX_UNREAD_SHOWN))
         + (f" and {len(columns) - MAX_UNREAD_SHOWN:,} more" if len(columns) > MAX_UNREAD_SHOWN else "")
         for file, columns in unread_by_file.items()

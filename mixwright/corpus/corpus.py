@@ -225,7 +225,7 @@ class Corpus:
         try:
             with pq.ParquetFile(path) as file:
                 if not file.schema_arrow.equals(SCHEMA):
-                    raise pa.ArrowInvalid("other columns than a saved corpus has")
+                    raise pa.ArrowInvalid("other columns")
                 table = store_batches(file.iter_batches(BATCH_ROWS))
             check_saved(table)
         except (OSError, pa.ArrowException) as error:
@@ -320,7 +320,7 @@ def _with_one_form(table: pa.Table, notes: list[str]) -> pa.Table:
     if not has_chats or not pc.any(is_plain).as_py():
         return table
     notes.append(
-        f"{pc.sum(is_plain).as_py():,} rows of plain text were written as chat messages, as other training rows are"
+        f"{pc.sum(is_plain).as_py():,} rows of plain text are turned into chat messages, like the other training rows"
     )
     rows = (decode(row) for batch in table.to_batches(BATCH_ROWS) for row in batch.to_pylist())
     return build_table(
@@ -381,8 +381,8 @@ def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, 
             name = ", ".join(sources_of(source))
             notes[before:before] = [*format_conversions(column_conversions, name, count), *format_unread(unread)]
         if not kept:
-            got = f"{count:,} rows that say that they are not"
-            raise InputError("rows to learn from", got, "Correct label or weight.", file=source)
+            got = f"{count:,} rows that are labelled false or have weight 0"
+            raise InputError("rows to train on", got, "Correct the column label or weight.", file=source)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:
@@ -425,7 +425,7 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
         if len(lacking) and (len(lacking) < len(members) or not split_from_own_file):
             got = f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}"
             expected = f"an answer in every row of task {name!r} or in none"
-            raise InputError(expected, got, "Add the answers or give those rows another task.")
+            raise InputError(expected, got, "Add the answers, or give these rows another task.")
     first_answered = read_groups(
         corpus.table, (members[answered[members]][:MAX_ANSWERS_CHECKED] for members in groups.values())
     )

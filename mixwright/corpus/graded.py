@@ -57,8 +57,10 @@ def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool
         notes = [f"corpus: {note}" for note in corpus_as_read.notes]
         return Graded(corpus_as_read, config, tuple(notes), probe)
     if not gradable_tasks:
-        remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
-        remedy += "answers is compared by `mixwright verdict`, and trained on by `mixwright run`."
+        remedy = (
+            "Name the column of the answers (--column answer=COLUMN) and how to grade them (--grader NAME). Rows without "
+        )
+        remedy += "answers can be compared by `mixwright verdict` and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
     full_corpus = None if len(gradable_tasks) == len(corpus.tasks) else corpus
     return Graded(
@@ -104,4 +106,4 @@ def _format_proposal(tasks: Sequence[str], proposals: Sequence[ProposedGrader]) 
         if first_proposal.grader
         else f"{join_some(tasks)} is not measured"
     )
-    return f"{subject}, {why}" + ("; another: --grader NAME" if first_proposal.grader else "")
+    return f"{subject}, {why}" + ("; change it with --grader NAME" if first_proposal.grader else "")

@@ -105,10 +105,10 @@ def _with_own_ids(table: pa.Table) -> pa.Table:
         file, line, places = re.sub(r"[:#]\d+$", "", source), source.rpartition(":")[2], first_place.setdefault(name, {})
         if file in places:
             got = f"{name!r} twice: {places[file] or 'an example'} and {source or 'another'}"
-            remedy = "Make them unique, or rename that column and they are made; "
+            remedy = "Make them unique, or rename that column, and Mixwright makes ids; "
             remedy += 'run.yaml can ignore it: corpus.columns: {id: ""}.'
             at = int(line) if line.isdigit() else None
-            raise InputError("ids that are unique in a file", got, remedy, file=file or None, line=at)
+            raise InputError("ids that are unique within a file", got, remedy, file=file or None, line=at)
         if places:
             ids[row] = source
         places[file] = source

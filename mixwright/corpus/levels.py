@@ -44,7 +44,7 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
             binned = levels.copy()
         binned[of_task] = [names[int(used_bins[np.abs(used_bins - bin).argmin()])] for bin in bin_index]
         notes.append(
-            f"{task}: {distinct_count} different levels were put into {len(names)} bins of about equal size by quantile, "
-            f"each named by its median level"
+            f"{task}: {distinct_count} different levels were grouped into {len(names)} bins of about equal size by "
+            "quantile, each named by its median level"
         )
     return binned, notes

@@ -112,10 +112,10 @@ def _propose(rows: Sequence[Example]) -> ProposedGrader:
         if count >= MIN_FORM_SHARE * len(texts):
             return _propose_by_form(words, count, texts)
     if all(row.answer is None for row, _ in texts):
-        return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(texts):,} completions")
+        return ProposedGrader(None, f"nothing to grade: the {len(texts):,} completions have no common answer format")
     prose = sum(len(text) > SHORT_ANSWER_CHARACTERS or "\n" in text or _is_sentence(text) for text in answers)
     if prose > (1 - MIN_FORM_SHARE) * len(texts):
-        why = f"{_share_text(prose, texts)} answers are sentences, or longer than {SHORT_ANSWER_CHARACTERS} characters"
+        why = f"{_share_text(prose, texts)} answers are sentences or longer than {SHORT_ANSWER_CHARACTERS} characters"
         return ProposedGrader(None, f"nothing to grade: {why}")
     return _propose_for_words(answers)
 
@@ -125,9 +125,7 @@ def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
     lists = list(map(_words_in_list, answers))
     several = sum(words > 1 for words in lists)
     if several >= MIN_FORM_SHARE * len(answers) and max(lists) > 2:
-        return ProposedGrader(
-            "exact", f"exact: {_share_text(several, answers)} answers are lists of words, whose order counts"
-        )
+        return ProposedGrader("exact", f"exact: {_share_text(several, answers)} answers are lists of words in a fixed order")
     distinct_answers = set(answers)
     mixed_case_count = sum(
         not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers
@@ -136,7 +134,7 @@ def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
     clash = sum(count for text, count in readings.items() if count > 1 or not text)
     if mixed_case_count > (1 - MIN_FORM_SHARE) * len(answers) or clash:
         mixed = f"{mixed_case_count:,} of {len(answers):,} mix upper and lower case"
-        clash_text = mixed if mixed_case_count else f"{clash:,} differ by case or marks alone"
+        clash_text = mixed if mixed_case_count else f"{clash:,} differ only by case or punctuation"
         return ProposedGrader("exact", f"exact: all answers are short, and {clash_text}")
     repeated_text = "one text" if len(distinct_answers) == 1 else f"one of {len(distinct_answers)} texts"
     return _propose_by_form(

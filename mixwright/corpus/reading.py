@@ -127,7 +127,7 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
     for count, row in enumerate(rows, 1):  # noqa: B007 - counts
         yield row
     if not count:
-        raise InputError("at least one row", "none", "Put rows in or name another source.", file=source)
+        raise InputError("at least one row", "an empty source", "Add rows, or name another source.", file=source)
 
 
 def suffix_of(path: Path) -> str:
@@ -183,10 +183,10 @@ def _read_address(source: str, notes: list[str]) -> Rows:
 
 
 def _read_several(files: list[Path], folder: Path, source: str, notes: list[str]) -> Rows:
-    notes.append(f"{source}: {len(files)} files, each a task of its name where its rows name none")
+    notes.append(f"{source}: {len(files)} files, each a task of its own unless its rows name one")
     others = sorted(path.name for path in folder.iterdir() if path not in files) if folder.is_dir() else []
     if others:
-        notes.append(f"{source}: not read, because their endings are not those of rows: {join_some(others)}")
+        notes.append(f"{source}: not read, because of their file types: {join_some(others)}")
     for path in files:
         for row, location in _read_file(path, notes):
             yield row, location._replace(task=_task_of(path))
@@ -201,7 +201,7 @@ def refuse_held_out(source: str) -> None:
     """Raise InputError if one of several files to train on is called as held-out rows are."""
     for one in sources_of(source) if len(sources_of(source)) > 1 else ():
         if SPLIT_BY_NAME.get(_task_of(Path(one)).lower()) == "eval":
-            raise InputError("training rows", f"{one}, which is a split", "Name held-out rows by --eval.", file=one)
+            raise InputError("training rows", f"{one}, which is a split", "Name held-out rows with --eval.", file=one)
 
 
 def _read_file(path: Path, notes: list[str]) -> Rows:
@@ -220,7 +220,7 @@ def refuse_pointer(path: Path) -> None:
     """Raises InputError for a pointer of Git LFS in the place of a file."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise InputError("the file itself", "a pointer of Git LFS to it", "Fetch it: git lfs pull.", file=path)
+            raise InputError("the file itself", "a Git LFS pointer", "Fetch the file: git lfs pull.", file=path)
 
 
 def is_packed(path: Path) -> bool:
@@ -256,7 +256,9 @@ def _unpack(path: Path, *, lines: bool) -> Iterator[bytes]:
         except (EOFError, zlib.error, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:  # of the system, not of what is packed
                 raise
-            raise InputError("a whole packed file", str(error)[:120], "Fetch or pack it again.", file=path) from None
+            raise InputError(
+                "a complete compressed file", str(error)[:120], "Download or compress it again.", file=path
+            ) from None
 
 
 def _read_texts(path: Path) -> Iterator[tuple[str, RowLocation]]:
@@ -310,7 +312,7 @@ def read_cells(path: Path) -> Rows:
                 if twice := [name for name in header if header.count(name) > 1]:
                     raise location.error("each column once", f"{twice[0]!r:.60} twice", "Rename one of them.")
             elif len(cells) != len(header):
-                remedy = f"Put quotes around cells in which {mark!r}, a quote or a new line is."
+                remedy = f"Put quotes around cells that contain {mark!r}, a quote or a line break."
                 raise location.error(f"{len(header)} cells, as the header has", f"{len(cells)}", remedy)
             else:
                 yield {name: messages_in(cell) or None for name, cell in zip(header, cells, strict=True)}, location
@@ -339,7 +341,7 @@ def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
         record = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
-        remedy = "Correct the file." if line is None else "For a row per line: .jsonl."
+        remedy = "Correct the file." if line is None else "If the file has one row per line, rename it to .jsonl."
         raise RowLocation(str(path), line).error("JSON", _json_problem(error), remedy) from None
     lists = [
         name for name, rows in record.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
@@ -366,7 +368,7 @@ def read_json_list(path: Path, notes: list[str]) -> Rows:
         chunks.append(chunk)
         size += len(chunk)
         if size > MAX_UNPACKED_BYTES and is_packed(path):
-            got = f"one of more than {MAX_UNPACKED_BYTES:,} bytes"
+            got = f"a list of more than {MAX_UNPACKED_BYTES:,} bytes"
             raise RowLocation(str(path)).error("a JSON list that fits in memory", got, "Write a row per line, as .jsonl.")
     try:
         text = b"".join(chunks).decode("utf-8-sig")
@@ -446,13 +448,13 @@ def read_parquet(path: Path, find_columns: Callable[[Sequence[str]], list[str] |
     # dates beyond the year 9999, nanoseconds without pandas, unknown time zones, a field of a struct twice
     except (ValueError, ArithmeticError, LookupError, ImportError) as error:
         got = f"{type(error).__name__}: {_reason(error).partition('. ')[0]}, in rows {row + 1} to {row + PARQUET_BATCH_ROWS}"
-        remedy = "Write such columns as texts or numbers, or leave them out."
-        raise InputError("values that Python can hold", got, remedy, file=path) from None
+        remedy = "Write these columns as text or numbers, or leave them out."
+        raise InputError("values that Python can represent", got, remedy, file=path) from None
 
 
 def _read_datasets_folder(path: Path, split: str) -> Rows:
     if not any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES):
-        expected = "a folder written by datasets' save_to_disk, or one of data files, each a task"
+        expected = "a folder written by datasets' save_to_disk, or a folder of data files, one per task"
         raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
     check_regular(*(Path(directory, name) for directory, _, names in os.walk(path) for name in names))
     try:
@@ -465,7 +467,7 @@ def _read_datasets_folder(path: Path, split: str) -> Rows:
 
 
 def _damaged_error(path: str | Path, error: Exception) -> InputError:
-    return InputError("a whole folder written by datasets' save_to_disk", _reason(error), "Save it again.", file=path)
+    return InputError("a complete folder written by datasets' save_to_disk", _reason(error), "Save it again.", file=path)
 
 
 def _reason(error: Exception) -> str:
@@ -498,7 +500,7 @@ def _read_dataset(loaded: Any, name: str, split: str) -> Rows:
         split_names = ("test", "validation", "eval", "dev") if split == "eval" else ("train",)
         splits_found = [key for key in split_names if key in loaded]
         if not splits_found:
-            remedy = "Name it: owner/name:config:split, or save that split alone."
+            remedy = "Name the split: owner/name:config:split, or save only that split."
             raise InputError(f"a split called {' or '.join(split_names)}", f"splits {', '.join(loaded)}", remedy, file=name)
         loaded = loaded[splits_found[0]]
     row = 0

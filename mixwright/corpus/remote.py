@@ -45,8 +45,8 @@ def fetch_file(source: str) -> Path:
     except InputError:
         raise
     except Exception as error:  # each file system has its own
-        remedy = "Is the address right, are its credentials set, and is there room for a copy?"
-        raise address_error(error, "a file that can be fetched", remedy, source) from None
+        remedy = "Check the address, its credentials, and that there is disk space for a copy."
+        raise address_error(error, "a file that can be downloaded", remedy, source) from None
     return copy
 
 

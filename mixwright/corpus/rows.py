@@ -84,7 +84,9 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
         for example in examples if len(examples) > 1 else ():
             encode([example])  # raises for the row that it is
-        raise _refusal(examples[0], "values of the types of Example", str(error)[:120], "Correct the row.") from None
+        raise _refusal(
+            examples[0], "values of the types that Example declares", str(error)[:120], "Correct the row."
+        ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 

@@ -56,7 +56,7 @@ class TimedGrades:
                 remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."
                 raise InputError(f"a score within {self.seconds:g} s", f"none ({grading_text})", remedy) from None
         self.late[task] += 1
-        self._warn_once(example.id, f"No score within {self.seconds:g} s: {grading_text}. Such answers count as wrong.")
+        self._warn_once(example.id, f"No score within {self.seconds:g} s: {grading_text}. These answers count as wrong.")
         return 0.0
 
     def _warn_once(self, example: str, sentence: str) -> None:

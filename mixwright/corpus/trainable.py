@@ -43,5 +43,5 @@ def check_training(objective: str, corpus: Corpus, setting: str = "train.objecti
             first_source = lacking["source"][0].as_py() or lacking["id"][0].as_py()
             got = f"none in {len(lacking)} of {len(train)} rows, the first at {first_source}"
             other_objectives = ", ".join(name for name in NEEDED_COLUMNS if name != objective)
-            remedy = f"Add it, leave those rows out, or choose another {setting} ({other_objectives})."
+            remedy = f"Add it, leave these rows out, or choose another {setting} ({other_objectives})."
             raise InputError(f"{column!r} in every training row, for {setting} {objective}", got, remedy)

@@ -29,9 +29,9 @@ SIGNED_WORDS: tuple[ChangeWord, ...] = ("worsens", "improves", "commonest", "les
 WRITTEN_WORDS: dict[str, str] = {
     "improves": "improves",
     "worsens": "worsens",
-    "commonest": "gives the commonest answer more often",
+    "commonest": "gives the most common answer more often",
     "less dependent": "depends less on the prompt",
-    "sharper": "sharper, not more able",
+    "sharper": "only sampled answers improved",
     "no change": "no change beyond {margin}",
     "cannot tell": "cannot tell",
 }

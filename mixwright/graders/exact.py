@@ -1,4 +1,4 @@
-"""Grader for the answer and nothing else, apart from white space.
+"""Grader that accepts only the exact answer, apart from white space.
 
 Source: https://arxiv.org/abs/1606.05250 (exact match).
 Unit: 1.0 for the answer, 0.0 for anything else.

@@ -1,4 +1,4 @@
-"""Grader for requests about form and behaviour: the gold answer is a set of rules, and the completion keeps all of them.
+"""Grader for requests about form and behaviour: the gold answer is a set of rules, and a right completion keeps all of them.
 
 Source: verifiable instructions, as in https://arxiv.org/abs/2311.07911; the rules are our own.
 Unit: 1.0 where every rule holds, 0.0 otherwise.

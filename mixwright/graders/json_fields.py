@@ -1,4 +1,4 @@
-"""Grader for JSON: right is an object whose fields are the gold answer's, each with the gold value.
+"""Grader for JSON: a right answer is an object with the gold answer's fields and values.
 
 Source: ours; exact match by field is how tool calls are scored (https://arxiv.org/abs/2305.15334).
 Unit: 1.0 where all fields are right, 0.0 otherwise; each part (`valid JSON`, `same keys`, one per field) is right or wrong.

@@ -1,4 +1,4 @@
-"""Grader for numbers: the completion is a number, and it is the answer's.
+"""Grader for numbers: a right completion is a number equal to the answer.
 
 Source: https://arxiv.org/abs/2110.14168 (final-answer accuracy).
 Unit: 1.0 within the tolerance, 0.0 otherwise.

@@ -89,9 +89,9 @@ def _read_names(file: Path) -> Collection[str]:
             if not header or 8 + length + end != size:
                 problem = f"{size:,} bytes of {8 + length + end:,}"
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            problem = "a header that cannot be read"
+            problem = "an unreadable header"
     if problem:
-        raise InputError("a whole safetensors file", problem, REMEDY_SAVE_AGAIN, file=file)
+        raise InputError("a complete safetensors file", problem, REMEDY_SAVE_AGAIN, file=file)
     return names
 
 
@@ -102,15 +102,15 @@ def _check_index(index: Path, tensors: Mapping[str, Collection[str]]) -> None:
         or not file_by_weight
         or not all(isinstance(name, str) for name in file_by_weight.values())
     ):
-        expected = "an index that says in which file each weight is (weight_map)"
+        expected = "an index with the file of each weight (weight_map)"
         raise InputError(expected, repr(file_by_weight)[:80], REMEDY_SAVE_AGAIN, file=index)
     if missing_names := sorted(set(file_by_weight.values()) - tensors.keys()):
         got = f"{join_some(missing_names)}, which the folder lacks"
-        raise InputError("an index that names files of its folder", got, REMEDY_SAVE_AGAIN, file=index)
+        raise InputError("an index that names files in its folder", got, REMEDY_SAVE_AGAIN, file=index)
     weights_by_file = {name: set(names) for name, names in tensors.items()}
     if missing_names := [weight for weight, name in file_by_weight.items() if weight not in weights_by_file[name]]:
         expected = "an index whose weights are in the files that it names"
-        raise InputError(expected, f"no {join_some(missing_names)} there", REMEDY_SAVE_AGAIN, file=index)
+        raise InputError(expected, f"no {join_some(missing_names)} in them", REMEDY_SAVE_AGAIN, file=index)
 
 
 def check_config(config: Any, model_path: str) -> None:
@@ -126,14 +126,16 @@ def check_config(config: Any, model_path: str) -> None:
             raise InputError(f"{name} of 1 to {limit:,} in the settings of {model_path!r}", repr(value), remedy)
     if isinstance(config.dtype, int | float | str):  # a name was looked up by transformers
         raise InputError(
-            f"a name of torch as dtype in the settings of {model_path!r}", repr(config.dtype), "Correct config.json."
+            f"the name of a torch dtype in the settings of {model_path!r}", repr(config.dtype), "Correct config.json."
         )
     quantization = getattr(config, "quantization_config", None) or getattr(text_config, "quantization_config", None)
     method = quantization.get("quant_method") if isinstance(quantization, dict) else None
     if isinstance(method, str) and method not in AUTO_QUANTIZATION_CONFIG_MAPPING:
-        remedy = "Take the weights without quantisation, or quantised in one of these ways."
+        remedy = "Use unquantized weights, or one of these quantizations."
         known_methods = join_some(sorted(map(str, AUTO_QUANTIZATION_CONFIG_MAPPING)))
-        raise InputError(f"a quantisation that transformers reads at {model_path!r}: {known_methods}", repr(method), remedy)
+        raise InputError(
+            f"a quantization that transformers can read at {model_path!r}: {known_methods}", repr(method), remedy
+        )
 
 
 def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:
@@ -151,7 +153,7 @@ def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:
     except Exception as error:  # tokenizers raises plain exceptions
         raise InputError(f"a tokenizer that reads text at {model_path!r}", reason_of(error), remedy) from error
     if first_ids == second_ids:
-        got = "no token at all" if not first_ids else "the same tokens for two different texts"
+        got = "no tokens" if not first_ids else "the same tokens for two different texts"
         raise InputError(f"a tokenizer that reads text at {model_path!r}", got, remedy)
     vocabulary_size = config.get_text_config().vocab_size
     if ids_beyond := sorted(
@@ -159,8 +161,8 @@ def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:
         for number in vocabulary_ids
         if number >= vocabulary_size and (number not in special_ids or number in used_special_ids)
     ):
-        expected = f"a tokenizer for a vocabulary of {vocabulary_size:,} at {model_path!r}"
-        raise InputError(expected, f"{len(ids_beyond):,} tokens beyond it, up to number {ids_beyond[-1]:,}", remedy)
+        expected = f"a tokenizer that fits a vocabulary of {vocabulary_size:,} at {model_path!r}"
+        raise InputError(expected, f"{len(ids_beyond):,} tokens beyond it, up to id {ids_beyond[-1]:,}", remedy)
 
 
 def check_loaded(model: Any, loading_info: Mapping[str, Collection[str]], model_path: str) -> None:
@@ -172,7 +174,7 @@ def check_loaded(model: Any, loading_info: Mapping[str, Collection[str]], model_
         model_path: what messages call it.
     """
     if missing_weights := loading_info["missing_keys"]:
-        remedy = "Save the whole model again, or name the checkpoint that has them."
+        remedy = "Save the whole model again, or name a complete checkpoint."
         raise InputError(
             f"a checkpoint with every weight of its model at {model_path!r}",
             f"no {join_some(sorted(missing_weights))}",
@@ -184,7 +186,9 @@ def check_loaded(model: Any, loading_info: Mapping[str, Collection[str]], model_
     ):
         remedy = "Correct num_hidden_layers in config.json, or save the model again."
         raise InputError(
-            f"a model with every layer of its files at {model_path!r}", f"no place for {join_some(surplus_weights)}", remedy
+            f"a model that has every layer of its weight files at {model_path!r}",
+            f"no place for {join_some(surplus_weights)}",
+            remedy,
         )
     _check_finite(f"finite weights at {model_path!r}", model.named_parameters(), None)
 
@@ -198,8 +202,8 @@ def check_adapter_weights(model: Any, folder: Path) -> None:
 def _check_finite(expected: str, weights: Iterable[tuple[str, Any]], file: Path | None) -> None:
     wrong = [name for name, values in weights if not bool(values.isfinite().all())]
     if wrong:
-        remedy = "Take a checkpoint from before training broke down."
-        raise InputError(expected, f"NaN or infinite ones in {join_some(wrong)}", remedy, file=file)
+        remedy = "Use a checkpoint from before training diverged."
+        raise InputError(expected, f"NaN or infinity in {join_some(wrong)}", remedy, file=file)
 
 
 def _without_layer_number(name: str) -> str:
@@ -219,7 +223,7 @@ def check_reading(learner: Learner) -> None:
 
     from mixwright.learner.batches import reading_mode
 
-    size, remedy = learner.model.config.get_text_config().vocab_size, "Correct its settings, or take another one."
+    size, remedy = learner.model.config.get_text_config().vocab_size, "Correct its settings, or use another model."
     ids = torch.tensor([[number % size for number in range(TRIED_TOKENS)]] * 2, device=learner.device)
     ids[1, -1] = TRIED_TOKENS % size
     try:
@@ -231,11 +235,11 @@ def check_reading(learner: Learner) -> None:
         raise InputError(f"a model that reads tokens at {learner.name!r}", reason_of(error), remedy) from error
     logits = logits_found.float()
     if not bool(logits.logsumexp(-1).isfinite().all()):
-        got = "NaN or infinite ones of finite weights"
+        got = "NaN or infinity, although the weights are finite"
         raise InputError(f"finite logits of the model at {learner.name!r}", got, remedy)
     change = (logits[0] - logits[1]).abs().amax(-1)
     rounding = max(SAME_LOGITS_SHARE, 8 * torch.finfo(logits_found.dtype).eps)
     if float(change[:-1].max()) > rounding * float(change[-1]):
-        got = f"{type(learner.model).__name__}, whose tokens see later ones"
-        remedy = "Models like BERT write no text: take one that does."
+        got = f"{type(learner.model).__name__}, whose tokens attend to later tokens"
+        remedy = "Models like BERT do not generate text; use a causal model."
         raise InputError(f"a causal language model at {learner.name!r}", got, remedy)

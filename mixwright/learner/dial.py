@@ -87,7 +87,7 @@ class _Mixing(LogitsProcessor):
         if self.mask is not None:
             if len(ids) % len(self.mask) or ids.shape[1] < self.mask.shape[1]:
                 got = f"{tuple(self.mask.shape)} for rows of shape {tuple(ids.shape)}"
-                raise InputError("a mask of these prompts", got, "Make a new dial for a new batch.")
+                raise InputError("an attention mask for these prompts", got, "Create a new dial for each batch.")
             prompts = self.mask.to(ids.device).repeat_interleave(len(ids) // len(self.mask), 0)
             return torch.cat([prompts, prompts.new_ones(len(ids), ids.shape[1] - prompts.shape[1])], 1)
         if self.pad is None:
@@ -98,7 +98,7 @@ class _Mixing(LogitsProcessor):
         logits = reader.logits(ids.to(reader.learner.device), self._mask(ids).to(reader.learner.device)).to(scores.device)
         if logits.shape != scores.shape:
             sizes = f"{scores.shape[-1]} and {logits.shape[-1]} logits"
-            raise InputError("models of one vocabulary", sizes, "Mix models that share a tokenizer.")
+            raise InputError("models with the same vocabulary", sizes, "Mix models that share a tokenizer.")
         return logits
 
 
@@ -131,7 +131,7 @@ class Dial(_Mixing):
         """
         super().__init__(alpha, pad, mask)
         if (base is None) == (tuned is None):
-            raise InputError("a base or a tuned model, the other one writes", "both or none", "Give one of them.")
+            raise InputError("a base or a tuned model; the other one generates", "both or neither", "Give one of them.")
         self.base, self.tuned = base, tuned
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:

@@ -19,7 +19,7 @@ MAX_TEMPERATURE = 2.0
 def check_installed() -> None:
     """Raises InputError where vLLM is not installed."""
     if importlib.util.find_spec("vllm") is None:
-        remedy = f"Install vLLM in an environment of its own (docs/servers.md), or {WITHOUT_ENGINE}."
+        remedy = f"Install vLLM in a separate environment (docs/servers.md), or {WITHOUT_ENGINE}."
         raise InputError("the package vllm, for --engine vllm", "none", remedy)
 
 

@@ -143,8 +143,8 @@ class Learner:
         """The tokens. Raises InputError for one beyond the model's vocabulary, such as a mark for images."""
         size = self.model.config.get_text_config().vocab_size
         if ids and max(ids) >= size:
-            token, remedy = self.tokenizer.convert_ids_to_tokens(max(ids)), "Take it out of the prompts and answers."
-            raise InputError(f"tokens of the vocabulary of {self.name}", f"{token!r}, which it does not have", remedy)
+            token, remedy = self.tokenizer.convert_ids_to_tokens(max(ids)), "Remove it from the prompts and answers."
+            raise InputError(f"tokens in the vocabulary of {self.name}", f"{token!r}, which it does not have", remedy)
         return list(ids)
 
     def with_form(self, form: PromptForm) -> Learner:
@@ -162,8 +162,8 @@ class Learner:
             self.encode(({"role": "user", "content": text},)) for text in ("Name a colour.", "Count to 3.")
         )
         if first_ids == second_ids:
-            expected = f"a chat template of {self.name} that holds the user's message"
-            remedy = "Correct the template, or give plain text: --no-chat-template, model.chat_template: false."
+            expected = f"a chat template of {self.name} that includes the user's message"
+            remedy = "Correct the template, or use plain text: --no-chat-template, model.chat_template: false."
             raise InputError(expected, "the same tokens for two different messages", remedy)
 
     @property

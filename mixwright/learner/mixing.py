@@ -57,8 +57,8 @@ def mix_experts(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str
         raise InputError("a weight per expert", f"{len(weights)} for {len(experts)}", "Correct the weights.")
     shapes = [{name: z.shape for name, z in expert.items()} for expert in experts]
     if any(expert_shapes != shapes[0] for expert_shapes in shapes):
-        remedy = "Mix experts of one base with the same targets."
-        raise InputError("experts of the same matrices", "others", remedy)
+        remedy = "Mix experts of the same base and with the same targets."
+        raise InputError("experts with the same matrices", "others", remedy)
     mixture = {}
     for name in experts[0]:
         terms = [float(weight) * expert[name] for expert, weight in zip(experts, weights, strict=True)]
@@ -133,7 +133,7 @@ def _warnings(
 ) -> tuple[str, ...]:
     """What has to be known of a mixture."""
     warnings = []
-    for (interval, clear), baseline in ((gain, "the base without experts"), (over, "the best single expert")):
+    for (interval, clear), baseline in ((gain, "the base model without experts"), (over, "the best single expert")):
         if not clear:
             warnings.append(
                 f"The gain over {baseline} is not above {GAIN_STANDARD_ERRORS:g} standard errors: "
@@ -141,7 +141,7 @@ def _warnings(
             )
     total = float(weights.sum())
     if total > 0 and len(weights) > 1 and weights.max() / total > SINGLE_EXPERT_SHARE:
-        warnings.append(f"One expert has {weights.max() / total:.0%} of the weight: take it alone.")
+        warnings.append(f"One expert has {weights.max() / total:.0%} of the weight: use it alone.")
     if chosen_on_them:
-        warnings.append("The gains are measured on the items that the weights were chosen on, and are too high.")
+        warnings.append("The gains are too high, because they are measured on the items that chose the weights.")
     return tuple(warnings)

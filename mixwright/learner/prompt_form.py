@@ -108,9 +108,9 @@ def _as_list(text: Text) -> str | list[dict[str, str]]:
 def no_template(name: str) -> InputError:
     """The `InputError` for chat messages and a tokenizer without a chat template."""
     return InputError(
-        "a tokenizer with a chat template, because prompts are chat messages",
+        "a tokenizer with a chat template, because the prompts are chat messages",
         f"{name} without one",
-        "Use an instruct model, set tokenizer.chat_template, or give plain-text prompts.",
+        "Use an instruct model, set tokenizer.chat_template, or use plain-text prompts.",
     )
 
 
@@ -143,6 +143,6 @@ def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str
 
 def _template_refused(name: str, messages: Sequence[Mapping[str, Any]], got: str) -> InputError:
     roles = ", ".join(str(message.get("role")) for message in messages)
-    expected = f"a chat template of {name} that takes messages of the roles {roles}"
-    remedy = "Leave out --system, correct the messages or the template, or give plain text: --no-chat-template."
+    expected = f"a chat template of {name} that accepts messages of the roles {roles}"
+    remedy = "Leave out --system, correct the messages or the template, or use plain text: --no-chat-template."
     return InputError(expected, got, remedy)

@@ -173,7 +173,7 @@ def _convert(file: Path, folder: Path) -> None:
             raise
         if (refused := disk_full_error(error, folder)) is not None:
             raise refused from error
-        remedy = "Take another file, or the model's own folder of safetensors."
+        remedy = "Use another file, or the model's safetensors folder."
         raise InputError(
             "a GGUF file of a causal language model that transformers reads", reason_of(error), remedy, file=file
         ) from error

@@ -84,8 +84,8 @@ class VllmEngine:
             InputError: vLLM cannot serve this model, its weights are not those of a plain model, or they changed.
         """
         if fingerprint_weights(learner.model) != self._weights:
-            remedy = f"Where weights change, {WITHOUT_ENGINE}."
-            raise InputError(f"the weights of {learner.name} as vLLM was given them", "others", remedy)
+            remedy = f"Weights have changed: {WITHOUT_ENGINE}."
+            raise InputError(f"the weights of {learner.name} as loaded into vLLM", "others", remedy)
         if self._llm is not None:
             return
         for name, value in ENVIRONMENT.items():
@@ -183,7 +183,7 @@ class VllmEngine:
 
 
 def _not_served(learner: Learner, error: Exception) -> InputError:
-    remedy = f"To have transformers write, {WITHOUT_ENGINE}."
+    remedy = f"To generate with transformers, {WITHOUT_ENGINE}."
     return InputError(f"a model that vLLM can serve here ({learner.name})", reason_of(error), remedy)
 
 

@@ -39,7 +39,7 @@ def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, re
     new_rows = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), settings.graders)
     if not len(new_rows):
         remedy = "Name another source, or leave model.warmup.source out."
-        raise InputError("warm-up prompts that are not those of the run", "none", remedy, file=source)
+        raise InputError("warm-up prompts that differ from the prompts of the run", "none", remedy, file=source)
     return new_rows
 
 
@@ -57,7 +57,7 @@ def warmup_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np
     if not usable.any():  # pairs alone: the chosen answers are what a model is to begin with
         usable = np.array([example.chosen is not None for example in examples], dtype=float)
     if not usable.any():
-        raise InputError("examples with a target or an answer", "none", "Give a corpus with targets or answers.")
+        raise InputError("examples with a target or an answer", "none", "Use a corpus with targets or answers.")
     if not cells:
         return usable / usable.sum()
     keys = [(cell_key(example.task, example.level), example.task) for example in examples]

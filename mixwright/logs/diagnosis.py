@@ -41,7 +41,7 @@ MAX_GOLDS = 10
 NO_SIGNAL_REMEDY = {
     "TRL": "Use prompts whose rewards differ: SteeredGRPOTrainer selects them, or remove the others from train_dataset.",
     "verl": "Set algorithm.filter_groups.enable=true, or remove such prompts from data.train_files.",
-    "verifiers": "Filter by difficulty online (thresholds of the buffer), or remove such prompts.",
+    "verifiers": "Filter by difficulty online (buffer thresholds), or remove such prompts.",
 }
 OTHER_REMEDY = "Remove such prompts, or sample those whose rewards differ more often."
 HARD_REMEDY = "If all are wrong: easier prompts, more completions per prompt, or SFT on the answer format first."
@@ -170,7 +170,7 @@ def _parts(groups: Groups) -> list[Observation]:
         if constant >= CONSTANT_SHARE * len(values):
             share = f"{constant / len(values):.0%}"
             message = f"the reward {name!r} is the same within {share} of the groups, so it teaches nothing"
-            remedy = "Check whether it can be earned, or always is; otherwise remove it."
+            remedy = "Check whether completions can ever, or always, earn it; if so, remove it."
             found.append(Observation("parts", None, "warning", constant, len(values), message, remedy))
         elif total > 0 and sum(values) >= DECIDING_SHARE * total:
             message = (
@@ -195,9 +195,10 @@ def _unscored(log: RolloutLog) -> list[Observation]:
     if not unscored:
         return []
     message = (
-        f"{unscored:,} completions have no reward: an environment or a reward function failed, which is no wrong answer"
+        f"{unscored:,} completions have no reward: an environment or a reward function failed, which does not "
+        "make the answer wrong"
     )
-    remedy = "Read the log of the run at these steps; count them apart from failures."
+    remedy = "Read the log of the run at these steps, and count these completions separately from wrong ones."
     return [Observation("unscored", None, "warning", unscored, len(log.rollouts), message, remedy)]
 
 
@@ -221,7 +222,7 @@ def _one_answer(log: RolloutLog) -> list[Observation]:
         if share.low <= rule:
             message = (
                 f"{share.value:.0%} of the last completions are right, and {rule:.0%} would be with always {commonest!r}: "
-                "skill is not shown"
+                "so this shows no skill"
             )
             remedy = "Balance the right answers, or ask questions that cannot be guessed."
             found.append(Observation("one answer", task, "warning", right, len(own), message, remedy))
@@ -239,7 +240,10 @@ def _same_completions(groups: Groups) -> list[Observation]:
     if len(own) < MIN_GROUPS or same < SAME_WARNING * len(own):
         return []
     message = f"in the last third of the steps {same / len(own):.0%} of the groups repeat one completion"
-    remedy = "The policy lost its variety: raise the temperature or entropy bonus, lower the learning rate, or stop earlier."
+    remedy = (
+        "The policy has lost its diversity: raise the temperature or entropy bonus, lower the learning rate, "
+        "or stop earlier."
+    )
     return [Observation("same", None, "warning", same, len(own), message, remedy)]
 
 

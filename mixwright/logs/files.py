@@ -83,9 +83,7 @@ def read_log_rows(path: Path) -> Rows:
     text = head.decode("utf-8-sig", "replace").lstrip()
     if text.partition("\n")[0].strip() == "{":
         got = f"one object over several lines, with {', '.join(sorted(find_top_keys(head))[:8])}"[:160]
-        raise InputError(
-            "a JSON object per line, or a list of them", got, "Name a file with a row for each answer.", file=path
-        )
+        raise InputError("a JSON object per line, or a list of them", got, "Name a file with one row per answer.", file=path)
     return read_json_list(path, []) if text[:1] == "[" else read_lines(path)
 
 
@@ -95,16 +93,16 @@ def find_foreign(path: Path, head: bytes) -> tuple[str, str] | None:
     if not text:
         try:
             if path.stat().st_size and is_packed(path):
-                return "a packed file without a text", "Fetch or pack it again."
+                return "an empty compressed file", "Download or compress it again."
         except OSError:  # told by who reads it
             return None
-        return "an empty file", "Fetch it again, or move it away."
+        return "an empty file", "Download it again, or move it away."
     if head.startswith(ZIP_MAGIC):
-        return "a zip file that is no Inspect log", "Unpack it, and name the log in it."
+        return "a zip file that is no Inspect log", "Unpack it, and name the log inside."
     if b"\0" in head[:8] and head[:8].strip(b"\xff\xfe\0")[:1] in (b"{", b"["):
         return "text in UTF-16 or UTF-32", "Save it as UTF-8."
     if re.match(rb"<[!?a-zA-Z]", text):
-        return "a web page or XML, which servers send in place of a file", "Fetch it again."
+        return "a web page or XML, which servers send instead of a missing file", "Download it again."
     return None
 
 
@@ -152,7 +150,9 @@ def list_files(folder: Path, wanted: Callable[[str], bool], *, hidden: bool = Fa
 def name_unread(folder: Path, is_like: Callable[[str], object], read: Iterable[Path], form: str) -> dict[str, str]:
     """Files of a folder that are called nearly as logs are, and were not read -> words on why."""
     found = list_files(folder, lambda name: bool(is_like(name.lower())))
-    return {path.name: f"has this file, which is not called {form} and was not read" for path in sorted({*found} - {*read})}
+    return {
+        path.name: f"has this file, which was not read because its name is not {form}" for path in sorted({*found} - {*read})
+    }
 
 
 def _refuse_place(error: OSError) -> None:
@@ -172,7 +172,9 @@ def read_object_file(path: Path) -> dict[str, Any]:
     except (EOFError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise system_error(error, path) from error
-        raise InputError("a whole packed file", str(error)[:120], "Fetch or pack it again.", file=path) from None
+        raise InputError(
+            "a complete compressed file", str(error)[:120], "Download or compress it again.", file=path
+        ) from None
     return parse_object(data, str(path))
 
 

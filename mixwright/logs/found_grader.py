@@ -59,7 +59,7 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
     if basis is None or any(item.gold is None for item in task.items):
         return NO_TEXTS
     if any(score not in (0.0, 1.0) for item in task.items for side in sides for score in task.scores(item, side)):
-        return f"{task.metric} is a mean over samples that the log does not list"
+        return f"{task.metric} is a mean over samples that are not in the log"
     whole = [to_example(item) for item in task.items]
     best: FoundGrader | None = None
     for basis in (name for name in BASES if all(_texts(task, side, name) is not None for side in sides)):
@@ -72,7 +72,7 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
                 break
         if best is not None:
             return best
-    return f"no built-in grader repeats {MIN_AGREEMENT:.0%} of the scores ({task.metric})"
+    return f"no built-in grader reproduces {MIN_AGREEMENT:.0%} of the scores ({task.metric})"
 
 
 def _list_candidates(task: JudgedTask, whole: Sequence[Example]) -> Iterator[tuple[Sequence[Example], str]]:

@@ -44,7 +44,7 @@ COMPARED_SETTINGS += ("frequency_penalty", "presence_penalty", "reasoning_effort
 """Settings of generation that change what is written."""
 ATTACHMENT = "attachment://"
 CUT_REASONS = ("max_tokens", "model_length")
-PART = ("a part of one, or something else", "Fetch it again, or move it away.")
+PART = ("an incomplete log, or another file", "Download it again, or move it away.")
 """What a file is that is called as a log is, and what to do."""
 LONGEST_SETTING = 160
 """Characters of a setting that are shown; of a longer one its digest decides whether two are the same."""
@@ -112,7 +112,7 @@ def read_inspect(source: str) -> EvaluationLog:
             raise InputError("one log of each task", got, "Name one of them, or move the other away.", file=path)
         if header.get("status") != "success":
             got = f"status {header.get('status')!r:.40}"
-            remedy = "Finish it (inspect eval-retry): what is missing is not missing by chance."
+            remedy = "Finish it (inspect eval-retry), because samples do not go missing at random."
             raise InputError("an evaluation that finished", got, remedy, file=one)
         file_by_task[task] = one
         models[str(spec.get("model", ""))[:200]] = None

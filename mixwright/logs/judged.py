@@ -210,9 +210,9 @@ def find_lacking(log: EvaluationLog) -> list[tuple[str, int, str]]:
     for name, answers in group_answers(log).items():
         here, counted = len({answer.item for answer in answers}), log.tasks[name].counted
         if counted is not None and here < counted:
-            found.append((name, counted - here, f"has {here:,} of the {counted:,} items that its harness counted"))
+            found.append((name, counted - here, f"has {here:,} of the {counted:,} items that the harness counted"))
         elif not here:
-            found.append((name, 0, "has no answers to it"))
+            found.append((name, 0, "has no answers for this task"))
     return found
 
 
@@ -256,7 +256,7 @@ def _judge_task(
     """The task as far as it can be judged, and what has to be known of it."""
     count = len(task.pairs) + len(task.before_alone)
     if task.differences:
-        return None, [Caveat(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", prevents_pass=True)]
+        return None, [Caveat(task.name, count, f"the two runs differ: {'; '.join(task.differences)}", prevents_pass=True)]
     caveats = _list_unpaired(task)
     if not task.pairs:
         return None, caveats
@@ -274,13 +274,13 @@ def _judge_task(
     alone = choose_metric(logged[:1], sides[:1], wanted)
     if alone.metric not in (None, choice.metric):
         why = find_problem(alone.metric, logged, sides) or "is not in AFTER, or has too few answers there"
-        message = f"BEFORE alone is judged by {alone.metric}, which {why}; judged by {choice.metric} instead"
+        message = f"BEFORE alone would be judged by {alone.metric}, which {why}; judged by {choice.metric} instead"
         caveats.append(Caveat(task.name, count, message, prevents_pass=True))
     if task.by_id:
-        message = f"items that were paired by id alone, since they have no prompts of their own: {task.by_id:,}"
+        message = f"items paired by id only, because they have no distinct prompts: {task.by_id:,}"
         caveats.append(Caveat(task.name, task.by_id, message, prevents_pass=False))
     if unknown := find_unknown_settings(*logged):
-        message = f"only one of the logs says of it: {join_some(unknown)}; these were not compared"
+        message = f"stated in only one of the logs, so not compared: {join_some(unknown)}"
         caveats.append(Caveat(task.name, len(scored), message, prevents_pass=False))
     lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
     if not scored or lost > MAX_LOST_SHARE * count:
@@ -311,7 +311,8 @@ def _list_unpaired(task: PairedTask) -> list[Caveat]:
                 message = f"items of {side} without a partner in {other}: {count:,} ({names})"
             elif reason == "the same prompt several times":
                 message = (
-                    f"items of {side} that share their prompt with others, and whose id has no partner: {count:,} ({names})"
+                    f"items of {side} that share their prompt with other items and whose id has no partner: "
+                    f"{count:,} ({names})"
                 )
             elif side == "BEFORE":
                 message = f"items with {reason} in AFTER: {count:,} ({names})"
@@ -332,7 +333,10 @@ def _list_unscored_answers(task: PairedTask, items: Sequence[JudgedItem], metric
         ]
         total, scored = sum(count for count, _ in pairs), sum(count for _, count in pairs)
         if scored < total:
-            message = f"answers without {metric} {when}: {total - scored:,} of {total:,}, and others of the same items"
+            message = (
+                f"answers without {metric} {when}: {total - scored:,} of {total:,}, although other answers to "
+                "the same items have it"
+            )
             lost = side == 1 and total - scored > MAX_LOST_SHARE * total
             caveats.append(Caveat(task.name, total - scored, message, prevents_pass=lost))
     return caveats

@@ -90,7 +90,7 @@ def read_lighteval(source: str) -> EvaluationLog:
     unread = name_unread(path, re.compile("details_").match, files, "details_TASK_DATE.parquet") if path.is_dir() else {}
     for results_path in sorted({found for one in files if (found := _results_of(one)) is not None}):
         lacking = sorted(list_tasks(read_object_file(results_path)) - tasks.keys())
-        unread |= dict.fromkeys(lacking, f"has results of it ({results_path.name}) and no details")
+        unread |= dict.fromkeys(lacking, f"has its results ({results_path.name}) but no details")
     names = tuple(str(one) for one in used.values())
     return EvaluationLog(source, FORM, ", ".join(models), tasks, tuple(answers), names, unread)
 

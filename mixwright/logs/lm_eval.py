@@ -93,7 +93,7 @@ def read_lm_eval(source: str) -> EvaluationLog:
         unread = name_unread(path, re.compile("samples_").match, used, "samples_TASK_DATE.jsonl")
     elif path not in used:
         lacking = sorted(list_tasks(read_object_file(path)) - tasks.keys())
-        unread = dict.fromkeys(lacking, f"has results of it ({path.name}) and no samples")
+        unread = dict.fromkeys(lacking, f"has its results ({path.name}) but no samples")
     return EvaluationLog(source, FORM, ", ".join(sorted(models)), tasks, tuple(answers), named, unread)
 
 
@@ -117,7 +117,9 @@ def _find_samples(path: Path) -> dict[str, Path]:
         files = [one for one in list_files(path.parent, is_sample_name) if _date_of(one) == date] if date else []
         if not files:
             remedy = "Evaluate with --log_samples, or name the folder with the samples."
-            raise InputError("samples next to a results file", f"none of the date in its name, {date!r}", remedy, file=path)
+            raise InputError(
+                "samples next to a results file", f"none with the date in its name, {date!r}", remedy, file=path
+            )
     found: dict[str, Path] = {}
     for one in files:
         name = _NAME.fullmatch(one.name)

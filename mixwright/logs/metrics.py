@@ -54,7 +54,7 @@ def choose_metric(
     unshared = sorted({name for one in logged for name in one.metrics} - set(shared))
     if not shared:
         if not rest:
-            return MetricChoice(None, "its answers have no scores: score them first")
+            return MetricChoice(None, "its answers have no scores; score them first")
         return MetricChoice(None, f"the logs share no metric ({', '.join(unshared) or 'there is none'})")
     if wanted is not None and wanted not in shared:
         return MetricChoice(None, f"no metric {wanted!r}{' in both logs' if rest else ''}; there are {', '.join(shared)}")
@@ -79,21 +79,21 @@ def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequ
     """Why a metric does not say right or wrong of every answer; None where it does."""
     for one in logged:
         if name in one.unread_value_by_metric:
-            return f"has {one.unread_value_by_metric[name]} per answer, which is no success"
+            return f"has {one.unread_value_by_metric[name]} per answer, which is not success"
         if name in one.lower_is_better:
-            return "is better where it is lower, which is no success"
+            return "is better when lower, which is not success"
     samples = _SAMPLES.search(name)
     is_mean = samples is not None and (samples["kind"].lower() in _MEANS or int(samples["count"]) == 1)
     if samples is not None and not is_mean:
-        return "is of several answers to an item together, which is no success of one; log the mean over samples (avg@n)"
+        return "is about several answers to an item together, not about single answers; log the mean over samples (avg@n)"
     some = False
     for side in answers:
         scored = [(answer, answer.scores.get(name)) for answer in side]
         known = [(answer, value) for answer, value in scored if value is not None]
         if not known:
-            return "was given to no answer of one of the logs"
+            return "is missing for all answers of one of the logs"
         for answer, value in known:
             if value not in (0.0, 1.0) and not (is_mean and 0 <= value <= 1):
                 return f"is graded ({value:g} for item {answer.item[:40]!r}), and partial credit is neither right nor wrong"
         some = True
-    return None if some else "was given to no answer"
+    return None if some else "is missing for all answers"

@@ -94,9 +94,7 @@ def _make_item(name: str, answers: Iterable[LoggedAnswer]) -> Item:
         if len(values) > 1:
             last = list(values.values())[-1]
             got = f"more than one of item {name!r} of task {last.task!r}"
-            raise last.location.error(
-                f"one {field} for all answers to an item", got[:200], "Give the items ids of their own."
-            )
+            raise last.location.error(f"one {field} for all answers to an item", got[:200], "Give each item its own id.")
     prompt = ordered[0].prompt
     return Item(name, ordered, prompt if prompt and prompt.strip() else None, ordered[0].gold, ordered[0].level)
 

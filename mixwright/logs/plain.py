@@ -58,7 +58,7 @@ def _read_rows(rows: Iterable[tuple[Any, RowLocation]]) -> Iterable[tuple[Logged
         missing = [key for key in NEEDED_KEYS if key not in row]
         if missing:
             got = f"keys {', '.join(map(repr, list(row)[:8]))}"[:160]
-            raise location.error(f"the key {missing[0]!r} in every row", got, "Add it; null is a score that nobody gave.")
+            raise location.error(f"the key {missing[0]!r} in every row", got, "Add it; null means no score.")
         temperature = row.get("temperature")
         yield _read_row(row, location), None if temperature is None else read_number(temperature, "temperature", location)
 

@@ -104,11 +104,11 @@ def _name_unread(folder: Path, log: EvaluationLog) -> dict[str, str]:
         if form is not None:  # results of another harness say nothing of the tasks that were read, even if they name them
             tasks = RESULTS[form].list_tasks(read_object_file(path)) - (log.tasks.keys() if form == log.form else set())
             by = "" if form == log.form else f" by {form}"
-            unread |= dict.fromkeys(sorted(tasks), f"has results of it{by} ({path.name}) and no {RESULTS[form].answers}")
+            unread |= dict.fromkeys(sorted(tasks), f"has its results{by} ({path.name}) but no {RESULTS[form].answers}")
         elif os.path.realpath(path) in read or path.name in log.unread:
             continue
         elif path.name.lower().endswith(".eval") or _reader_of_file(path) is not None:
-            unread[path.name] = "has this file, which holds a log and was not read"
+            unread[path.name] = "has this file, which contains a log but was not read"
     return unread
 
 

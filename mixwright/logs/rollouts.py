@@ -113,13 +113,13 @@ def read_rollouts(source: str) -> RolloutLog:
             row = read_object(value, "a row with a completion and its reward", location)
             has_step = _first(row, STEPS) is not None
             if has_steps not in (None, has_step):
-                got = "a row with one, and others without" if has_step else "a row without one"
+                got = "a step in only some rows" if has_step else "a row without one"
                 raise location.error("a step in each row of a file, or in none", got, "Write it, or leave the column out.")
             has_steps = has_step
             forms[_form_of(row, location)] = None
             found += _read_row(row, step, location)
         if has_steps is None:
-            raise InputError("at least one row", "none", "Fetch it again, or move it away.", file=file)
+            raise InputError("at least one row", "none", "Download it again, or move it away.", file=file)
     if not found:
         raise InputError("rollouts", "files without rows", "Name the folder that the trainer wrote.", file=source)
     return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)), _read_skips(path))

@@ -17,7 +17,7 @@ ZSTD = 93
 MAX_BYTES = 2**32
 """Bytes of all members together, unpacked."""
 LOCAL_HEADER_BYTES = 30
-REMEDY = "Fetch the log again."
+REMEDY = "Download the log again."
 
 
 def has_member(path: Path, names: Collection[str]) -> bool:

@@ -171,9 +171,12 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     config, folder = run.config, run.folder
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
-        say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
+        say(
+            "  on this CPU: float32 without gradient checkpointing; TRL's defaults, made for GPUs, are "
+            "about 4 times slower here"
+        )
     if engine := read_json(folder.manifest, RunManifest).settings.get("engine"):
-        say(f"  engine: {engine} writes the completions")
+        say(f"  engine: {engine} generates the completions")
     build_bases(run, workers)
     bases = bases_of(config.model, folder)
     measure_jobs = [MeasureJob(str(folder.path), b, base_name(b), config) for b in bases]
@@ -186,7 +189,7 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
         if cut > WARNING_CUT_SHARE:
             length = config.measure.longest_completion
             cut_text = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"
-            say(f"  warning: {cut_text}; another length: measure.max_new_tokens")
+            say(f"  warning: {cut_text}; change it with measure.max_new_tokens")
         for note in doubts:
             say(one_line(f"  warning: {note.message}. {note.remedy}"))
         notes += doubts

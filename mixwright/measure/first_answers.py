@@ -50,13 +50,13 @@ def read_first_answers(
     if not tasks_to_choose:
         return []
     items = _pick_items(learner, corpus.select(tasks=tasks_to_choose), replace(config, items=ITEMS_PER_TASK))
-    say(f"graders: {len(items):,} first completions of {learner.name} are written to choose them; this can take minutes")
+    say(f"graders: {learner.name} writes {len(items):,} completions to choose graders by; this can take minutes")
     began = monotonic()
     completions = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **completion_lengths(config))
     answers = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, completions, strict=True)]
     tokens, seconds_spent = sum(len(best.token_ids) for (best,) in completions), monotonic() - began
     say(
-        f"graders: chosen by {len(items):,} first completions of {learner.name}, up to {ITEMS_PER_TASK} of a task "
+        f"graders: chosen by {len(items):,} completions of {learner.name}, up to {ITEMS_PER_TASK} per task "
         f"({tokens:,} tokens, {seconds_spent:.0f} s)"
     )
     choices = []

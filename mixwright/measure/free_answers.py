@@ -146,13 +146,13 @@ def find_room(
     picked = Passes(learners[0], None, config, corpus).items
     items = spread_items(written_items(picked, corpus, config))
     if not items:
-        return replace(default_room, why="all answers are chosen among options by log-probability"), 0
+        return replace(default_room, why="all answers are options chosen by log-probability"), 0
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if trained else picked, key=lambda row: len(plain(row.prompt)))
     tokens_left = [
         learner.context - max(len(learner.encode(row.prompt)) for row in rows) for learner in learners if learner.context
     ]
     limit = max(1, min(tokens_left)) if tokens_left else None
-    say(f"room for answers: {len(items):,} items are completed freely by each model")
+    say(f"answer length: each model completes {len(items):,} items without a limit")
     most_tokens = MAX_TOKENS if limit is None else min(MAX_TOKENS, limit)
     answers = [_kept_or_completed(learner, items, most_tokens, seconds) for learner in learners]
     gold = longest_answer(learners, corpus, config)[0]
@@ -185,14 +185,14 @@ def choose_room(
     if not needed_tokens:
         longest_written = max((max(answers.lengths, default=0) for answers in answers_by_model), default=0)
         tokens = max(min(default_room.tokens, longest_written), min(default_room.tokens, gold + 1))
-        return CompletionLimit(tokens, f"most answers do not end by themselves; {default_room.why}"), 0
+        return CompletionLimit(tokens, f"most answers do not stop; {default_room.why}"), 0
     longest = max(needed_tokens)
     tokens = max(MIN_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
     items = max(len(answers.lengths) for answers in answers_by_model)
-    why = f"of {items:,} items that were completed freely the longest answer has {longest:,} tokens"
+    why = f"of {items:,} trial answers the longest has {longest:,} tokens"
     if gold + 1 > 8 * math.ceil(HEADROOM_FACTOR * longest / 8):
-        why += f", and the longest that is right {gold:,}"
+        why += f", and the longest gold answer {gold:,}"
     if limit is not None and tokens > limit:
-        tokens, why = limit, f"the context leaves room for no more; {why}"
+        tokens, why = limit, f"limited by the context; {why}"
     continued = CONTINUED_FACTOR * tokens if limit is None else min(CONTINUED_FACTOR * tokens, limit)
     return CompletionLimit(tokens, why), continued if continued > tokens else 0

@@ -35,8 +35,8 @@ def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tok
         if result.cut > 0:
             share, is_much = f"{result.cut:.1%} of completions", result.cut > WARNING_CUT_SHARE
             side = f" {time}" if len(results) > 1 else ""
-            message = f"{share}{side} were cut at {max_new_tokens:,} tokens and graded by their finished part"
-            remedy = "Raise --max-new-tokens, or look why the model does not stop." if is_much else ""
+            message = f"{share}{side} were cut at {max_new_tokens:,} tokens and graded up to the cut"
+            remedy = "Raise --max-new-tokens, or find out why the model does not stop." if is_much else ""
             count = round(result.cut * len(result.answers))
             notes.append(
                 Observation(CUT_NOTE, None, "warning" if is_much else "info", count, len(result.answers), message, remedy)
@@ -59,10 +59,13 @@ def note_familiarity(measurements: Sequence[Measurement]) -> list[Observation]:
         auroc, fresh_gain = (one and Interval(one.value, one.low, one.high, one.n) for one in (row, gain))
         assert auroc is not None
         word = word_of(Familiarity(auroc, rows["p"].value, fresh_gain))
-        message = f"{task}: {word}; held-out items are likelier than fresh ones in {100 * row.value:.0f} % of the pairs "
-        message += f"[{100 * row.low:.0f}, {100 * row.high:.0f}], 50 % if nobody trained on them"
+        message = (
+            f"{task}: {word}; the model finds the held-out item likelier than the fresh one in "
+            f"{100 * row.value:.0f} % of the pairs "
+        )
+        message += f"[{100 * row.low:.0f}, {100 * row.high:.0f}], against 50 % if it was not trained on them"
         is_seen = word == "item seen"
-        remedy = "Evaluate on fresh items, unless these are less usual by themselves." if is_seen else ""
+        remedy = "Evaluate on fresh items, unless the fresh items are more unusual anyway." if is_seen else ""
         severity = "warning" if is_seen else "info"
         notes.append(Observation(FAMILIARITY_NOTE, task, severity, row.n, row.n, message, remedy, row.null_of))
     return notes
@@ -100,19 +103,21 @@ def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list
         choice = choose_grader(task, grader, answers[:COMPLETIONS_READ], named_by_user=True)
         if choice.answers_in_sentences:
             check, (quoted, *_) = UNREAD_NOTE, choice.examples
-            message, remedy = f"no answer of task {task!r} was right{time_text}, but {choice.why}", f"Take {choice.remedy}."
+            message, remedy = f"no answer of task {task!r} was right{time_text}, but {choice.why}", f"Use {choice.remedy}."
         else:
             last_answers = answers[-items[task] :]  # of the last result
             check, quoted = (
                 NOTHING_RIGHT_NOTE,
                 next((answer for answer in last_answers if answer.completion.strip()), last_answers[0]),
             )
-            meaning = "as is usual before training" if len(results) == 1 else "so nothing of it is shown to be learned"
+            meaning = (
+                "as is usual before training" if len(results) == 1 else "so it has not been learned, as far as can be seen"
+            )
             message = (
                 f"no answer of task {task!r} was right{time_text}, {meaning}; the answers look like "
                 f"{_shorten_end(quoted.example.answer or '')}, the completions look like {_shorten_end(quoted.completion)}"
             ) + CUT_MARK * quoted.cut
-            remedy = f"Where right answers were to be expected, check the grader ({grader}), the prompts and the room."
+            remedy = f"If you expected right answers, check the grader ({grader}), the prompts and --max-new-tokens."
         completion = quoted.completion + CUT_MARK * quoted.cut
         evidence = ({"example": quoted.example.id, "answer": quoted.example.answer, "completion": completion},)
         severity = "info" if check == NOTHING_RIGHT_NOTE and len(results) == 1 else "warning"

@@ -59,7 +59,7 @@ def other_form_notes(
         f"of {len(asked_rows)} items {right_as_text} are right when prompts are given as plain text, and "
         f"{right_with_template} through the chat template"
     )
-    remedy = "Choose the form: --no-chat-template, or model.chat_template: false in run.yaml."
+    remedy = "To use plain text: --no-chat-template, or model.chat_template: false in run.yaml."
     return [
         Observation(OTHER_FORM_NOTE, None, "warning", right_as_text - right_with_template, len(asked_rows), message, remedy)
     ]

@@ -106,7 +106,7 @@ class Passes:
             return self.chosen
         items = self.picked(self._gradable)
         if not items:
-            raise InputError("examples with answers to grade", "none", "Give a corpus that has an answer column.")
+            raise InputError("examples with answers to grade", "none", "Use a corpus with an answer column.")
         return items
 
     def _gradable(self, example: Example) -> bool:
@@ -262,8 +262,8 @@ class Passes:
         sizes = [side.model.config.get_text_config().vocab_size for side in (learner, start)]
         if sizes[0] != sizes[1] or learner.tokenizer.get_vocab() != start.tokenizer.get_vocab():
             expected = "a starting model with the same tokenizer, because token probabilities are compared"
-            remedy = "Give the checkpoint that training started from."
-            raise InputError(expected, f"{start.name} beside {learner.name}", remedy)
+            remedy = "Name the checkpoint that training started from."
+            raise InputError(expected, f"{start.name} and {learner.name}", remedy)
 
 
 def completion_lengths(config: MeasureConfig) -> dict[str, Any]:

@@ -73,18 +73,18 @@ def keep_fitting_corpus(
     row_text = f"the first: {first_row.source or first_row.id} of task {first_row.task!r} with {tokens:,} tokens"
     room = f"an answer of {needed_tokens:,} tokens in a context of {limit:,}"
     if 2 * len(long_rows) > len(rows):
-        remedy = "Shorten or leave out long prompts, take a model of a longer context, or fewer tokens: --max-new-tokens."
+        remedy = "Shorten or remove long prompts, use a model with a longer context, or lower --max-new-tokens."
         raise InputError(
-            f"prompts that leave room for {room}", f"{len(long_rows):,} of {len(rows):,} without; {row_text}", remedy
+            f"prompts that leave room for {room}", f"{len(long_rows):,} of {len(rows):,} that do not; {row_text}", remedy
         )
     fitting_corpus = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long_rows}])
     counts = join_some([f"{task} ({count:,})" for task, count in sorted(left_out_counts.items())])
-    note = f"{len(long_rows):,} of {len(rows):,} rows are left out, whose prompts leave no room for {room}: "
+    note = f"{len(long_rows):,} of {len(rows):,} rows are left out, because their prompts leave no room for {room}: "
     note += f"{counts}; {row_text}"
     emptied_tasks = sorted(
         set(left_out_counts) - {row.task for row in fitting_corpus.select(split=None if rows is corpus else "eval")}
     )
-    return fitting_corpus, [note + (f"; nothing is left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
+    return fitting_corpus, [note + (f"; no rows are left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
 
 
 def room_for(
@@ -106,12 +106,12 @@ def room_for(
     """
     longest, items = longest_answer(learners, corpus, config)
     tokens = max(MIN_TOKENS, 8 * math.ceil((HEADROOM_FACTOR * longest + 1) / 8))
-    why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
+    why = f"the longest answer to {len(items):,} items has {longest:,} tokens"
     reading = sorted(filter(_finds_answer_in_text, {corpus.tasks[item.task].grader for item in items}))
     if reading and tokens < SOLUTION_TOKENS:
-        tokens, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
+        tokens, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read the final answer of a worked solution; {why}"
     if tokens > MAX_TOKENS:
-        tokens, why = MAX_TOKENS, f"{why}, and no more than {MAX_TOKENS:,} is taken unasked"
+        tokens, why = MAX_TOKENS, f"{why}; the default is at most {MAX_TOKENS:,}"
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if for_training else items, key=lambda row: len(plain(row.prompt)))
     contexts = [
         (learner.context, max(len(learner.encode(row.prompt)) for row in rows), learner)

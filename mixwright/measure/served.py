@@ -137,7 +137,7 @@ class ServedModel:
         if all([self.ask(prompts[n], seed).text for n in first] == texts for seed in (2, 3)):
             expected = f"samples that differ, at temperature {self.asking.temperature:g}"
             got = f"{'the same text' if len(texts) == 1 else f'the same {len(texts)} texts'} three times"
-            remedy = "The server decodes greedily: turn sampling on there, or leave --sampled out."
+            remedy = "The server decodes greedily: turn sampling on, or leave --sampled out."
             raise InputError(expected, got, remedy)
         if SEEDS not in self.lacking and same_seed != texts:
             self.lacking.append(SEEDS)
@@ -189,8 +189,8 @@ class ServedModel:
 
     def _remedy(self, told: str) -> str:
         if self.asking.chat and "template" in told:
-            return "Give plain text instead of messages: --no-chat-template."
-        return "See what the server logs; --served-model names the model, --max-new-tokens the longest answer."
+            return "Send plain text instead of messages: --no-chat-template."
+        return "See the server's log. --served-model sets the model, --max-new-tokens the longest answer."
 
     def ask(self, prompt: Text, seed: int) -> Reply:
         """One answer.
@@ -283,7 +283,7 @@ def make_client(url: str) -> OpenAI:
 def check_address(url: str) -> None:
     """Raise InputError for an address that cannot be used, or that has a password or key in it, which is not repeated."""
     if not set("@?#").isdisjoint(url):
-        remedy = f"Put the key into the environment variable {KEY_VARIABLE}: addresses are written down."
+        remedy = f"Put the key into the environment variable {KEY_VARIABLE}: addresses are stored in files."
         raise InputError("an address without a password or key in it", "one with @, ? or #", remedy)
     try:
         parts = urlsplit(url)
@@ -323,7 +323,7 @@ def find_model(url: str) -> str:
     except Exception as error:  # some servers have no list
         raise InputError(f"the list of models of {url}", heard(error) or "none", remedy) from None
     if len(names) != 1 or heard(names[0]) != names[0]:
-        raise InputError(f"one model at {url}, with a name that can be shown", heard(", ".join(names)) or "none", remedy)
+        raise InputError(f"one model at {url}, with a printable name", heard(", ".join(names)) or "none", remedy)
     return names[0]
 
 
@@ -344,7 +344,11 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
     """The reply in what a server sent. Raises InputError for what is none."""
     choices = getattr(answer, "choices", None)
     if not isinstance(choices, list) or not choices:
-        raise InputError(f"a completion from {asking.url}", heard(repr(answer))[:120], "Is this the API, with /v1?")
+        raise InputError(
+            f"a completion from {asking.url}",
+            heard(repr(answer))[:120],
+            "Check that the address is that of the API, with /v1.",
+        )
     choice = choices[0]
     message = getattr(choice, "message", None)
     holder = message if asking.chat else choice
@@ -358,7 +362,7 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
         raise InputError(f"a text of at most {asking.max_tokens} tokens from {asking.url}", got, "Look at the server.")
     if reason == "error":
         again = "The same command goes on from the answers so far."
-        raise InputError(f"a completion from {asking.url}", "one that ended in an error of the server", again)
+        raise InputError(f"a completion from {asking.url}", "a completion that ended with a server error", again)
     text = _without_key(text.encode("utf-8", "replace").decode("utf-8"))  # no half of a character is kept
     refused = reason == "content_filter" or bool(getattr(message, "refusal", None))
     tokens, logprob = _read_count(answer), _read_logprob(getattr(choice, "logprobs", None))

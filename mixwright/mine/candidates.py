@@ -108,7 +108,7 @@ class SourceTrials:
         if name not in self.accuracy:
             return "not tried in this task"
         gain = self.gains[name]
-        return f"{self.accuracy[name]:.2f} right, {gain.value:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}] against a mix"
+        return f"{self.accuracy[name]:.2f} right, {gain.value:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}] against a random mix"
 
     @property
     def winner(self) -> str | None:
@@ -228,7 +228,7 @@ def try_sources(
         seeds,
     )
     trainings = sizes.runs * (len({*candidates.sources[usable].tolist()}) + 1)
-    note = f"{trainings} short trainings of {sizes.steps} steps, each read on {len(items)} training prompts held back."
+    note = f"{trainings} short trainings of {sizes.steps} steps, each tested on {len(items)} held-back training prompts."
     return trials_by_task, [note], len(items) * (trainings + 1)
 
 

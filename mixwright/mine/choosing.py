@@ -61,7 +61,11 @@ def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
 def check_row_count(count: int, needed_count: int) -> None:
     """Raises InputError where there are fewer rows than short trainings and the rows that they are read on take."""
     if count < needed_count:
-        raise InputError(f"{needed_count} training rows or more, to hold some back", str(count), "Keep all of so few.")
+        raise InputError(
+            f"{needed_count} training rows or more, to hold some back",
+            str(count),
+            "Keep all rows, because there are so few.",
+        )
 
 
 def count_to_keep(count: int, keep: float) -> int:

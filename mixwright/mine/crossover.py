@@ -78,7 +78,7 @@ class Crossover:
         other_winners = {fraction.winner for fraction in self.fractions[1:]} - {"keep all", self.word}
         if self.word != "keep all" and other_winners:
             sentences.append(
-                f"At another fraction the {other_winners.pop()} end wins: you are near the crossover, and a trial decides."
+                f"At another fraction the {other_winners.pop()} end wins, so you are near the crossover: let a trial decide."
             )
         return sentences
 

@@ -120,8 +120,9 @@ def describe_edits(halved: Halved, names: Sequence[str], trial: RewriteTrials) -
         float(protected_scores.mean()) if len(protected_scores) else 0.0,
     )
     lines = [
-        f"{halved.trainings} short trainings of {trial.sizes.steps} steps. Before, the answers to the reward questions have "
-        f"{questions_before:.3g} probability per token. One half of the {len(scores)} questions chooses, the other proves."
+        f"{halved.trainings} short trainings of {trial.sizes.steps} steps. Before training, the answers to the reward "
+        f"questions have {questions_before:.3g} probability per token. Half of the {len(scores)} questions chooses the "
+        "best way, the other half tests it."
     ]
     for candidate in rank_candidates(halved):
         gain, rows = float(np.mean(halved.choosing_scores[candidate])) - questions_before, trial.candidates[candidate]

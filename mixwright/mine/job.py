@@ -199,7 +199,7 @@ def mine_in_worker(job: MineJob) -> None:
     measured = read_measurements(before) if before.is_file() else []
     scan = Scan(run, base_name(job.base))
     if scan.key["corpus"] != corpus.digest():
-        raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
+        raise InputError("a scan of this corpus", "a scan of other rows", "Run `mixwright scan` again.", file=scan.folder)
     digest, spent_file = (
         mined_from_digest(scan, job.options, config.seed),
         table_file(run, job.miner).with_suffix(".spent.json"),
@@ -263,7 +263,7 @@ def missing_columns(miner: Miner, folder: RunFolder, name_of_base: str) -> list[
         return list(miner.COLUMNS) or ["lengths"]
     missing_names = [name for name in miner.COLUMNS if name not in scan.names]
     if missing_names and scan.key["rows"] < len(Corpus.load(folder.corpus)):
-        remedy = f"Add them: mixwright scan --columns {','.join(missing_names)}, with the --sample of before."
+        remedy = f"Add them: mixwright scan --columns {','.join(missing_names)}, with the same --sample as before."
         raise InputError(
             f"the columns {', '.join(missing_names)} in the scan", "a scan without them", remedy, file=scan.folder
         )

@@ -139,7 +139,7 @@ def usable_prompts(corpus: Corpus) -> Prompts:
             used_keys.add(key)
             usable.append(row)
     notes = tuple(
-        f"{count} of {len(rehearse_numbers)} rows to rehearse are left out: {why}."
+        f"{count} of {len(rehearse_numbers)} rows to replay are left out: {why}."
         for why, count in sorted(left_out_counts.items())
     )
     ungraded_tasks = _ungraded_tasks(corpus) if any(row.answer is not None and row.target is None for row in usable) else ()
@@ -175,7 +175,7 @@ def _without_wrong_answers(answered: RehearsalRows, prompts: Sequence[Example], 
     if not wrong_rows:
         return answered
     tasks = join_some([f"{task} {count}" for task, count in sorted(Counter(row.task for row in wrong_rows).items())])
-    note = f"{len(wrong_rows)} of {len(answered.rows)} own answers are left out because they are graded wrong: {tasks}."
+    note = f"{len(wrong_rows)} of {len(answered.rows)} of the model's answers are left out because they are wrong: {tasks}."
     rows = tuple(row for row in answered.rows if row not in wrong_rows)
     return replace(answered, rows=rows, notes=(*answered.notes, note))
 
@@ -208,11 +208,11 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
     waiting = fitting = with_room(shown)
     notes, rollouts, copies = [], 0, 0
     if left_out := len(prompts) - len(shown):
-        lack = "they have tools, which the model is not shown here, so that its answers would be others"
-        notes.append(f"{left_out} of {len(prompts)} prompts to rehearse are left out: {lack}.")
+        lack = "they have tools, which are not shown to the model here, so its answers would differ"
+        notes.append(f"{left_out} of {len(prompts)} requests to replay are left out: {lack}.")
     if left_out := len(shown) - len(fitting):
         lack = f"they leave no room for an answer of {answer_tokens} tokens in the context of {context or 0:,}"
-        notes.append(f"{left_out} of {len(prompts)} prompts to rehearse are left out: {lack}.")
+        notes.append(f"{left_out} of {len(prompts)} requests to replay are left out: {lack}.")
     prompt_counts = Counter(row.task for row in fitting)
     answers: dict[str, str] = {}
     ended = set[str]()
@@ -263,24 +263,24 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
     """Whether an objective can use rows to rehearse. Raises InputError: own answers have no rejected side for DPO."""
     rows = corpus.select(split=REHEARSE_SPLIT)
     if len(rows) and objective == "grpo":
-        remedy = "Leave it out: in GRPO a plan rehearses by its weights (plan.options: mastered_share)."
-        raise InputError("rows to rehearse (corpus.rehearse) for SFT", "the objective grpo", remedy)
+        remedy = "Leave it out: for GRPO a plan replays by its weights (plan.options: mastered_share)."
+        raise InputError("rows to replay (corpus.rehearse) for SFT", "the objective grpo", remedy)
     if len(rows) and objective == "dpo" and rows.table["rejected"].null_count:
-        got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"
-        raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")
+        got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to replay without a rejected answer"
+        raise InputError("pairs to replay for DPO", got, "Use pairs, or leave corpus.rehearse out.")
     if len(rows) and (first_row := next(iter(corpus.select(split="train")), None)) is not None:
         form = _describe_prompt_kind(first_row)
         if other_row := next((row for row in rows if _describe_prompt_kind(row) != form), None):
             got = f"{_describe_prompt_kind(other_row)} at {other_row.source or other_row.id}"
             expected, remedy = (
-                "rows to rehearse in the form of the training rows",
-                "Write all rows in one form: a trainer takes one.",
+                "rows to replay in the format of the training rows",
+                "Write all rows in the same format, because a trainer takes only one.",
             )
             raise InputError(f"{expected}, {form}", got, remedy)
     incomplete = sum(row.rejected is not None and row.target is None for row in rows) if objective == "sft" else 0
     if incomplete and trains_on_pairs(corpus):
-        remedy = "Give completions, or leave the column of rejected answers out (corpus.columns)."
-        raise InputError("rows to rehearse with completions for SFT", f"{incomplete} of {len(rows)} that are pairs", remedy)
+        remedy = "Add completions, or leave the column of rejected answers out (corpus.columns)."
+        raise InputError("rows to replay with completions for SFT", f"{incomplete} of {len(rows)} that are pairs", remedy)
 
 
 def _describe_prompt_kind(row: Example) -> str:

@@ -71,7 +71,7 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Literal text as it stands, white space of any kind, slots up to what follows them; at the end, up to a mark."""
     names = slots_of(pattern)
     if not names or len(set(names)) < len(names):
-        raise InputError("a pattern with slots such as {entity}, each once", repr(pattern), "Correct the pattern.")
+        raise InputError("a pattern with slots such as {entity}, each used once", repr(pattern), "Correct the pattern.")
     literals_and_slots = SLOT_PATTERN.split(pattern)
     literals = [re.sub(r"(?:\\ |\s)+", r"\\s+", re.escape(text)) for text in literals_and_slots[::2]]
     body = "".join(

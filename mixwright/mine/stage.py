@@ -140,7 +140,11 @@ def with_min_rows(mined: MiningResult, tasks: Mapping[str, str], complete_tasks:
         if ids_put_back := [name for name in task_ids if name not in kept_ids][
             : max(min_rows[task] - chosen_counts[task], 0)
         ]:
-            why = "its gain fades while others are trained" if task in complete_tasks else "the task would have too few rows"
+            why = (
+                "its gain fades while other tasks are trained"
+                if task in complete_tasks
+                else "the task would have too few rows"
+            )
             rows_put_back += [MinedRow(name, 1.0, f"put back: {why}") for name in ids_put_back]
             notes.append(
                 f"Task {task} would have kept {chosen_counts[task]} of {count} rows; {len(ids_put_back)} were put back: "

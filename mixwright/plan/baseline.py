@@ -44,5 +44,8 @@ def weights_only(planner: str, weights: Mapping[str, float], reasons: Mapping[st
     stage = Stage("training", training.objective, training.steps, as_shares(weights))
     why = {f"stages.0.weights.{task}": reasons[task] for task in weights}
     return Plan(
-        planner, (stage,), why=why | {"stages.0.steps": "as the settings say", "stages.0.selector": "baseline: no lever"}
+        planner,
+        (stage,),
+        why=why
+        | {"stages.0.steps": "from the settings", "stages.0.selector": "baseline: uniform sampling without steering"},
     )

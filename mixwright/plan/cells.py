@@ -57,7 +57,7 @@ def assess_cells(
     for cell in sorted(cells, key=lambda cell: cell.key):
         if cell.task not in measured_tasks:
             got = f"only {', '.join(sorted(measured_tasks))}" if measured_tasks else "none"
-            remedy = "Run `mixwright measure` on data that has every task, or plan with a baseline (proportional)."
+            remedy = "Run `mixwright measure` on data with every task, or use a baseline (planner proportional)."
             raise InputError(f"a {SUCCESS_MEASUREMENT} measurement of task {cell.task!r}", got, remedy)
         assessments.append(_assess_cell(cell, row_by_name, band))
     return tuple(assessments)
@@ -103,10 +103,10 @@ def _assess_cell(
 
 MEANING_BY_STATE = {
     "unknown": "too little evidence to say more",
-    "mastered": "success is over the band: little left to learn, something to lose",
-    "reachable": "answers depend on their prompts: rewards carry signal",
-    "hopeless": "hardly ever right: rewards carry no signal",
-    "lucky": "the answers do not depend on their prompts: rewards would reinforce the commonest answer",
+    "mastered": "success is above the band: little left to learn, something to lose",
+    "reachable": "answers depend on the prompt, so rewards carry signal",
+    "hopeless": "almost never right, so rewards carry no signal",
+    "lucky": "answers do not depend on the prompt, so rewards would reinforce the most common answer",
 }
 
 
@@ -116,6 +116,6 @@ def reason_of(cell: CellAssessment) -> str:
         return "not measured"
     numbers = f"{cell.success:.0%} right in {cell.n} samples"
     if cell.kappa is not None and cell.swapped is not None:
-        numbers += f", {cell.swapped:.0%} on other prompts: kappa {cell.kappa:.0%}"
+        numbers += f", {cell.swapped:.0%} with prompts shuffled: kappa {cell.kappa:.0%}"
         numbers += f", at most {cell.kappa_high:.0%}" if cell.kappa_high is not None else ""
     return f"{numbers}; {MEANING_BY_STATE[cell.state]}"

@@ -85,7 +85,7 @@ class Mix:
         """
         are_messages = set(self.corpus.table["chat"].take(self._used_rows).to_pylist())
         if len(are_messages) > 1:
-            raise InputError("chats or plain texts, one of them", "both", "Split the data in two.")
+            raise InputError("only chats or only plain texts", "both", "Split the data in two.")
         return are_messages == {True}
 
     @cached_property
@@ -103,19 +103,23 @@ class Mix:
         if not self.masked:
             return []
         return [
-            f"The masks of {self.masked:,} rows are lost: {trainer} trains on the whole completion. Leave those rows out, "
+            f"The masks of {self.masked:,} rows are lost: {trainer} trains on the whole completion. Leave these rows out, "
             "or train with mixwright.SteeredSFTTrainer."
         ]
 
     def lost_tools(self, trainer: str) -> list[str]:
         """A note for a trainer whose rows have no column of tools; none where no row has one."""
         count = sum(bool(tools_of(self.corpus[int(row)])) for row in self._used_rows)
-        return [f"The tools of {count:,} rows are left out: {trainer} takes none from such a file."] if count else []
+        return (
+            [f"The tools of {count:,} rows are left out, because {trainer} does not read tools from such a file."]
+            if count
+            else []
+        )
 
     def unlearned_calls(self) -> list[str]:
         """A note where the assistant calls tools before the completion, which alone is trained on; none elsewhere."""
         count = sum(has_calls(self.corpus[int(row)].prompt) for row in self._used_rows) if self.objective == "sft" else 0
-        return [f"{count:,} rows have tool calls in earlier turns, which are not learned from."] if count else []
+        return [f"{count:,} rows have tool calls in earlier turns, which are not trained on."] if count else []
 
     @property
     def _used_rows(self) -> NDArray[np.int64]:
@@ -216,7 +220,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     try:
         write_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError("chats or plain texts, one of them", str(error)[:100], "Split the data in two.") from None
+        raise InputError("only chats or only plain texts", str(error)[:100], "Split the data in two.") from None
 
 
 def _infer_field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:

@@ -23,7 +23,7 @@ def apply_overrides(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
     if not overrides:
         return plan
     stages = tuple(_override_stage(stage, overrides) for stage in plan.stages)
-    why = {f"stages.{number}.{name}": "asked for in plan.stage" for number in range(len(stages)) for name in overrides}
+    why = {f"stages.{number}.{name}": "set in plan.stage" for number in range(len(stages)) for name in overrides}
     # reasons about one of these fields, or a part of it, are no longer true; options are laid over, not replaced
     replaced_fields = [field for field in why if not field.endswith(".options")]
     kept_paths = [
@@ -36,10 +36,10 @@ def check_overrides(overrides: Mapping[str, Any], cells: Sequence[Cell], objecti
     """Refuse what no plan of data with these cells could have, before anything is measured. Raises InputError."""
     if (objective_override := overrides.get("objective", objective)) != objective:
         raise InputError(
-            f"the objective {objective} in plan.stage too", repr(objective_override), "Set train.objective alone."
+            f"the objective {objective} in plan.stage too", repr(objective_override), "Set only train.objective."
         )
     tasks = sorted({cell.task for cell in cells})
-    bare_stage = Stage("asked for in plan.stage", "grpo", 1, {task: 1 / len(tasks) for task in tasks})
+    bare_stage = Stage("set in plan.stage", "grpo", 1, {task: 1 / len(tasks) for task in tasks})
     plan = apply_overrides(Plan("any", (bare_stage,)), overrides)
     # Which plug-ins the planner will name is not known yet: options are tried one by one.
     validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)

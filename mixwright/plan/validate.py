@@ -23,14 +23,14 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
             band or steps that make no sense, a plug-in that does not exist, or an option that it does not take.
     """
     if not plan.stages:
-        raise InputError("a plan with at least one stage", "none", "Make one with `mixwright plan`.")
+        raise InputError("a plan with at least one stage", "none", "Write one with `mixwright plan`.")
     tasks = {cell.task for cell in cells}
     named_tasks = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse, *s.expected)]
     for task in (*named_tasks, *(cell.task for cell in plan.cells)):
         if task not in tasks:
             error = unknown_name("task in the data that the plan names", task, tasks)
             raise InputError(
-                error.expected, error.got, f"{error.remedy} Rows that the plan rehearses belong to the data, too."
+                error.expected, error.got, f"{error.remedy} Rows that the plan replays must be in the data, too."
             )
     if repeated_name := _find_repeated(cell_key(cell.task, cell.level) for cell in plan.cells):
         raise InputError("each of the plan's cells once", f"{repeated_name!r} twice", "Remove one of them.")
@@ -45,7 +45,7 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
         ]
         if tasks_without_rows:
             expected = f"training rows of {tasks_without_rows[0]!r}, or its name under rehearse, in stage {stage.name!r}"
-            raise InputError(expected, "rows to rehearse alone", "Add it to rehearse, or give it no weight.")
+            raise InputError(expected, "only rows to replay", "Add the task to rehearse, or remove its weight.")
 
 
 def _find_repeated(names: Iterable[str]) -> str | None:
@@ -58,7 +58,7 @@ def _validate_numbers(stage: Stage) -> None:
     weights, name = list(stage.weights.values()), f"stage {stage.name!r}"
     if not weights or any(not 0 <= w <= 1 for w in weights) or not math.isclose(sum(weights), 1, abs_tol=1e-3):
         got = f"sum {sum(weights):g}, least {min(weights, default=0):g}"
-        raise InputError(f"weights of {name} between 0 and 1, summing to 1", got, "Correct them.")
+        raise InputError(f"weights of {name} between 0 and 1 that sum to 1", got, "Correct them.")
     checks: list[tuple[str, Any, bool]] = [
         (f"a band of {name}{owner} with 0 <= low < high <= 1", band, 0 <= band[0] < band[1] <= 1)
         for owner, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items()

@@ -180,7 +180,7 @@ class _Auditor:
         pays = {name: (one.totals - low) / (high - low) for name, one in scores.items()}
         paid = pays[OWN] >= PAID_FROM
         self.tell(
-            "info", "own completions", int(paid.sum()), count, "completions of the model are paid as right answers", ""
+            "info", "own completions", int(paid.sum()), count, "completions of the model are paid like right answers", ""
         )
         for name in edited:
             kind = OWN_COMPLETION_EDITS[name][0] if name in OWN_COMPLETION_EDITS else "wrong"
@@ -188,7 +188,7 @@ class _Auditor:
             more, less = change > SAME_WITHIN, change < -SAME_WITHIN
             remedy = "Pay nothing for length, format or repetition alone."
             if kind == "wrong":
-                more, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer; pay nothing for several answers."
+                more, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer; do not pay for several answers."
             cases: tuple[tuple[str, np.ndarray, Severity], ...] = (
                 ("more", more, "error"),
                 ("less", less & (kind == "same"), "warning"),
@@ -253,8 +253,8 @@ class _Auditor:
         if part > SAME_WITHIN:
             count = len(self.items)
             message = (
-                f"a wrong answer in the form {best_wrong_form} earns {part:.0%} of what a right one earns above an empty "
-                "completion"
+                f"a wrong answer in the format {best_wrong_form} earns {part:.0%} of what a right one earns, both "
+                "compared with an empty completion"
             )
             remedy = "Pay for the format only with a right answer, or make its part small."
             severity: Severity = "error" if part >= PAID_FROM - CANNOT_TELL_WITHIN else "warning"
@@ -277,7 +277,7 @@ class _Auditor:
                 self._tell_wrong(behaviour, scores, pays, mean)
             elif mean > 1 + SAME_WITHIN:
                 count = int((pays[known] > 1 + SAME_WITHIN).sum())
-                message = f"'{behaviour.name}' earns {mean:.2g} times what a right answer alone earns above a wrong one"
+                message = f"'{behaviour.name}' earns {mean:.2g} times the difference between a right and a wrong answer"
                 remedy = "Pay nothing for length, format or repetition alone, or limit it."
                 self.tell(
                     "error",
@@ -290,7 +290,7 @@ class _Auditor:
                 )
             elif mean < -SAME_WITHIN:
                 message = f"'{behaviour.name}' earns less than a wrong answer ({mean:.2g} of a right one)"
-                remedy = "Limit the penalty for length or format, or a policy learns to say little."
+                remedy = "Limit the penalty for length or format, or the policy learns to say little."
                 self.tell(
                     "warning",
                     "punished",
@@ -308,7 +308,7 @@ class _Auditor:
                     severity: Severity = "warning" if behaviour.kind == "right" else "info"
                     self.tell(severity, "ignored", count, total, message, remedy, self._examples(scores, pays < PAID_FROM))
                 elif behaviour.kind == "same" and mean < 1 - SAME_WITHIN:
-                    message = f"'{behaviour.name}' earns {mean:.2g} of what a right answer alone earns"
+                    message = f"'{behaviour.name}' earns {mean:.2g} of what a plain right answer earns"
                     count = int((pays[known] < 1 - SAME_WITHIN).sum())
                     self.tell("info", "punished", count, total, message, "", self._examples(scores, pays < 1 - SAME_WITHIN))
         if alike:
@@ -321,7 +321,7 @@ class _Auditor:
         total, count = int(known.sum()), int((pays[known] >= PAID_FROM).sum())
         if count >= max(RARE_SHARE * total, 1):
             message = f"'{behaviour.name}' earns {mean:.0%} of a right answer's reward on average"
-            remedy = "Compare the whole last answer in one place; pay nothing for several answers."
+            remedy = "Compare the whole last answer in one place; do not pay for several answers."
             examples = self._examples(scores, pays >= PAID_FROM)
             self.tell("error", "overpaid", count, total, message + self._by(scores), remedy, examples)
         elif mean > SAME_WITHIN:
@@ -350,7 +350,7 @@ class _Auditor:
         paid = [name for name, gap in gaps.items() if gap >= PAID_FROM * gaps[best_form]]
         unpaid = [name for name in FORMS if name not in paid]
         if unpaid:
-            message = f"right answers are paid as {', '.join(paid)}; not as {', '.join(unpaid)}"
+            message = f"right answers are paid in these formats: {', '.join(paid)}; not in: {', '.join(unpaid)}"
             self.tell("info", "forms", len(unpaid), len(FORMS), message, "")
 
     def _tell_failures(self, scores_by_name: Mapping[str, Scores]) -> None:
@@ -376,7 +376,7 @@ class _Auditor:
             self.tell("warning" if count > RARE_SHARE * total else "info", "unjudged", count, total, message, remedy)
 
     def _tell_other_rewards(self, count: int, total: int) -> None:
-        message, remedy = "the same completions get other rewards in a second call", "Remove randomness and state."
+        message, remedy = "the same completions get different rewards in a second call", "Remove randomness and state."
         self.tell("error", "randomness", count, total, message, remedy)
 
     def _tell_dependence(self, form: str, changed: int) -> None:
@@ -410,11 +410,11 @@ class _Auditor:
             remedy = "Score each completion by itself, with its own row."
             self.tell("error", "order of the batch", count, total, "rewards depend on the order of the batch", remedy)
         elif count := _count_differences(few_in_batch, alone):
-            remedy = "Score each completion by itself: the trainer compares those of one prompt."
-            message = "a completion gets another reward alone than in a batch"
+            remedy = "Score each completion by itself, because the trainer compares the completions of one prompt."
+            message = "a completion gets a different reward alone than in a batch"
             self.tell("error", "batch", count, len(few_in_batch[0]), message, remedy)
         elif count := _count_differences(first, anew):
-            message = "the same completions get other rewards in a new process, in another order"
+            message = "the same completions get different rewards in a new process, in another order"
             self.tell(
                 "error",
                 "earlier calls",

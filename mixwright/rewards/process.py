@@ -78,7 +78,7 @@ class RewardProcess:
         return self._receive(SECONDS_PER_CALL, f"scoring {len(asked)} completions")
 
     def _receive(self, seconds: float, doing: str) -> Any:
-        remedy = "Correct the function; see what it does with long or empty completions."
+        remedy = "Correct the function; check what it does with long or empty completions."
         try:
             if not self._link.poll(seconds):
                 raise InputError(f"{', '.join(self.names)} within {seconds:g} s", f"nothing ({doing})", remedy)

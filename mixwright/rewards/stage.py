@@ -43,7 +43,11 @@ def run_reward_audit(
         InputError: the rows or the functions cannot be used.
     """
     if weights and len(weights) != len(names):
-        raise InputError(f"{len(names)} weights, one per function", str(len(weights)), "Repeat --weight, in the same order.")
+        raise InputError(
+            f"{len(names)} weights, one per function",
+            str(len(weights)),
+            "Give one --weight per function, in the same order.",
+        )
     examples, columns = _read(config, items)
     own = [] if completion_column is None else [_own_completion(row, completion_column, config.train) for row in columns]
     columns = [{name: value for name, value in row.items() if name != completion_column} for row in columns]
@@ -78,7 +82,7 @@ def _read(config: CorpusConfig, count: int) -> tuple[list[Example], list[dict[st
         if len(found) >= MAX_ROWS_READ:
             break
     if len(found) < MIN_ITEMS:
-        remedy = "Give rows with a prompt and an answer."
+        remedy = "Add rows with a prompt and an answer."
         raise InputError(f"{MIN_ITEMS} rows with answers", str(len(found)), remedy, file=config.train)
     spread = [found[len(found) * place // count] for place in range(count)] if len(found) > count else found
     return [example for example, _ in spread], [columns for _, columns in spread]

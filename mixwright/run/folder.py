@@ -28,7 +28,7 @@ from mixwright.records import Measurement, Plan, from_data, to_data
 T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
-REMEDY_BROKEN = "Correct the file or re-run the stage that writes it."
+REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
 MAX_ALIASED_VALUES = 10_000
 """Values that aliases may add to a YAML file."""
 FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
@@ -282,9 +282,11 @@ def _check_nodes(root: Any, path: Path) -> None:
 
     total = size(root)
     if total > len(sizes) + MAX_ALIASED_VALUES:
-        got = f"aliases that make {'no end of them' if total == math.inf else f'{total:,} of {len(sizes):,}'}"
-        remedy = "Write out what the aliases (*name) stand for."
-        raise InputError(f"YAML of at most {MAX_ALIASED_VALUES:,} values more than it writes down", got, remedy, file=path)
+        got = f"aliases that expand {len(sizes):,} values to {'infinitely many' if total == math.inf else f'{total:,}'}"
+        remedy = "Replace the aliases (*name) by their values."
+        raise InputError(
+            f"YAML of at most {MAX_ALIASED_VALUES:,} values besides those that it spells out", got, remedy, file=path
+        )
 
 
 def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:
@@ -368,6 +370,6 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                remedy = "Wait for the other run or choose another folder."
+                remedy = "Wait for the other run, or choose another folder."
                 raise InputError("a run folder nobody else is using", str(self.path), remedy) from None
             yield

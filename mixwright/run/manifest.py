@@ -66,11 +66,11 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, relative_to: Pa
     noted_digests = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
     for source, digest in file_digests(config.corpus, relative_to).items() if "corpus" not in difference_by_section else ():
         if noted_digests.get(source, digest) != digest:
-            difference_by_section["corpus"] = f"in the file of {source}, which changed since"
+            difference_by_section["corpus"] = f"in the file of {source}, which has changed since"
     for section, field_names in difference_by_section.items():
         if finished := _find_output_resting_on(folder, section):
-            expected, got = "the settings and the data that this run was begun with", f"another {section} ({field_names})"
-            remedy = f"{finished} rests on what it was: choose another --folder, or remove this one."
+            expected, got = "the settings and data that this run was started with", f"another {section} ({field_names})"
+            remedy = f"{finished} was made with the old one: choose another --folder, or remove this one."
             raise InputError(expected, got, remedy, file=folder.path)
     return frozenset(difference_by_section)
 

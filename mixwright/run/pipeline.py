@@ -86,11 +86,11 @@ def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str],
     for note in run.corpus.notes:
         say(f"corpus: {note}")
     if is_stale(folder.audit, rows):
-        say("audit: looking at the data")
+        say("audit: checking the data")
         for line in complaints(audit_run_folder(run.corpus, folder)):
             say(line)
     if is_stale(folder.measurements("before"), rows):
-        say("measure: what the model can do now")
+        say("measure: testing what the model can do")
         measure_bases(run, workers, say=say)
         deadline.save()
 

@@ -44,7 +44,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     check_planner(config.planner, config.train.objective)
     if (planner_objective := config.plan.options.get("objective", config.train.objective)) != config.train.objective:
         expected = f"the objective {config.train.objective} in plan.options too"
-        raise InputError(expected, repr(planner_objective), "Set train.objective alone.")
+        raise InputError(expected, repr(planner_objective), "Set only train.objective.")
     check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
     check_training_packages()
     for name, options in config.measure.options.items():
@@ -76,10 +76,10 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
             raise InputError("each arm once", f"{repeated_arms[0]!r} more than once", f"Correct trial.{name}.")
     if outcome_of(config.measure.probes, config.measure.decoding) is None:
         got = ", ".join(config.measure.probes) or "none"
-        remedy = "Add it to measure.probes; where nothing is graded, held_out_loss (SFT) or preference (DPO)."
-        raise InputError(f"the probe {COMPETENCE_PROBE}, which success is read from", got, remedy)
+        remedy = "Add it to measure.probes. If no answer can be graded, add held_out_loss (SFT) or preference (DPO) instead."
+        raise InputError(f"the probe {COMPETENCE_PROBE}, which measures success", got, remedy)
     if len(corpus.select(split="train")) == 0:
-        raise InputError("training examples", "none", "Give more rows: corpus.train.")
+        raise InputError("training examples", "none", "Add rows to corpus.train.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
     arms = choose_arms(config, corpus)
@@ -107,9 +107,9 @@ def check_planner(name: str, objective: str) -> None:
         fitting = [
             planner for planner in catalog.listing("planners") if objective in catalog.load("planners", planner).OBJECTIVES
         ]
-        remedy = f"Leave plan.planner out, or take one of: {', '.join(sorted(fitting))}."
+        remedy = f"Leave plan.planner out, or use one of: {', '.join(sorted(fitting))}."
         raise InputError(
-            f"a planner for {objective} (plan.planner)", f"{name}, which plans for {', '.join(objectives)}", remedy
+            f"a planner for {objective} (plan.planner)", f"{name}, which is for {', '.join(objectives)}", remedy
         )
 
 
@@ -135,7 +135,7 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     if COMPETENCE_PROBE in evidence and COMPETENCE_PROBE in config.measure.probes:
         readers.append(f"the planner {config.planner}")
     if not config.measure.samples and readers:
-        raise InputError(f"samples, which {readers[0]} reads", "measure.samples: 0", "Ask for at least one.")
+        raise InputError(f"samples, which {readers[0]} needs", "measure.samples: 0", "Raise measure.samples.")
     outcome, graded = outcome_of(config.measure.probes, config.measure.decoding), set[str]()
     if outcome in GRADED_OUTCOMES:
         graded = check_items(corpus)
@@ -144,18 +144,18 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         held_out = table.filter(pc.equal(table["split"], "eval"))
         if held_out[column].null_count == len(held_out):
             expected_rows = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
-            remedy = "Hold some out (corpus.eval, corpus.eval_share), or name another probe in measure.probes."
-            raise InputError(f"{expected_rows}, which the primary outcome is read from", "none", remedy)
+            remedy = "Hold some out (corpus.eval, corpus.eval_share), or choose another probe in measure.probes."
+            raise InputError(f"{expected_rows}, on which the primary outcome is measured", "none", remedy)
     for probe in evidence:
         if probe not in config.measure.probes:
             remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."
-            raise InputError(f"the probe {probe}, which the planner {config.planner} reads", "none", remedy)
+            raise InputError(f"the probe {probe}, which the planner {config.planner} needs", "none", remedy)
     lacking = sorted(set(pc.unique(train["task"]).to_pylist()) - graded) if COMPETENCE_PROBE in evidence else []
     if lacking:
         got = f"none of {', '.join(map(repr, lacking[:3]))}{f' and {len(lacking) - 3} more' if len(lacking) > 3 else ''}"
         remedy = "Hold rows of it out (corpus.eval_share, corpus.eval), leave the task out, or plan with a baseline: "
         remedy += "plan.planner: proportional."
-        expected = f"held-out rows with answers of every training task, which the planner {config.planner} reads"
+        expected = f"held-out rows with answers for every training task, which the planner {config.planner} needs"
         raise InputError(expected, got, remedy)
 
 
@@ -165,7 +165,7 @@ def check_items(corpus: Corpus) -> set[str]:
     graded = set(pc.unique(held_out.filter(pc.is_valid(held_out["answer"]))["task"]).to_pylist())
     if not graded:
         remedy = "Name the answers' column (corpus.columns), or hold out rows with answers (corpus.eval). "
-        remedy += "Without answers SFT is measured by its held-out loss (measure.probes: [held_out_loss]) and DPO by "
+        remedy += "Without answers, SFT is measured by its held-out loss (measure.probes: [held_out_loss]) and DPO by "
         remedy += "preference accuracy ([preference])."
         raise InputError("held-out rows with answers, which success is measured on", "none", remedy)
     return graded
@@ -183,7 +183,7 @@ def check_model(model: ModelConfig) -> None:
         raise InputError("the folder of a model", f"{model.path!r}, which does not exist", remedy)
     if model.path != TINY_PREFIX and model.path.count("/") != 1 and not folder.is_dir() and not gguf:  # the hub is not asked
         expected = f"the folder of a model, a GGUF file, {SMOLLM2}, or OWNER/NAME at the hub"
-        raise InputError(expected, f"{model.path!r}, which is none of them", "Correct the name of the model.")
+        raise InputError(expected, f"{model.path!r}, which is none of these", "Correct the name of the model.")
     if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
         raise InputError("the folder of a model", f"{model.path!r} without config.json", remedy)
     if model.adapter is not None and not model.adapter.strip():

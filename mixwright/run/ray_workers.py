@@ -41,8 +41,8 @@ SECONDS_TO_END = 10.0
 """Longest wait for jobs that are stopped."""
 REASON_CHARACTERS = 160
 """Of what Ray says of a death."""
-SHARED = "Every machine has to see the same files under the same path."
-MEMORY_REMEDY = "Out of memory? Fewer workers on a machine need less: more gpus_per_worker, or trial.workers."
+SHARED = "Every machine must see the same files under the same path."
+MEMORY_REMEDY = "Out of memory? Run fewer workers per machine: raise gpus_per_worker, or lower trial.workers."
 
 _log = logging.getLogger("mixwright")
 
@@ -106,8 +106,10 @@ class RayWorkers(Workers):
         try:
             self._ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, self._ray.exceptions.RayError) as error:
-            remedy = "Ray and Python have to be the same there; where it asks for a token, set RAY_AUTH_MODE=token."
-            raise InputError("a Ray cluster that lets this machine in", one_line(str(error)), remedy) from None
+            remedy = (
+                "The cluster needs the same versions of Ray and Python. If it asks for a token, set RAY_AUTH_MODE=token."
+            )
+            raise InputError("a Ray cluster that accepts this machine", one_line(str(error)), remedy) from None
         try:
             places = self._count_places()
             self.count = min(self._limit, places) if self._limit else places
@@ -192,12 +194,12 @@ class RayWorkers(Workers):
             death: what Ray says of it.
         """
         reason = one_line(str(death).strip() or type(death).__name__)[:REASON_CHARACTERS].rstrip(" .")
-        where = f"{job.name} on {self._machines.get(job_index, 'a machine that did not say its name')}: {reason}"
+        where = f"{job.name} on {self._machines.get(job_index, 'an unknown machine')}: {reason}"
         count, of_memory = len(deaths), isinstance(death, self._ray.exceptions.OutOfMemoryError)
         may_wait = of_memory and deaths[-1] < deaths[0] + SECONDS_FOR_MEMORY
         if count > MAX_DEATHS and not may_wait:
-            got = f"one that died {count} times. {where}. {format_log_tail(job)}"
-            raise InputError("a worker that is left to finish", got, f"{MEMORY_REMEDY} Finished work is reused.")
+            got = f"a worker that died {count} times. {where}. {format_log_tail(job)}"
+            raise InputError("a worker that finishes", got, f"{MEMORY_REMEDY} Finished work is reused.")
         seconds = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
         often = f"{count}, up to {SECONDS_FOR_MEMORY / 60:.0f} minutes" if of_memory else f"{count} of {MAX_DEATHS}"
         _log.warning("%s. It runs again in %g s (%s).", where, seconds, often)
@@ -246,7 +248,7 @@ def _check_somebody_answers(address: str) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_FOR_AN_ANSWER):
             pass
     except (OSError, ValueError) as error:
-        remedy = "`ray start --head` prints it, and the environment variable RAY_ADDRESS has it inside a job of Ray's."
+        remedy = "`ray start --head` prints the address; inside a Ray job, the environment variable RAY_ADDRESS has it."
         raise InputError("HOST:PORT of a Ray cluster", f"{address}: {error}", remedy) from None
 
 
@@ -279,7 +281,9 @@ def _become_like(origin: Origin) -> None:
     """Take over folder and module paths. Raises InputError where this machine has another version, or not that folder."""
     if origin.version != __version__:
         remedy = "Install the same on every machine."
-        raise InputError(f"Mixwright {origin.version}, which gives the jobs", f"Mixwright {__version__}", remedy)
+        raise InputError(
+            f"Mixwright {origin.version}, as on the machine that sends the jobs", f"Mixwright {__version__}", remedy
+        )
     try:
         os.chdir(origin.folder)
     except OSError as error:

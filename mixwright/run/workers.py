@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of every worker, set before it imports anything."""
 REMEDY_BY_SIGNAL: dict[int, str] = {
-    signal.SIGKILL: "Out of memory? Fewer workers need less: trial.workers. Finished work is reused.",
-    signal.SIGTERM: "Somebody ended it. Finished work is reused.",
-    signal.SIGBUS: "A full disk, or a file cut short, under a memory-mapped file? Make room and give the command again.",
+    signal.SIGKILL: "Out of memory? Lower trial.workers. Finished work is reused.",
+    signal.SIGTERM: "The process was ended from outside. Finished work is reused.",
+    signal.SIGBUS: "Is the disk full, or was a memory-mapped file truncated? Free some space and give the command again.",
 }
 """Signal that ended a worker -> what to do."""
 LOG_TAIL_CHARACTERS = 2000
@@ -244,7 +244,7 @@ def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
         code = worker.process.exitcode
         if code is not None and (remedy := REMEDY_BY_SIGNAL.get(-code)):
             got = f"{signal.Signals(-code).name} from the system during {job.name}"
-            raise InputError("a worker that is left to finish", got, remedy) from None
+            raise InputError("a worker that finishes", got, remedy) from None
         main = "A script that starts a trial must do it under `if __name__ == '__main__':`. " if code == 1 else ""
         raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{format_log_tail(job)}") from None
     if outcome == "input":

@@ -82,7 +82,7 @@ def find_matrices(model: Any) -> list[Matrix]:
         bias = any(getattr(module, "bias", None) is not None for module in modules)
         matrices_that_train.append(Matrix(names[key], tuple(modules), outputs, inputs + bias))
     if not matrices_that_train:
-        raise InputError("a model with weight matrices that train", "none", "Leave the column `sketch` out.")
+        raise InputError("a model with trainable weight matrices", "none", "Leave the column `sketch` out.")
     return matrices_that_train
 
 

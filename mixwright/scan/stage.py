@@ -182,8 +182,8 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
         different_keys = [name for name in key if shard_key.get(name) != key[name]]
         if set(different_keys) <= {"rows", "shards"} and shard_key["rows"] > key["rows"]:
             expected = f"at least the {shard_key['rows']:,} rows that were scanned"
-            raise InputError(expected, f"--sample {key['rows']}", "Leave it out, or remove that folder.", file=folder)
-        yield f"scan: {folder.name} was scanned from other {', '.join(different_keys)}; it is done again"
+            raise InputError(expected, f"--sample {key['rows']}", "Leave --sample out, or remove that folder.", file=folder)
+        yield f"scan: {folder.name} was scanned from other {', '.join(different_keys)}; scanning again"
         break
     for path in stale_shards:
         path.unlink()
@@ -307,10 +307,10 @@ def _target_kind(example: Example) -> str:
 def _format_notes(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
     """What a reader of the table has to know of the rows that were scanned now, one line each."""
     notes_by_kind = {
-        "answer": "have no target; their answer is read as the target",
-        "chosen": "are pairs; the chosen answer is read as the target",
-        "none": "have nothing to be read as a target: NaN in every column that needs one",
-        "cut": f"are longer than {limit} tokens and are cut there, as training cuts them",
+        "answer": "have no target, so their answer is used as the target",
+        "chosen": "are pairs, so the chosen answer is used as the target",
+        "none": "have no target: NaN in every column that needs one",
+        "cut": f"are longer than {limit} tokens and are cut, as in training",
     }
     rows = sum(count for kind, count in kinds.items() if kind != "cut")
     return tuple(f"{kinds[kind]:,} of {rows:,} rows {meaning}" for kind, meaning in notes_by_kind.items() if kinds.get(kind))

@@ -175,7 +175,7 @@ class Scan:
         try:
             return pq.read_schema(path)
         except (OSError, pa.ArrowException):
-            remedy = "Run `mixwright scan` again: it goes on from there."
+            remedy = "Run `mixwright scan` again: it resumes."
             raise InputError("every shard of the scan", f"no {path.name}", remedy, file=path.parent) from None
 
     def __len__(self) -> int:

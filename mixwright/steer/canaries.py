@@ -13,8 +13,8 @@ STATE_PREFERENCE = ("mastered", "reachable", "unknown", "hopeless", "lucky")
 ITEMS_PER_TASK = 16
 """Items per task, where nobody says how many."""
 WHY_UNMEASURED = (
-    "nobody measured what the model can do; a plan from measurements, canary_every without a plan, the monitor canary, "
-    "or canaries under engine in options turns them on"
+    "the model was not measured before training. To have canaries, use a plan from measurements, set canary_every, "
+    "add the monitor canary, or set options: {engine: {canaries: N}}"
 )
 
 
@@ -31,7 +31,7 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
         rng: where the choice comes from.
     """
     if not (stage.gates or stage.controllers or stage.monitors):
-        return (), "no stage lever reads them"
+        return (), "no gate, controller or monitor of the stage uses them"
     count, states = stage.engine.canaries, {cell.key: cell.state for cell in plan.cells}
     measured_cells = {cell.key for cell in plan.cells if cell.success is not None}
     in_unmeasured_cells = count is not None or _needs_canaries(stage)
@@ -41,9 +41,9 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
     if not any(state_of_cell):
         return (), WHY_UNMEASURED
     if count == 0:
-        return (), "canaries under engine in the options of the stage is 0"
+        return (), "the stage sets options: {engine: {canaries: 0}}"
     canaries = draw_canary_items(pool, state_of_cell, ITEMS_PER_TASK if count is None else count, rng)
-    return canaries, "" if canaries else "the data is too small to hold any back"
+    return canaries, "" if canaries else "there are too few rows to hold any back"
 
 
 def _needs_canaries(stage: Stage) -> bool:

@@ -272,8 +272,8 @@ class Engine:
         """
         if state.get("version") != STATE_VERSION:
             got, remedy = (
-                str(state.get("version", "one without a number")),
-                "Resume with the version that saved it, or start again.",
+                str(state.get("version", "a state without a version number")),
+                "Resume with the Mixwright version that saved it, or start again.",
             )
             raise InputError(f"a state of version {STATE_VERSION}", got, remedy)
         identity, saved_identity = self._state_identity(), state.get("made_of") or {}

@@ -15,7 +15,7 @@ from mixwright.steer.checkpointable import Checkpointable
 
 @dataclass(kw_only=True, eq=False)
 class TooHard(Checkpointable, Gate):
-    """Gate that refuses groups of cells hardly ever right, and most of cells whose answers do not depend on the prompt.
+    """Gate that refuses groups of levels that are almost never right, and most of those whose answers ignore the prompt.
 
     A cell is refused when the upper end of the one-sided 95 % Wilson interval of its success lies under `floor` (default:
     the lower edge of the task's band), on the cell's lasting evidence (about 64 groups, older ones fading, rollouts of one
@@ -90,7 +90,7 @@ class TooHard(Checkpointable, Gate):
         self._credit[str(cell)] = saved - (saved >= 1)
         if saved < 1:
             return Admission(False, f"lucky: {reason}", "lucky")
-        return Admission(True, f"lucky, admitted in its turn: {reason}", "lucky")
+        return Admission(True, f"lucky, admitted as one of that share: {reason}", "lucky")
 
     def _floor(self, task: str) -> float:
         """Success under which nothing must change the weights."""

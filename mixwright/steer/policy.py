@@ -97,7 +97,7 @@ class GateRunner(Checkpointable):
         key, verdict = self._keys[cell], "admitted" if answer.admitted else "refused"
         last_verdict, refused, groups_held = self._verdicts.get(key, [None, 0, 0])
         if verdict != last_verdict and (last_verdict or verdict == "refused" or self._states[key] == "unknown"):
-            since = f"; {last_verdict} for {groups_held} groups" if last_verdict else ""
+            since = f"; before, {last_verdict} for {groups_held} groups" if last_verdict else ""
             self._note(group.step, f"refuse.{key}", last_verdict, verdict, answer.reason + since, answer.cause)
         self._verdicts[key] = [verdict, refused + (not answer.admitted), groups_held + 1 if verdict == last_verdict else 1]
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
@@ -172,7 +172,7 @@ class Policy:
         self.calm = 0
         min_share = self._options.min_informative_share
         reason, factor = (
-            f"{informative} of {groups} groups are informative, under {min_share:.0%}",
+            f"{informative} of {groups} groups are informative, fewer than {min_share:.0%}",
             informative / groups / min_share,
         )
         stretch = self.stretch or LowInformationStretch(step, step, 0, 0, 1.0, 0.0)
@@ -182,7 +182,7 @@ class Policy:
         skipped = stretch.skipped + (not informative)
         self.stretch = LowInformationStretch(stretch.first_step, step, stretch.batches + 1, skipped, lowest, highest)
         if not informative:
-            return "", Action("skip_step", "step", None, f"{reason}: momentum alone would move the weights")
+            return "", Action("skip_step", "step", None, f"{reason}, so only momentum would move the weights")
         self.batch_lr_factor = factor
         return reason, None
 
@@ -194,7 +194,9 @@ class Policy:
         self.stretch = None
         batches_text = f"{count} batch" + ("es" if count > 1 else "")
         min_share = self._options.min_informative_share
-        reason = f"under {min_share:.0%} of the groups are informative in {batches_text}, steps {first_step} to {last_step}"
+        reason = (
+            f"fewer than {min_share:.0%} of the groups are informative in {batches_text}, steps {first_step} to {last_step}"
+        )
         if skipped < count:
             reason += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
         reason += f"; {skipped} skipped" if skipped else ""
@@ -217,7 +219,7 @@ class Policy:
         self.had_canaries |= has_canaries
         if not alarms:
             if has_canaries:
-                return self._relax(signals.step, beta, "canary success is back within the error of its start")
+                return self._relax(signals.step, beta, "canary success is back to its start, within error")
             if not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS:
                 return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
             return beta, "", None
@@ -246,7 +248,7 @@ class Policy:
             self.beta_doublings, beta = self.beta_doublings - 1, beta / 2
         else:
             self.lr_halvings -= 1
-        return beta, f"{reason}: one tightening undone", None
+        return beta, f"{reason}: one doubling of beta or halving of the learning rate is undone", None
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""

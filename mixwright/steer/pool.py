@@ -49,7 +49,7 @@ class Ids:
         for position in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
             name, next_name = self[int(self._order[position])], self[int(self._order[position + 1])]
             if name == next_name:
-                remedy = "Make them unique, or leave them out: columns={'id': ''}."
+                remedy = "Make them unique, or ignore the column: columns={'id': ''}."
                 raise InputError("unique example ids", f"{name!r} more than once", remedy)
 
     def __len__(self) -> int:
@@ -146,7 +146,7 @@ def make_pool(
     levels, answers = ([None] * size if column is None else column for column in (levels, answers))
     lengths = {size, len(tasks), len(levels), len(answers)}
     if size == 0 or len(lengths) > 1:
-        raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Give one value per example.")
+        raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Pass one value per example.")
     unique_ids = Ids(ids)
     names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
     level_numbers = _levels(ids, levels, task_of, names)
@@ -178,7 +178,7 @@ def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndar
     level_numbers = np.array(levels, dtype=float)
     for index in np.flatnonzero(~np.isfinite(level_numbers)).tolist():
         if levels[index] is not None:
-            raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it or leave it out.")
+            raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it, or leave it out.")
     level_numbers, notes = bin_levels(task_of, level_numbers)
     for note in notes:
         task_index, _, note_text = note.partition(":")

@@ -87,7 +87,7 @@ class SteeringCallback(SteeringHooks):
     ) -> None:
         config = read_steering(steering)
         if config is None:
-            remedy = "Leave the callback out, or the `steer: false`."
+            remedy = "Remove the callback, or `steer: false`."
             raise InputError("steering with a SteeringCallback", "none, or steer=False", remedy)
         functions = list(reward_funcs) if isinstance(reward_funcs, Sequence) else [reward_funcs]
         _refuse(functions, args)
@@ -134,7 +134,7 @@ class SteeringCallback(SteeringHooks):
             raise InputError(
                 "a trainer that calls the reward functions of SteeringCallback",
                 "a step without them",
-                "Give it steering.reward_funcs in place of yours.",
+                "Pass steering.reward_funcs instead of your own.",
             )
         return super().on_step_end(args, state, control, **kwargs)
 
@@ -155,7 +155,7 @@ class SteeringCallback(SteeringHooks):
             check_regular(folder / TRAINER_STATE)
             log_history = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["log_history"]
             if json.dumps(log_history) != json.dumps(self._state.log_history):
-                remedy = "Resume from a checkpoint of output_dir, best with steering.last_checkpoint()."
+                remedy = "Resume from a checkpoint in output_dir, preferably with steering.last_checkpoint()."
                 raise InputError(f"the trainer to have resumed from {folder.name} of output_dir", "another one", remedy)
         group_size = int(self.args.num_generations or 1)
         groups_per_batch = int(self.args.generation_batch_size or group_size) // group_size
@@ -171,7 +171,9 @@ class SteeringCallback(SteeringHooks):
         if not hasattr(self.trainer, "beta"):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
         if self.run.batches == 0 and self.run.engine.canaries:
-            self.run.note(0, "canaries off", "SteeringCallback does not generate; the rows held out for them are not drawn")
+            self.run.note(
+                0, "canaries off", "SteeringCallback does not generate, so the rows held out as canaries are not used"
+            )
         warn_at_start(self.run, self.steering.plan)
         self._move_beta()
 
@@ -185,8 +187,8 @@ class SteeringCallback(SteeringHooks):
                 if getattr(self._model, "training", False):
                     raise InputError(
                         "rows of steering.train_dataset in training",
-                        "rows without their numbers",
-                        "Give the trainer steering.train_dataset, and let its columns reach the reward functions.",
+                        "rows without their indices",
+                        "Pass steering.train_dataset to the trainer, and keep its columns for the reward functions.",
                     )
                 return function(**arguments)
             if function_index not in self._functions_due:
@@ -260,28 +262,33 @@ def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
     for function in functions:
         if isinstance(function, str | nn.Module) or is_async(function):
             raise InputError(
-                "synchronous reward functions", type(function).__name__, "Wrap it in one, or use SteeredGRPOTrainer."
+                "synchronous reward functions",
+                type(function).__name__,
+                "Wrap it in a synchronous function, or use SteeredGRPOTrainer.",
             )
     if args.remove_unused_columns:
-        raise InputError("GRPOConfig(remove_unused_columns=False)", "True", "Row numbers must reach the reward functions.")
+        raise InputError("GRPOConfig(remove_unused_columns=False)", "True", "Row indices must reach the reward functions.")
     if args.shuffle_dataset:
-        raise InputError("GRPOConfig(shuffle_dataset=False)", "True", "The order of rows is what steering decides.")
+        raise InputError("GRPOConfig(shuffle_dataset=False)", "True", "Steering decides the order of rows.")
     if args.dataloader_num_workers:
         raise InputError(
             "GRPOConfig(dataloader_num_workers=0)",
             str(args.dataloader_num_workers),
-            "A worker process would draw from a copy of the run; use SteeredGRPOTrainer, which draws in the main process.",
+            "A worker process would sample from a copy of the run. Use SteeredGRPOTrainer, which samples "
+            "in the main process.",
         )
     if getattr(args, "enable_jit_checkpoint", False):
         raise InputError(
-            "GRPOConfig(enable_jit_checkpoint=False)", "True", "Only SteeredGRPOTrainer can align a save on SIGTERM."
+            "GRPOConfig(enable_jit_checkpoint=False)",
+            "True",
+            "Only SteeredGRPOTrainer can save at the right step on SIGTERM.",
         )
     if args.max_steps <= 0:
-        raise InputError("GRPOConfig(max_steps=...)", str(args.max_steps), "A live stream has no length; set it.")
+        raise InputError("GRPOConfig(max_steps=...)", str(args.max_steps), "A live stream has no length, so set max_steps.")
     completions_per_process = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
     if completions_per_process % int(args.num_generations or 1):
         raise InputError(
             "per_device_train_batch_size * steps_per_generation to be a multiple of num_generations",
             f"{completions_per_process} and {args.num_generations}",
-            "Reward functions would see parts of groups; change one of them or use SteeredGRPOTrainer.",
+            "Otherwise reward functions see parts of groups. Change one of them, or use SteeredGRPOTrainer.",
         )

@@ -19,9 +19,9 @@ OWN_SETTING_REMEDIES = {
     "learning_rate": "Set train.learning_rate.",
     "per_device_train_batch_size": "Set train.prompts.",
     "max_steps": "Set train.steps.",
-    "num_train_epochs": "Set train.steps: a run has so many steps, however many rows there are.",
-    "seed": "Set seed: the seeds of a trial are counted from it.",
-    "data_seed": "Set seed: the seeds of a trial are counted from it.",
+    "num_train_epochs": "Set train.steps: a run has a fixed number of steps, however many rows there are.",
+    "seed": "Set seed: the seeds of a trial are derived from it.",
+    "data_seed": "Set seed: the seeds of a trial are derived from it.",
 }
 """Fields with a setting of their own, which would be at odds with them: each -> what to do."""
 OWN_GRPO_SETTING_REMEDIES = {
@@ -31,7 +31,7 @@ OWN_GRPO_SETTING_REMEDIES = {
     "beta": "Set train.beta.",
 }
 """The same in GRPO alone."""
-INSIDE_REMEDY = "Leave it out: all files of a run lie in its own folder, and nothing is sent anywhere."
+INSIDE_REMEDY = "Leave it out: a run writes only into its own folder, and uploads nothing."
 OUTSIDE_FIELDS = (
     "output_dir",
     "logging_dir",
@@ -55,11 +55,11 @@ OUTSIDE_FIELDS = (
 CHECKED_TYPES = (int, float, bool)
 """Types of fields that can be checked before TRL sees them."""
 UNUSED_FIELD_REMEDIES = {
-    "resume_from_checkpoint": "Leave it out: a run goes on by itself when it is started again.",
-    "eval_strategy": "Leave it out: trial.progress_every evaluates on the way.",
-    "eval_on_start": "Leave it out: trial.progress_every evaluates on the way.",
+    "resume_from_checkpoint": "Leave it out: a run resumes by itself when it is started again.",
+    "eval_strategy": "Leave it out: trial.progress_every evaluates during training.",
+    "eval_on_start": "Leave it out: trial.progress_every evaluates during training.",
     "enable_jit_checkpoint": "Leave it out: an interrupted branch is trained again.",
-    "model_init_kwargs": "Leave it out: a run loads its model itself, as the section `model` says.",
+    "model_init_kwargs": "Leave it out: a run loads its model itself, from the section `model`.",
 }
 """Fields that need what a run does not have."""
 
@@ -200,5 +200,7 @@ def _with_numbers(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]
                 typed_settings[name] = TypeAdapter(hint).validate_python(value)
             except ValidationError as error:
                 got = f"{name}: {value!r:.60} ({error.errors()[0]['msg'].lower()})"
-                raise InputError(f"train settings as {cls.__name__} declares them", got, "Correct train.settings.") from None
+                raise InputError(
+                    f"train settings of the types that {cls.__name__} declares", got, "Correct train.settings."
+                ) from None
     return typed_settings

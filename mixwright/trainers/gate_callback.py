@@ -86,7 +86,7 @@ class GateCallback(TrainerCallback):
             if not isinstance(value, int) or value < least:
                 raise InputError(f"{name}, a whole number of {least} or more", repr(value), "Correct it.")
         if not 0 < margin < 1:
-            raise InputError("a margin above 0 and below 1", str(margin), "Name it as a share: 0.05 is five points.")
+            raise InputError("a margin above 0 and below 1", str(margin), "Write it as a share: 0.05 is five points.")
         self._named_graders = dict(graders or {})
         if not isinstance(corpus, Corpus):
             config = CorpusConfig(str(corpus), eval_share=0.0, graders=self._named_graders)
@@ -106,7 +106,11 @@ class GateCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Answer all items, or read what they were before a resumed run; say what a look costs."""
         if getattr(args, "deepspeed", None) or getattr(args, "fsdp", None):
-            raise InputError("whole parameters in each process, with GateCallback", "FSDP or DeepSpeed", "Gate afterwards.")
+            raise InputError(
+                "unsharded parameters in each process, for GateCallback",
+                "FSDP or DeepSpeed",
+                "Run `mixwright verdict` after training instead.",
+            )
         steps = state.max_steps if state.max_steps > 0 else args.max_steps
         file = Path(args.output_dir) / FILE_NAME
         self.looks, began = [], perf_counter()
@@ -145,7 +149,7 @@ class GateCallback(TrainerCallback):
             shown = {f"gate/{name}": line[name] for name in ("change", "lower")}
             state.log_history.append({**shown, "step": state.global_step})
             _log.warning(
-                "gate: step %d: %s; %+.1f points over %d items, lower end %+.1f",
+                "gate: step %d: %s; %+.1f points over %d items, lower end of the interval %+.1f",
                 *(state.global_step, outcome, 100 * line["change"], len(self.items), 100 * line["lower"]),
             )
         if outcome == "passed" and self.keep_best:
@@ -165,7 +169,7 @@ class GateCallback(TrainerCallback):
         """Scores of greedy answers to all items, the same in all processes; graders may be chosen by these answers."""
         scores: list[Any] = [None]
         if arguments.get("processing_class") is None:
-            raise InputError("a tokenizer of the trainer, beside GateCallback", "none", "Give it a processing_class.")
+            raise InputError("a trainer with a tokenizer, for GateCallback", "none", "Pass processing_class to the trainer.")
         if PartialState().is_main_process:
             model = getattr(arguments["model"], "module", arguments["model"])
             learner = Learner(model, arguments["processing_class"], "the model in training")
@@ -236,9 +240,9 @@ class GateCallback(TrainerCallback):
             self.corpus = self.corpus.with_graders(kept["settings"]["graders"])
             whole = all(len(scores) == len(ids) for scores in (before, *(line["scores"] for line in looks)))
         except (OSError, ValueError, KeyError, TypeError, InputError) as error:
-            raise InputError("the looks of the run that is resumed", type(error).__name__, remedy, file=file) from None
+            raise InputError("the interim analyses of the resumed run", type(error).__name__, remedy, file=file) from None
         if ids != [item.id for item in self.items] or not whole:
-            raise InputError("the items of the run that is resumed", "others", remedy, file=file)
+            raise InputError("the items of the resumed run", "other items", remedy, file=file)
         return before, looks, room
 
 
@@ -248,7 +252,7 @@ def _choose_items(corpus: Corpus, protect: Sequence[str], count: int) -> list[Ex
     known = {name for row in rows for name in (row.task, cell_key(row.task, row.level))}
     for name in protect:
         if name not in known:
-            raise unknown_name("task or cell of the held-out rows (protect)", name, known)
+            raise unknown_name("task or TASK@LEVEL of the held-out rows (protect)", name, known)
     chosen = [row for row in rows if not protect or {row.task, cell_key(row.task, row.level)} & set(protect)]
     if not chosen:
         raise InputError("held-out rows with answers", "none", "Name rows whose answers can be graded.")

@@ -124,14 +124,14 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             output = super()._generate_and_score_completions(inputs_of_trl)
         except RuntimeError as error:  # weights whose probabilities are no numbers stop the run as other such numbers do
             if not batch.generated and NO_PROBABILITY_MESSAGE in str(error):
-                self.hooks.finite.stop(self.state.global_step, "probability of a token", "nothing could be generated")
+                self.hooks.finite.stop(self.state.global_step, "probability of a token", "no completion could be generated")
             raise
         if batch.refused is not None:
             rows_per_process, rank = len(inputs), self.accelerator.process_index
             if bool(
                 (output["advantages"][batch.refused[rank * rows_per_process : (rank + 1) * rows_per_process]] != 0).any()
             ):
-                raise RuntimeError("a refused group has advantages other than 0; stopped before a step was taken on it")
+                raise RuntimeError("a refused group has advantages other than 0; stopped before the step")
         return output
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:

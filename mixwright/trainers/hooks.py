@@ -94,9 +94,9 @@ class SteeringHooks(TrainerCallback):
         check_same_data(self.run)
         layout = self._read_layout()
         if self._saved_layout and layout and self._saved_layout != layout:
-            names = "rows drawn together, completions of each, times served, rows of an epoch"
+            names = "rows per batch, completions per row, times each batch is used, rows per epoch"
             raise InputError(
-                f"the batches of this run ({names}): {self._saved_layout}", str(layout), "Resume with its batch sizes."
+                f"the batches of this run ({names}): {self._saved_layout}", str(layout), "Resume with the same batch sizes."
             )
         self.begin(state.global_step)
 
@@ -182,7 +182,7 @@ class SteeringHooks(TrainerCallback):
         self.run.write()
         skipped_steps = self.run.proof()["skipped_steps"]
         if state.is_world_process_zero and 2 * skipped_steps >= max(state.global_step, 1):
-            why = "no group of theirs had rewards that differ"
+            why = "in none of their groups did rewards differ"
             logging.getLogger("mixwright").warning("%d of %d steps skipped: %s", skipped_steps, state.global_step, why)
 
     def _read_layout(self) -> list[int]:
@@ -202,14 +202,15 @@ class SteeringHooks(TrainerCallback):
         name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
         if not self.run.planned:
             raise InputError(
-                f"max_steps={saved_steps}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the "
-                "steps",
+                f"max_steps={saved_steps}, as in the checkpoint, because lr_scheduler_type {name!r} depends on the "
+                "number of steps",
                 f"max_steps={steps}",
-                "Resume with it. A run that may be made longer needs lr_scheduler_type='constant' from its start.",
+                "Resume with that value. To extend a run later, start it with lr_scheduler_type='constant'.",
             )
         if self.run.files.writes:
             logging.getLogger("mixwright").warning(
-                "max_steps was %d and is %d: under lr_scheduler_type %r learning rates differ from those of a run begun so.",
+                "max_steps was %d and is now %d, so with lr_scheduler_type %r the learning rates differ "
+                "from those of a new run.",
                 saved_steps,
                 steps,
                 name,

@@ -72,7 +72,7 @@ def label_rows(
     try:
         return _label(list(rows), tokenizer, settings, attention, marked_rows)
     except (ValueError, RuntimeError, LookupError, TypeError, AttributeError, TemplateError) as error:  # of TRL or template
-        remedy = "Mend the settings or the rows: the training would stop here, too."
+        remedy = "Correct the settings or the rows: training would stop here, too."
         if settings.get("axolotl_type") == "chat_template" and not GENERATION_MARK.search(tokenizer.chat_template or ""):
             remedy = "Preview with a template that has {% generation %} marks; Axolotl itself needs none."
         got = f"{type(error).__name__}: {one_line(error)[:300].rstrip('.')}"

@@ -76,7 +76,7 @@ def output_at(outputs: Sequence[Any], index: int) -> Any:
         import trl
 
         raise InputError(
-            "a forward pass that shows log-probabilities per token",
+            "a forward pass that returns log-probabilities per token",
             f"none, in TRL {trl.__version__} under these settings",
             "Leave loss_type, use_liger_kernel and model patches at TRL's defaults, or train with steering=None.",
         )

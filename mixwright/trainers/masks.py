@@ -68,9 +68,9 @@ def refuse_unprepared_masks(arguments: Mapping[str, Any]) -> None:
         if not isinstance(dataset, Dataset):
             _refuse("a datasets.Dataset for rows with masks", type(dataset).__name__, "Load the stream into a Dataset.")
         if {"image", "images"} & set(dataset.column_names):
-            _refuse("rows of text, where rows have masks", "images", "Leave out the masks, or the images.")
+            _refuse("only text, because rows have masks", "images", "Remove the masks, or the images.")
         if (getattr(arguments.get("args"), "dataset_kwargs", None) or {}).get("skip_prepare_dataset"):
-            _refuse("rows with masks that TRL prepares", "skip_prepare_dataset", "Leave the preparation to TRL.")
+            _refuse("rows with masks that TRL prepares", "skip_prepare_dataset", "Let TRL prepare the dataset.")
 
 
 def mask_labels(prepared: Any, trainer: Any, args: Any, *, packing: bool, formatted: bool) -> Dataset:
@@ -87,13 +87,13 @@ def mask_labels(prepared: Any, trainer: Any, args: Any, *, packing: bool, format
         InputError: masks that cannot be told in these rows, with the reason.
     """
     if packing:
-        remedy = "Give steering=True, which packs rows after they are drawn, or packing=False (eval_packing=False)."
+        remedy = "Use steering=True, which packs rows after sampling them, or packing=False (eval_packing=False)."
         _refuse("rows with masks that are not packed by TRL", "packing=True", remedy)
     if formatted:
-        _refuse("rows with masks as they are trained on", "a formatting_func", "Write what it makes into the rows.")
+        _refuse("rows with masks in their final format", "a formatting_func", "Write its output into the rows instead.")
     tokenizer = trainer._tokenizer
     if not getattr(tokenizer, "is_fast", False):
-        _refuse("a fast tokenizer, which says where tokens stand", type(tokenizer).__name__, "Use the fast one.")
+        _refuse("a fast tokenizer, which reports token positions", type(tokenizer).__name__, "Use the fast version.")
     how = {
         "tokenizer": tokenizer,
         "template": getattr(trainer, "chat_template", None),
@@ -103,7 +103,7 @@ def mask_labels(prepared: Any, trainer: Any, args: Any, *, packing: bool, format
     masked = prepared.map(_masked_row, fn_kwargs=how, desc="Leaving masked parts out of the labels")
     left = masked.filter(lambda labels: any(label != IGNORED for label in labels), input_columns=["labels"])
     if not len(left):
-        _refuse("rows of which something is trained on", "masks over all of them", "Shorten the masks.")
+        _refuse("rows with something left to train on", "masks that cover every row", "Shorten the masks.")
     return left
 
 
@@ -125,8 +125,8 @@ def _masked_row(
         covered = _covered_tokens(rendered, tokenizer, row["input_ids"], keeps_end=keeps_end)
     except ValueError as error:  # InputError is none
         named = f" in the row {row['id']!r}" if "id" in row else ""
-        expected = f"train true or false (weight 1 or 0), and mask as [[start, end], ...] of the completion{named}"
-        raise InputError(expected, str(error), "Correct the row, or rename what is no mask.") from None
+        expected = f"train as true or false (weight as 1 or 0), and mask as [[start, end], ...] of the completion{named}"
+        raise InputError(expected, str(error), "Correct the row, or rename the column if it is not a mask.") from None
     return {"labels": [IGNORED if is_covered else label for label, is_covered in zip(row["labels"], covered, strict=True)]}
 
 
@@ -143,14 +143,14 @@ def _render_row(row: Mapping[str, Any], tokenizer: Any, template: str | None, te
         return _Rendered(text, [(start + shift, end + shift) for start, end in spans], is_chat=False) if spans else None
     if source is None:
         if mask:
-            _refuse("the texts of rows with masks", f"columns {', '.join(row)}", "Leave the tokens to TRL.")
+            _refuse("the texts of rows with masks", f"columns {', '.join(row)}", "Let TRL tokenize.")
         return None
     talk = [*source, *completion] if has_pair else list(source)
     untrained = [place for place, message in enumerate(talk) if not is_trained(message)]
     if mask and has_pair and len(completion) > 1:
         _refuse("one message as the completion of a row with a mask", f"{len(completion)}", 'Give messages "train": false.')
     if mask and talk[-1]["role"] != "assistant":
-        _refuse("a mask of the assistant's last message", f"one of the role {talk[-1]['role']}", "Leave it out.")
+        _refuse("a mask of the assistant's last message", f"a mask of the role {talk[-1]['role']}", "Remove the mask.")
     spans = read_spans(mask, len(talk[-1]["content"] or "")) if mask else ()
     if not untrained and not spans:
         return None
@@ -194,14 +194,14 @@ def _message_span(talk: Messages, place: int, render: Callable[..., str]) -> tup
     """From the end of the message before, or else from where a reply begins, to the end of what closes the message."""
     found = _find_message(talk, place, render)
     if found is None:
-        _refuse_template(f"message {place + 1} of {len(talk)} is not found in what it makes")
+        _refuse_template(f"message {place + 1} of {len(talk)} is not found in its output")
     earlier = _find_message(talk, place - 1, render) if place else None
     if earlier is not None and earlier.end <= found.text_end:
         return earlier.end, found.end
     opening = render(talk[:place], add_generation_prompt=True) if place and talk[place]["role"] == "assistant" else ""
     begin = next((len(text) for text in (opening, found.before) if text and found.whole.startswith(text)), None)
     if begin is None or begin > found.text_end:
-        _refuse_template(f"what it writes before message {place + 1} depends on that message")
+        _refuse_template(f"the text before message {place + 1} depends on that message")
     return begin, found.end
 
 
@@ -209,11 +209,11 @@ def _content_spans(talk: Messages, spans: Sequence[tuple[int, int]], render: Cal
     """Spans of the last message's text as spans of the whole; a template may cut what is blank at its ends."""
     found, content = _find_message(talk, len(talk) - 1, render), talk[-1]["content"]
     if found is None:
-        _refuse_template("the completion is not found in what it makes")
+        _refuse_template("the completion is not found in its output")
     shown = found.whole[len(found.before) : found.text_end]
     cut = content.find(shown)
     if not found.whole.startswith(found.before) or cut < 0 or content.strip() not in shown:
-        _refuse_template("the completion does not stand in its text as it stands in the row")
+        _refuse_template("it changes the text of the completion")
     shift, last = len(found.before) - cut, found.text_end
     moved = ((max(start + shift, len(found.before)), min(end + shift, last)) for start, end in spans)
     return [(start, end) for start, end in moved if start < end]
@@ -228,7 +228,7 @@ def _covered_tokens(rendered: _Rendered, tokenizer: Any, ids: Sequence[int], *, 
     made = tokenizer(rendered.text, add_special_tokens=not rendered.is_chat, return_offsets_mapping=True, verbose=False)
     start = len(made["input_ids"]) - len(ids) if keeps_end else 0
     if list(made["input_ids"][start : start + len(ids)]) != list(ids):
-        _refuse_template("the tokens of its text are other than those that TRL made")
+        _refuse_template("its text has other tokens than those of TRL")
     is_masked = bytearray(len(rendered.text))
     for begin, end in rendered.spans:
         is_masked[begin:end] = b"\1" * (end - begin)
@@ -243,8 +243,8 @@ def _covered_tokens(rendered: _Rendered, tokenizer: Any, ids: Sequence[int], *, 
 
 
 def _refuse_template(why: str) -> NoReturn:
-    remedy = "Give the row as a prompt and a completion of plain text, or use a template that keeps texts as they are."
-    _refuse("a chat template under which masks can be told", why, remedy)
+    remedy = "Write the row as prompt and completion in plain text, or use a template that does not change texts."
+    _refuse("a chat template that lets masks be located", why, remedy)
 
 
 def _refuse(expected: str, got: str, remedy: str) -> NoReturn:

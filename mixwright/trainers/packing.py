@@ -77,13 +77,13 @@ def take_rows_for_packs(trainer: Any, shares: Mapping[str, float]) -> None:
     """
     pool, args = trainer.steered.pool, trainer.args
     if args.max_length is None:
-        raise InputError("max_length under packing", "None", "Name the tokens of a pack.")
+        raise InputError("max_length under packing", "None", "Set it to the tokens per pack.")
     tokens_by_task: dict[str, list[int]] = {}
     for task, row in zip(pool.task_of, trainer.train_dataset["input_ids"], strict=True):
         tokens_by_task.setdefault(pool.tasks[task], []).append(len(row))
     room = args.per_device_train_batch_size * args.max_length
     rows = min(rows_that_fit(tokens_by_task, shares, room), max(1, len(pool.task_of) // args.world_size))
-    message = "packing: a micro-step takes %d rows as the plan draws them, in one sequence of seldom more than %d tokens, "
+    message = "packing: each micro-step takes %d rows of the plan, in one sequence that rarely exceeds %d tokens, "
     message += "instead of %d packs"
     logging.getLogger("mixwright").warning(message, rows, room, args.per_device_train_batch_size)
     args.per_device_train_batch_size = rows
@@ -112,8 +112,8 @@ def check_boundaries(trainer: Any) -> None:
     if difference > MAX_DIFFERENCE_NATS.get(dtype, 0.25):
         kernel = getattr(trainer.model.config, "_attn_implementation", "its attention")
         raise InputError(
-            "a model that reads a flattened row as it reads the row alone",
-            f"log-probabilities that differ by {difference:.3g} nats: under {kernel!r} attention rows see each other",
+            "the same log-probabilities for a row in a pack as for the row alone",
+            f"a difference of {difference:.3g} nats, because with {kernel!r} attention rows see each other",
             "Train with packing=False and padding_free=False, or with FlashAttention (attn_implementation).",
         )
 

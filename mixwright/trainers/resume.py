@@ -107,7 +107,7 @@ class Checkpoints:
             folder = Path(resume)
             reasons = [reason for reason in gather_object([self.find_problem(folder)]) if reason]
             if reasons:
-                raise InputError("a whole checkpoint made under steering", reasons[0], REMEDY, file=folder)
+                raise InputError("a complete checkpoint of a steered run", reasons[0], REMEDY, file=folder)
             return folder
         reason_by_folder = {
             folder: self.find_problem(folder) or self._why_passed_over(folder) for folder in self.list_folders()
@@ -118,11 +118,13 @@ class Checkpoints:
         name = broadcast_object_list([chosen.name if chosen is not None else None])[0]
         chosen = self.output / name if name is not None else None
         logger = logging.getLogger("mixwright")
-        passed_over = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in reason_by_folder.items()]
+        passed_over = [
+            f"{folder.name} ({reason or 'incomplete on another process'})" for folder, reason in reason_by_folder.items()
+        ]
         if chosen is not None:
             passed_over = passed_over[: list(reason_by_folder).index(chosen)] if chosen in reason_by_folder else passed_over
             if passed_over and self.saves:
-                logger.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed_over))
+                logger.warning("Resuming from %s; skipped: %s.", chosen.name, "; ".join(passed_over))
             return chosen
         finished_folders = [
             folder for folder in reason_by_folder if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()
@@ -130,14 +132,16 @@ class Checkpoints:
         if any(gather_object([bool(finished_folders) or any(map(self._unsteered, reason_by_folder))])):
             raise InputError(
                 "a checkpoint that can be resumed",
-                "; ".join(passed_over)[:600] or "one that is not whole on every process",
-                "Name one with resume_from_checkpoint=..., or move them away to start from the beginning.",
+                "; ".join(passed_over)[:600] or "checkpoints that are incomplete on some process",
+                "Name one with resume_from_checkpoint=..., or move them away to start over.",
                 file=self.output,
             )
         if self.saves:
             passed_over_text = f" ({'; '.join(passed_over)})" if passed_over else ""
             logger.warning(
-                "No save was finished in %s%s: training starts from the beginning.", self.output, passed_over_text
+                "There is no finished checkpoint in %s%s, so training starts from the beginning.",
+                self.output,
+                passed_over_text,
             )
         return None
 
@@ -152,7 +156,7 @@ class Checkpoints:
             if run.batches:
                 run.begin_anew()
                 if run.stop_reason:
-                    run.note(0, "stop lifted", f"training was begun anew; it had stopped because {run.stop_reason}")
+                    run.note(0, "stop lifted", f"training starts again; it had stopped because {run.stop_reason}")
                     run.stop_reason = ""
             else:
                 run.files.clear()
@@ -169,11 +173,11 @@ class Checkpoints:
             self._warn(folder, state)
             run.files.truncate_to(state["lines"])
             if run.files.writes:
-                message = "Resumed from %s: its %d draws, evidence and coefficients are back."
+                message = "Resumed from %s, with its %d samples, evidence and coefficients."
                 logging.getLogger("mixwright").warning(message, folder.name, len(run.draws))
             return state["extra"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None
+            raise InputError("a complete steering state", repr(error), REMEDY, file=_state_file(folder)) from None
 
     def list_folders(self) -> list[Path]:
         """Checkpoint folders of the output folder, newest step first."""
@@ -185,24 +189,24 @@ class Checkpoints:
         try:
             return self._find_problem(folder)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            return f"its steering state is not whole ({error!r})"
+            return f"its steering state is incomplete ({error!r})"
 
     def _find_problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
         if (folder / UNFINISHED_FILE).exists():
-            return f"{UNFINISHED_FILE} is there: a save was interrupted"
+            return f"{UNFINISHED_FILE} exists, so a save was interrupted"
         if (step := _saved_step(folder)) is None:
-            return f"no whole {TRAINER_STATE}: the save was interrupted"
+            return f"{TRAINER_STATE} is missing or incomplete, so the save was interrupted"
         state_folder = folder if _state_file(folder).exists() or not self._is_own(folder) else self._staging_folder(step)
         if self._unsteered(folder):
-            return f"no {_state_file(folder).name}: made without steering"
+            return f"{_state_file(folder).name} is missing, so it was made without steering"
         try:
             state = read_state(state_folder, STATE_FILE_STEM, arrays=False)
         except InputError as error:
             return error.got
         if state.get("step") != step:
-            return f"its steering state is of step {state.get('step')}, its {TRAINER_STATE} of step {step}"
+            return f"its steering state is from step {state.get('step')}, its {TRAINER_STATE} from step {step}"
         for name, size in state.get("inventory", {}).items():
             if not (folder / name).is_file() or (folder / name).stat().st_size != size:
                 return f"{name} is missing or has changed"
@@ -211,7 +215,7 @@ class Checkpoints:
             return "no weights (transformers saves them on the first node only, even with save_on_each_node)"
         for name in state["random"]:
             if not (folder / name).is_file() or not zipfile.is_zipfile(folder / name):  # a pipe would be waited for
-                return f"no whole {name}: the save was interrupted, or made with save_only_model"
+                return f"{name} is missing or incomplete: the save was interrupted, or made with save_only_model"
         return ""
 
     def last_whole(self, step: int) -> Path | None:
@@ -240,29 +244,29 @@ class Checkpoints:
         state_folder = folder if _state_file(folder).exists() else self._staging_folder(_step(folder))
         lines = read_state(state_folder, STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
-            return f"{name} differs from what it was when the checkpoint was saved"
+            return f"{name} has changed since the checkpoint was saved"
         for decision in self.run.files.read_decisions_after(lines):
             last_good_name = decision.get("new") if decision.get("what") == "not finite" else None
             if last_good_name is not None and _step(folder) > _step(Path(last_good_name)):
-                return f"its weights are not known to give finite numbers: {decision['because']}, step {decision['step']}"
+                return f"its weights may not give finite numbers: {decision['because']}, step {decision['step']}"
         return ""
 
     def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:
         logger = logging.getLogger("mixwright")
         name = self.run.files.first_differing(state["lines"]) if self.run.files.writes else ""
         if name:
-            logger.warning("%s differs from the copy in %s. Training goes on with the file as it is.", name, folder.name)
+            logger.warning("%s differs from the copy in %s. Training continues with the current file.", name, folder.name)
         if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
             logger.warning(
-                "%s was saved by %d processes and %d resume it: TRL cannot restore random states, so completions differ "
-                "from those of an uninterrupted run.",
+                "%s was saved by %d processes and is resumed by %d, so TRL cannot restore random states and "
+                "completions differ from those of an uninterrupted run.",
                 folder.name,
                 len(state["random"]),
                 PartialState().num_processes,
             )
         if not state["extra"].get("whole", True) and self.saves:
             logger.warning(
-                "%s was saved in the middle of a generation batch, because the run ended there: the batch is generated "
+                "%s was saved in the middle of a generation batch, because the run ended there. The batch is generated "
                 "again, and its outcomes count twice.",
                 folder.name,
             )
@@ -344,7 +348,7 @@ def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_us
         last_step = state.max_steps if trainer.args.num_train_epochs <= state.num_train_epochs else math.inf
     if run.stop_reason and named_by_user and state.global_step < last_step:
         run.note(
-            state.global_step, "stop lifted", f"resumed by name from {folder.name}; it had stopped because {run.stop_reason}"
+            state.global_step, "stop lifted", f"resumed from {folder.name} by name; it had stopped because {run.stop_reason}"
         )
         run.stop_reason = ""
     if (state.global_step < last_step and not run.stop_reason) or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
@@ -355,6 +359,6 @@ def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_us
     run.finish()
     run.write()
     if run.files.writes:
-        reason = f"it was stopped: {run.stop_reason}" if run.stop_reason else "no step is left"
+        reason = f"it was stopped: {run.stop_reason}" if run.stop_reason else "no steps are left"
         logging.getLogger("mixwright").warning("The run had ended at %s: %s. Nothing was trained.", folder.name, reason)
     return TrainOutput(state.global_step, 0.0, {})

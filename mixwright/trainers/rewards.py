@@ -153,7 +153,7 @@ def text_of(completion: Any) -> str:
     return str(completion[-1].get("content") or "") if completion else ""
 
 
-REMEDY = "Return a list with a number for each completion; None for one that cannot be judged."
+REMEDY = "Return a list with one number per completion, or None for a completion that cannot be judged."
 LARGEST_REWARD = 1e12
 """Largest size of a reward, of a weighted sum of them and of a weight: squares of more overflow in a group's statistics."""
 SHORT_REPR = reprlib.Repr()
@@ -214,7 +214,7 @@ def limit_and_check(
 
     def handle_timeout() -> list[float | None]:
         if steering.slow_rewards == "stop":
-            remedy = "Correct it, raise reward_seconds, or count such answers as wrong: slow_rewards='wrong'."
+            remedy = "Correct the function, raise reward_seconds, or count such answers as wrong: slow_rewards='wrong'."
             raise InputError(f"rewards within {seconds:g} s", f"none ({call_text})", remedy)
         sentence = f"no rewards within {seconds:g} s ({call_text}): {count} completions count as wrong"
         run.note(step, "rewards too slow", sentence)
@@ -255,7 +255,7 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
         InputError: something else (a set or a dict has no order of completions), another length, or an entry that is
             neither a real number nor None.
     """
-    expected = f"{count} rewards from {name}, a list with one for each completion"
+    expected = f"a list of {count} rewards from {name}, one per completion"
     entries = _list_entries(returned, count)
     if entries is None:
         raise InputError(expected, one_line(SHORT_REPR.repr(returned)), REMEDY)

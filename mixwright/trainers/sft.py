@@ -101,8 +101,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             return
         self._has_seen_labels, targets = True, int((labels != IGNORED).sum())
         if not targets:
-            remedy = "See what is learned: mixwright preview TRAIN --model MODEL"
-            raise InputError("a token in the first batch that the loss is taken on", "none", remedy)
+            remedy = "See which tokens the loss is taken on: mixwright preview TRAIN --model MODEL"
+            raise InputError("at least one token with a loss in the first batch", "none", remedy)
         _log.info("first batch: the loss is taken on %d of %d tokens", targets, labels.numel())
 
     def _begin_steering(self, step: int) -> None:

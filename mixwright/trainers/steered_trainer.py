@@ -156,7 +156,7 @@ class SteeredTrainer(Trainer):
         started_at = perf_counter()
         outcomes, charged = broadcast_object_list([canaries.run(step)])[0]
         if self.accelerator.is_main_process:
-            message = "step %d: canary pass over %d items that are not trained on, %.1f s"
+            message = "step %d: canary pass over %d held-back items, %.1f s"
             logging.getLogger("mixwright").warning(message, step, len(canaries.items), perf_counter() - started_at)
         return outcomes, charged
 

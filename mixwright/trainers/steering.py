@@ -77,68 +77,67 @@ class SteeringConfig:
     plan: Plan | str | Path | None = field(
         default=None,
         metadata={
-            "help": "A plan, or the path of a plan.yaml; none steers by difficulty, weights by rows, without prior "
-            "measurements."
+            "help": "A plan, or the path of a plan.yaml. None: weight tasks by their rows and steer by difficulty, "
+            "without prior measurements."
         },
     )
     folder: str | Path | None = field(
-        default=None, metadata={"help": "Where decisions, steps, draws and proof go; none is steering/ in output_dir."}
+        default=None, metadata={"help": "Folder for decisions, steps, draws and proof; None: steering/ in output_dir."}
     )
-    draw_seed: int | None = field(default=None, metadata={"help": "Seed of draws; none takes the trainer's seed."})
+    draw_seed: int | None = field(default=None, metadata={"help": "Seed of the sampling; None takes the trainer's seed."})
     permute_rewards: bool = field(
         default=False,
-        metadata={"help": "A null for trials: true rewards are permuted inside each group after the engine has seen them."},
+        metadata={"help": "Control for trials: permute the rewards inside each group after the engine has seen them."},
     )
     canary_every: int | None = field(
         default=None,
         metadata={
-            "help": "Steps between canary passes; 0 turns them off; none: 5, or more, so that they cost at most 3 percent "
-            "of training. A run too short for a second look has none. Without a plan nothing was measured that could be "
-            "lost, so there are canaries only where a number stands here."
+            "help": "Steps between canary passes, which measure fixed items during training. 0 turns them off. "
+            "None: 5, or more, so that they cost at most 3 percent of training; a run too short for a second pass has "
+            "none. Without a plan there are canaries only if you set a number, because nothing was measured that could "
+            "be lost."
         },
     )
     columns: Columns = field(
         default_factory=dict,
         metadata={
-            "help": "Our name (id, task, level, answer, options) to the dataset's column, where they differ; an empty name "
-            "leaves it out."
+            "help": "Field (id, task, level, answer, options) -> column of the dataset, where they differ; an empty name "
+            "ignores the field."
         },
     )
     reward_seconds: float = field(
         default=600.0,
         metadata={
-            "help": "Longest that a reward function may take for the completions of one process, seconds; after 60 s it is "
-            "named. 0 sets no limit. A call that blocks an async function's own thread is named, not interrupted; reward "
-            "models are left alone."
+            "help": "Seconds that a reward function may take for the completions of one process; 0 sets no limit. "
+            "After 60 s a warning names it. A call that blocks the thread of an async function is named but not "
+            "interrupted; reward models have no limit."
         },
     )
     slow_rewards: SlowRewards = field(
         default="stop",
         metadata={
-            "help": "What a call that takes longer leads to: training stops, or its completions get the reward of a wrong "
-            "answer."
+            "help": "If a call takes longer: stop ends training, wrong gives its completions the reward of a wrong answer."
         },
     )
     unscored_batches: int = field(
         default=3,
-        metadata={
-            "help": "Training stops after so many generation batches in a row in which nothing was scored; 0 lets it go on."
-        },
+        metadata={"help": "Generation batches in a row without any score after which training stops; 0 never stops."},
     )
     reward_range: Range | None = field(
         default=None,
         metadata={
-            "help": "Reward of a wrong and of a right answer, summed over reward functions with their weights; over the "
-            "plan's. None: the plan's, and where it says none 0 to 1, or what the first batches show."
+            "help": "Rewards of a wrong and of a right answer, summed over the reward functions with their "
+            "weights. None: the range of the plan, else 0 to 1, or what the first batches show."
         },
     )
     options: Options = field(
         default_factory=dict,
         metadata={
-            "help": "Keyword arguments of levers by kind.name, over the plan's: {selectors.difficulty: {explore: 0.1}}."
+            "help": "Keyword arguments of plug-ins by kind.name, which override the plan's: "
+            "{selectors.difficulty: {explore: 0.1}}."
         },
     )
-    steer: bool = field(default=True, metadata={"help": "Whether to steer at all; otherwise training is TRL's, to the bit."})
+    steer: bool = field(default=True, metadata={"help": "Whether to steer; if not, training is bit for bit that of TRL."})
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         """Raises InputError for a setting that does not exist, which would otherwise be a TypeError without a remedy."""
@@ -169,7 +168,7 @@ def read_steering(steering: SteeringConfig | str | Path | bool | None) -> Steeri
         raise InputError(
             "steering: None, True, the path of a plan.yaml, or a SteeringConfig",
             type(steering).__name__,
-            "Give one of them.",
+            "Pass one of them.",
         )
     check_settings(steering)  # what was changed after it was made, too
     if not steering.steer:
@@ -224,7 +223,7 @@ def _check_range(value: Any) -> None:
     numbers = [entry for entry in value if isinstance(entry, NUMBER_TYPES) and not isinstance(entry, bool)]
     if not (len(value) == len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf):
         expected = "steering.reward_range as two finite numbers, low < high"
-        remedy = "Give the reward of a wrong and of a right answer, for example (-1, 1)."
+        remedy = "Pass the rewards of a wrong and of a right answer, for example (-1, 1)."
         raise InputError(expected, repr(value)[:80], remedy)
 
 
@@ -240,10 +239,10 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
         raise InputError(
             f"a datasets.Dataset as train_dataset of {trainer}",
             type(dataset).__name__,
-            "Steering chooses rows by number. Load a stream into a Dataset: Dataset.from_generator, or streaming=False.",
+            "Steering chooses rows by index, so load a stream into a Dataset: Dataset.from_generator, or streaming=False.",
         )
     if len(dataset) == 0:
-        raise InputError("a train_dataset with rows", "none", "Check how it was filtered.")
+        raise InputError("a train_dataset with rows", "none", "Check how the dataset was filtered.")
     dataset = dataset.remove_columns(INDEX_COLUMN) if INDEX_COLUMN in dataset.column_names else dataset
     return dataset.add_column(INDEX_COLUMN, np.arange(len(dataset)))  # type: ignore[call-arg]
 
@@ -273,9 +272,8 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     values_by_column = {name: _read_column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
     if values_by_column["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
-            "The dataset has no column 'task' (its columns: %s), so everything is one task, 'all', and no task is steered "
-            "against another. Name the column with SteeringConfig(columns={'task': ...}); {'task': ''} says that one is "
-            "meant.",
+            "The dataset has no column 'task' (its columns: %s), so all rows are one task, 'all', and there are no tasks to "
+            "balance. Name the column with SteeringConfig(columns={'task': ...}), or silence this with {'task': ''}.",
             ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
@@ -321,7 +319,7 @@ def _refuse_missing(values: list[Any] | None, name: str, column: str, rows: Sequ
         raise InputError(
             f"a value in column {column!r} ({name}) of every row",
             f"none in row {row} (counted from 0)",
-            "Fill it in, leave those rows out, or name another column in SteeringConfig(columns=...).",
+            "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
         )
 
 
@@ -366,7 +364,7 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
         stage = replace(stage, selector=DEFAULT_SELECTOR, gates=("too_hard",), controllers=drift, monitors=monitors)
     if objective == "dpo":
         stage = replace(stage, monitors=("displacement",), options={"engine": {"canaries": 0, "on_alarm": "log"}})
-    return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
+    return Plan("default", (stage,), why={"stages.0.weights": "the task's share of the rows, because no plan was given"})
 
 
 def _asks_canaries(steering: SteeringConfig) -> bool:
@@ -392,7 +390,7 @@ def find_stage(plan: Plan, objective: str) -> int:
     raise InputError(
         f"a plan with a stage whose objective is {objective}",
         ", ".join(stage.objective for stage in plan.stages) or "no stage",
-        "Add that stage or use the trainer of the plan's objective.",
+        "Add such a stage, or use the trainer for the plan's objective.",
     )
 
 

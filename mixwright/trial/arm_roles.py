@@ -103,19 +103,21 @@ def assign_roles(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bo
     for arm in dict.fromkeys(config.arms if config.data is None else data_arms):
         role = role_of(arm)
         if config.data is None and is_data_arm(arm):
-            raise InputError(f"trial.data beside the arm {arm}", "none", "Name a table of mined rows, or take the arm away.")
+            raise InputError(f"trial.data for the arm {arm}", "none", "Name a table of mined rows, or remove the arm.")
         if arm != builtin_arm("untrained"):
             arms_by_role[ROLE_TRIED_AS.get(role, role)].append(arm)
     for null in dict.fromkeys(config.nulls if config.data is None else ()):
         if (role := role_of(null)) != "null":
             raise InputError(
-                "nulls under trial.nulls", f"{null!r}, a {ROLE_TRIED_AS.get(role, role)}", "Name it under trial.arms."
+                "nulls under trial.nulls", f"{null!r}, a {ROLE_TRIED_AS.get(role, role)}", "List it under trial.arms."
             )
         if null not in arms_by_role["null"]:
             arms_by_role["null"].append(null)
     if arms_by_role["ablation"] and (plan := builtin_arm("plan")) not in arms_by_role["lever"]:
-        remedy = f"Add {plan!r} to trial.arms, or take {arms_by_role['ablation'][0]!r} away."
-        raise InputError(f"{plan!r} beside what is compared with it", f"{arms_by_role['ablation'][0]!r} alone", remedy)
+        remedy = f"Add {plan!r} to trial.arms, or remove {arms_by_role['ablation'][0]!r}."
+        raise InputError(
+            f"{plan!r} , because other arms are compared with it", f"{arms_by_role['ablation'][0]!r} alone", remedy
+        )
     return Arms(*(tuple(arms_by_role[role]) for role in ("reference", "lever", "null", "ablation")))
 
 
@@ -195,11 +197,11 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus, seeds: int, bases: int, 
     if branch.permute_rewards and all(stage.objective != "grpo" for stage in plan.stages):
         return "there are no rewards to permute"
     if branch.permute_weights and all(len(set(stage.weights.values())) < 2 for stage in plan.stages):
-        return "all tasks weigh the same"
+        return "all tasks have the same weight"
     if branch.shuffle_levels and not _has_levels(corpus):
         return "no task has two levels"
     if branch.shuffle_levels and not replans:
-        return "it needs a planner, and the plan was given"
+        return "it needs a planner, but the plan was given"
     return ""
 
 

@@ -352,8 +352,8 @@ def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exceptio
         return error
     traceback.print_exception(error)  # to the log of the branch
     got = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}"
-    remedy = "Correct train.settings, or leave out what was added last; the log of the branch has the whole error."
-    return InputError(f"train.settings ({', '.join(settings)}) that training works with", got, remedy)
+    remedy = "Correct train.settings, or remove what you added last. The log of the training run has the whole error."
+    return InputError(f"train.settings ({', '.join(settings)}) that training accepts", got, remedy)
 
 
 def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path) -> None:

@@ -200,7 +200,7 @@ def restrict_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
         weights = {task: weight for task, weight in stage.weights.items() if task in tasks_with_rows}
         total = sum(weights.values())
         if not total:
-            remedy = "Mine rows of tasks that the plan trains on."
+            remedy = "Mine rows of tasks in the plan."
             raise InputError(
                 f"rows of a task with a weight in stage {stage.name!r}", join_some(sorted(tasks_with_rows)) or "none", remedy
             )
@@ -218,8 +218,8 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     kind = "new rows" if data.new_rows is not None else f"of {len(train):,} training rows"
     by_task = ", ".join(f"{task} {mined_counts[task]:,} of {corpus_counts[task]:,}" for task in sorted(corpus_counts))
     notes = [
-        f"Trial over data: {data.path.name}, {data.size:,} {kind} ({by_task}). Plan, steps and batch are the same in every "
-        "arm that trains, so tasks keep the plan's weights, and rows change within them."
+        f"Trial of rows: {data.path.name}, {data.size:,} {kind} ({by_task}). Plan, steps and batch are the same in every "
+        "trained arm, so tasks keep the plan's weights and only the rows within them change."
     ]
     total = max(sum(mined_counts.values()), 1)
     share_changes = {task: mined_counts[task] / total - corpus_counts[task] / len(train) for task in corpus_counts}
@@ -227,22 +227,24 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     if shifted_tasks:
         changes = ", ".join(f"{task} {100 * share_changes[task]:+.1f}" for task in shifted_tasks)
         notes.append(
-            f"Shares of tasks among these rows differ from those of the corpus, in points: {changes}. Weights do not."
+            f"Tasks have other shares of these rows than of the corpus, in points: {changes}. The plan's "
+            "weights stay the same."
         )
     lost_tasks = [task for task in plan.stages[0].weights if plan.stages[0].weights[task] and not mined_counts[task]]
     if lost_tasks:
         notes.append(
-            f"No row of {join_some(lost_tasks)} is left: its weight goes to the other tasks in mined and random_like, "
-            "not in all."
+            f"No rows of {join_some(lost_tasks)} are left, so in mined and random_like its weight goes to the other tasks, "
+            "but not in all."
         )
     if data.new_rows is not None and data.null_rows is None:
         short_tasks = [task for task in mined_counts if mined_counts[task] > corpus_counts[task]]
         if short_tasks:
-            notes.append(f"random_like has fewer rows of {join_some(short_tasks)} than were made: all that the corpus has.")
+            notes.append(
+                f"random_like has fewer rows of {join_some(short_tasks)} than the miner made, because the "
+                "corpus has no more."
+            )
     if data.weights and np.ptp(list(data.weights.values())) >= 1e-9:
-        notes.append(
-            "Rows have unequal weights: each is drawn in proportion to its own, and random rows have the same weights."
-        )
+        notes.append("Rows are sampled in proportion to their weights; the random rows get the same weights.")
     return notes
 
 
@@ -267,17 +269,17 @@ def _read_selection(table: pa.Table, corpus: Corpus, path: Path) -> dict[str, fl
     ids = [str(value) for value in table["id"].to_pylist()]
     weights = table["weight"].to_pylist() if "weight" in table.column_names else [1.0] * len(ids)
     if repeated_ids := [name for name, count in Counter(ids).items() if count > 1]:
-        raise InputError("each id once", f"{repeated_ids[0]!r} more than once", "Give it a weight instead.", file=path)
+        raise InputError("each id once", f"{repeated_ids[0]!r} more than once", "Use a weight instead.", file=path)
     train = set(corpus.select(split="train").table["id"].to_pylist())
     for name, weight in zip(ids, weights, strict=True):
         if name not in train:
-            remedy = "Select training rows of this run's corpus: held-out rows are those that arms are judged on."
+            remedy = "Select only training rows of this run: arms are judged on the held-out rows."
             raise InputError("ids of training rows", repr(name), remedy, file=path)
         if not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
             raise InputError(f"a weight of 0 or more of {name!r}", repr(weight), "Correct it.", file=path)
     positive_weights = {name: float(weight) for name, weight in zip(ids, weights, strict=True) if weight > 0}
     if not positive_weights:
-        raise InputError("rows with a weight above 0", "none", "Select some.", file=path)
+        raise InputError("rows with a weight above 0", "none", "Select some rows.", file=path)
     return positive_weights
 
 
@@ -292,7 +294,7 @@ def _read_new_rows(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
         remedy = f"Write the columns of a corpus: {', '.join(SCHEMA.names)}."
         raise InputError("the columns of a corpus", str(error)[:120], remedy, file=path) from None
     if not len(rows):
-        raise InputError("new rows", "none", "Mine some.", file=path)
+        raise InputError("new rows", "none", "Mine some rows.", file=path)
     split_column = SCHEMA.get_field_index("split")
     rows = rows.set_column(split_column, SCHEMA.field(split_column), pa.array(["train"] * len(rows)))
     new_rows = LoadedCorpus(rows, {task.name: task.grader for task in corpus.tasks.values()}, folder=path.parent)
@@ -302,10 +304,10 @@ def _read_new_rows(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
             got, remedy = f"{row.task!r} of {row.id!r}", f"It has: {', '.join(corpus.tasks)}."
             raise InputError("a task of the corpus", got, remedy, file=path)
         if row.prompt and prompt_key(row.prompt) in held_out:
-            remedy = "Leave it out: arms are judged on that prompt."
+            remedy = "Leave it out, because arms are judged on that prompt."
             raise InputError("new rows whose prompts are not held out", repr(row.id), remedy, file=path)
     if len(set(rows["id"].to_pylist())) < len(rows):
-        raise InputError("each id once", "one more than once", "Name new rows differently.", file=path)
+        raise InputError("each id once", "an id more than once", "Give new rows different ids.", file=path)
     return new_rows
 
 

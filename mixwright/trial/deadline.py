@@ -138,8 +138,8 @@ def train_within(
         deadline.save()
     if finished == planned:
         return with_seeds(trial, finished), []
-    why = "more did not fit into the budget" if finished < planned else "time was left"
-    note = f"{finished} seeds instead of {planned} were trained, each with every arm, because {why}."
+    why = "the budget allowed no more" if finished < planned else "time was left"
+    note = f"every arm was trained on {finished} seeds instead of {planned}, because {why}."
     say(f"  seeds: {note}")
     return with_seeds(trial, finished), [note]
 
@@ -149,12 +149,8 @@ def _check_time_for_a_seed(one_seed: Trial, arms: Sequence[str], deadline: Deadl
     if deadline.seconds_left > 0 or not one_seed.unfinished(one_seed.arm_jobs(arms)):
         return
     deadline.save()
-    expected = (
-        f"a budget of {format_duration(deadline.seconds_spent)} or more, and time for one seed of every arm beside that"
-    )
-    remedy = (
-        "Allow more time (--budget, trial.budget_minutes): what is finished stays, and the same command goes on with it."
-    )
+    expected = f"a budget of {format_duration(deadline.seconds_spent)} or more, plus time for one seed of every arm"
+    remedy = "Allow more time (--budget, trial.budget_minutes). Finished work is kept, and the same command resumes."
     raise InputError(expected, format_duration(deadline.seconds), remedy)
 
 

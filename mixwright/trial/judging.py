@@ -86,5 +86,5 @@ def contrast_sentence(contrast: Contrast, word: str) -> str:
     if word == "cannot tell":
         detectable = success.detectable(contrast.family_size)
         detectable_text = f"{100 * detectable:.1f}" if reading.unit == "share" else f"{detectable:.3g}"
-        verdict_text += f" ({detectable_text} {format_unit(reading.unit)} would be seen in 4 of 5 such trials)"
+        verdict_text += f" ({detectable_text} {format_unit(reading.unit)} would be detected in 4 of 5 such trials)"
     return f"against {contrast.against}: {', '.join(change_texts)}: {verdict_text}"

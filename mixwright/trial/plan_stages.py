@@ -172,7 +172,7 @@ def join_stages(stages: Sequence[Stage], finished_folders: Sequence[Path], folde
         proof = read_json(stage_folder / "proof.json", dict[str, Any])
         info = read_json(stage_folder / "stage.json", dict[str, Any])
         if info["rehearses"]:
-            why = f"measured below what was expected after the stage before: {', '.join(info['rehearses'])}"
+            why = f"lower than expected after the previous stage: {', '.join(info['rehearses'])}"
             lines["decisions.jsonl"].append(json.dumps(_rehearsal_decision(steps, stage.earlier_share, why)))
         if (stage_folder / "draws.parquet").is_file():
             table = pq.read_table(stage_folder / "draws.parquet")

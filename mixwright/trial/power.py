@@ -58,7 +58,7 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
         return ()
     arms = choose_arms(config, corpus, run)
     measured = (
-        "success of the items as measured before" if before else "items of typical difficulty, since none was measured"
+        "success of the items as measured before" if before else "items of typical difficulty, because none was measured"
     )
     scores_by_arm = {arm: _read_finished_seeds(run, arm, config.trial.seeds) for arm in arms.always_run}
     measurement, powers = MEASUREMENT_BY_DECODING[config.measure.decoding], []
@@ -90,7 +90,7 @@ def format_power(powers: Sequence[Power]) -> list[str]:
     sizes = f"{first_power.seeds} seeds and {first_power.items:,} held-out items"
     too_few_seeds = first_power.seeds < MIN_SEEDS
     lines = [
-        f'can see nothing: with fewer than {MIN_SEEDS} seeds every word is "cannot tell"'
+        f'can see nothing: with fewer than {MIN_SEEDS} seeds every result is "cannot tell"'
         if too_few_seeds
         else f"can see: with {sizes}, in 80 of 100 such trials, a difference of {differences}"
     ]
@@ -100,12 +100,12 @@ def format_power(powers: Sequence[Power]) -> list[str]:
         for foreseen in powers
         if too_few_seeds or foreseen.detectable > foreseen.effect
     ]
-    return [*lines, f"assumed: {first_power.basis}; a run that collapses is noisier"]
+    return [*lines, f"assumed: {first_power.basis}; runs that collapse are noisier"]
 
 
 def _format_seeds_needed(foreseen: Power) -> str:
     return (
-        "more than these items, whatever the seeds"
+        "more items, whatever the number of seeds"
         if foreseen.seeds_needed is None
         else f"{foreseen.seeds_needed} seeds on these items"
     )
@@ -113,7 +113,9 @@ def _format_seeds_needed(foreseen: Power) -> str:
 
 def _format_items_needed(foreseen: Power) -> str:
     return (
-        "more items than are of use" if foreseen.items_needed is None else f"{foreseen.items_needed:,} items on these seeds"
+        "more items than is practical"
+        if foreseen.items_needed is None
+        else f"{foreseen.items_needed:,} items on these seeds"
     )
 
 

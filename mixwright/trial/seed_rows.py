@@ -114,17 +114,17 @@ def read_branch(folder: Path) -> BranchFiles:
 def _check_line(line: Mapping[str, Any], required_fields: Sequence[str] = ()) -> None:
     """Raise ValueError unless its counts are whole and not negative, its success a share, and all that is needed there."""
     if missing_fields := [name for name in required_fields if name not in line]:
-        raise ValueError(f"one without {missing_fields[0]}")
+        raise ValueError(f"a result without {missing_fields[0]}")
     mixed = line.get("mixed", {})
     counts = {name: line[name] for name in COUNT_FIELDS if name in line} | (
         mixed if isinstance(mixed, dict) else {"mixed": mixed}
     )
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise ValueError(f"one with {name} {count!r:.40}, no count")
+            raise ValueError(f"a result with {name} {count!r:.40}, which is not a count")
     success = line["success"] if "success" in required_fields else 0.0  # in steps.jsonl it is one per cell
     if not isinstance(success, int | float) or not 0 <= success <= 1:
-        raise ValueError(f"one with success {success!r:.40}, no share")
+        raise ValueError(f"a result with success {success!r:.40}, which is not a share")
 
 
 def measuring_rollouts(measurements: Iterable[Measurement]) -> int:

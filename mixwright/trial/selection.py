@@ -48,7 +48,7 @@ def advise(
         "fewer rows do": f"{name} ({rows_described}) does as well as all rows",
         "keep all rows": f"Keep all rows, not {name} ({rows_described})",
         "not recommended": f"Not recommended: {name} ({rows_described})",
-    }.get(advice, f"Inconclusive: it is open whether {name} ({rows_described}) is worth it")
+    }.get(advice, f"Inconclusive: it is not clear whether {name} ({rows_described}) is worth it")
     gain_over_random = None if against_random is None else against_random.change.estimate
     simple_rule_does = advice == "not recommended" and all(
         (contrast := contrast_by_reference.get(arm)) is not None and (contrast.uncorrected_word == "improves") is improves
@@ -76,29 +76,32 @@ def _decide(
         contrast_by_reference.get(arm) for arm in (RANDOM_ARM, builtin_arm("untrained"), "all", RIGHT_ANSWERS_ARM)
     )
     if against_random is None or against_untrained is None or (against_all is None and against_right_answers is None):
-        return "not recommended", "an arm that it must be compared with was not measured on the same items"
+        return "not recommended", "a reference arm was not measured on the same items"
     change, outcome = against_random.change.estimate, against_random.change.outcome
     better = READINGS[outcome].title
     gain = f"{better} {format_change(change, outcome)} against {'random' if new_rows else 'as many random'} rows"
     if change.seeds < MIN_SEEDS:
-        return "too few seeds", f"{change.seeds} of {MIN_SEEDS} seeds that a word takes at least ({gain})"
+        return "too few seeds", f"{change.seeds} seeds, and a conclusion takes at least {MIN_SEEDS} ({gain})"
     if not any_right:
         return (
             "cannot tell",
-            f"no arm has any of the {change.items:,} held-out items right, so success does not compare rows",
+            f"no arm has any of the {change.items:,} held-out items right, so success cannot compare rows",
         )
     if change.low <= 0 <= change.high:
-        return "not recommended", f"{gain}: the interval includes 0, so it is not shown that it matters which rows are taken"
+        return "not recommended", f"{gain}: the interval includes 0, so the choice of rows is not shown to matter"
     if change.high < 0:
         return "not recommended", f"{gain}: random rows did better"
     if against_random.uncorrected_word != "improves":
         return "not recommended", f"{gain}, but answers are not shown to depend more on their prompts"
     if against_untrained.uncorrected_word != "improves":
         change_from_untrained = format_change(against_untrained.change.estimate, outcome)
-        return "not recommended", f"{gain}, but training on it is not shown to beat not training ({change_from_untrained})"
+        return (
+            "not recommended",
+            f"{gain}, but training on these rows is not shown to beat no training ({change_from_untrained})",
+        )
     reference_described = {RIGHT_ANSWERS_ARM: "SFT on the right answers alone", SIMPLE_RULE_ARM: rule or "the simple rule"}
     reason_by_reference = {
-        RIGHT_ANSWERS_ARM: "it is not shown that the wrong answers teach anything",
+        RIGHT_ANSWERS_ARM: "the wrong answers are not shown to teach anything",
         SIMPLE_RULE_ARM: "it is not shown to beat that simple rule",
     }
     for arm in (RIGHT_ANSWERS_ARM, SIMPLE_RULE_ARM):
@@ -119,7 +122,7 @@ def _beside_all(against_all: Contrast, gain: str) -> tuple[SelectionAdvice, str]
         return "fewer rows do", f"{gain}, {comparison}, which is within the margin"
     if against_all.change.estimate.high < 0:
         return "keep all rows", f"{gain}, but {comparison}"
-    return "keep all rows", f"{gain}, but {comparison}: it is not shown that all rows are worse, or that they are no better"
+    return "keep all rows", f"{gain}, but {comparison}: all rows are not shown to be worse or equal"
 
 
 def format_selection(result: TrialResult) -> list[str]:
@@ -136,11 +139,9 @@ def format_selection(result: TrialResult) -> list[str]:
     lines = [selection.sentence]
     if retention is not None and result.decoding in GRADED_OUTCOMES:
         ends = ", ".join(f"{100 * end:+.1f}" for end in (retention.low, retention.high))
-        lines.append(
-            f"Of what was mastered or is protected: {100 * retention.value:+.1f} points [{ends}] against not training."
-        )
+        lines.append(f"On mastered or protected tasks: {100 * retention.value:+.1f} points [{ends}] against no training.")
     lines += _format_losses(result)
-    return [*lines, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {selection.price}."]
+    return [*lines, f"Training data per run, in {unit}: {costs}.", f"Cost of this answer: {selection.price}."]
 
 
 def _format_losses(result: TrialResult) -> list[str]:

@@ -52,12 +52,12 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
     plan, rows = read_plan(folder.plan), table_file(folder, REHEARSAL_MINER)
     if any(stage.rehearse for stage in plan.stages) and not rows.is_file():
         remedy = "Set corpus.rehearse; `mixwright run RUN.YAML --only steer`, without --dry-run, writes them first."
-        raise InputError("the rows to rehearse that the plan draws", "none", remedy, file=rows)
+        raise InputError("the rows to replay that the plan uses", "none", remedy, file=rows)
     corpus = with_mined_rehearsal(folder, run.corpus)
     try:
         validate_plan(plan, corpus.cells_with_rehearsal())
         if (plan_objective := plan.stages[-1].objective) != config.train.objective:
-            expected = f"the objective {config.train.objective} of the settings in the last stage"
+            expected = f"the objective {config.train.objective} in the last stage, as in the settings"
             raise InputError(
                 expected, repr(plan_objective), "Correct it, or change train.objective in the settings of a new run."
             )
@@ -123,7 +123,10 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
     if is_stale:
         aside = folder.result.with_name("result.earlier.json")
         folder.result.replace(aside)
-        say(f"the plan was changed since the trial: its result is {aside} now; `mixwright run --only trial` tries this plan")
+        say(
+            f"the plan has changed since the trial, so the old result is now {aside}; to try this plan: "
+            "mixwright run --only trial"
+        )
     return Path(branch)
 
 
@@ -181,7 +184,7 @@ def _drop_idle_ablations(trial: Trial) -> tuple[Arms, list[str]]:
     """The arms without ablations of what the plan lacks, and notes on these and on mined rows."""
     plan, corpus, data, arms = trial.plan, trial.corpus, trial.data, trial.arms
     idle_arms = idle_ablations(arms, plan, corpus)
-    notes = [f"The ablation {arm} was left out: the plan does not have that part." for arm in idle_arms]
+    notes = [f"The ablation {arm} was left out, because the plan does not have that part." for arm in idle_arms]
     possible_arms = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle_arms))
     return possible_arms, notes + ([] if data is None else data_notes(data, corpus, plan))
 
@@ -214,12 +217,12 @@ def _with_nulls(
             estimate_seconds(deadline, branches, **arms_per_seed, workers=workers)
             > deadline.seconds_left + LATE_SHARE * deadline.seconds
         ):
-            reasons |= dict.fromkeys(possible, "it did not fit into the budget")
+            reasons |= dict.fromkeys(possible, "the budget allowed no more")
             possible = []
     trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
-    notes = [f"The null {null} was left out: {reason}." for null, reason in reasons.items() if reason]
+    notes = [f"The null {null} was left out, because {reason}." for null, reason in reasons.items() if reason]
     if not possible:
-        notes.append("No null was run, so it is not shown where the lever's gain comes from.")
+        notes.append("No null was run, so the source of the gain is not known.")
     nulls_by_lever = {lever: [null_name(null, lever) for null in possible] for lever in helping}
     return summarise(trial.run, trial.config, arms, nulls_by_lever, [*earlier_notes, *notes])
 

@@ -50,7 +50,9 @@ PRIMARY_SENTENCES: dict[Outcome, str] = {
     "greedy": "Success: greedy decoding",
     "sampled": "Success: sampled decoding",
     "loss": "Held-out loss: nats per token of the target, end token included",
-    "preference": "Held-out preference accuracy: share of pairs whose chosen answer is likelier than the rejected one",
+    "preference": (
+        "Held-out preference accuracy: share of pairs whose chosen answer has a higher probability than the rejected one"
+    ),
 }
 """What the primary outcome is, for people."""
 
@@ -225,20 +227,20 @@ def _notes(trial: TrialConfig, findings: Findings, bases: Sequence[str], effects
     """What a reader has to know before believing the table."""
     seeds, rows = trial.seeds, findings.rows
     notes = [
-        f"{PRIMARY_SENTENCES[findings.outcome]}, all held-out items, mean over tasks. Intervals: 95 %, over seeds and "
-        "items; words of several comparisons are corrected by Holm, except those that must hold against every reference.",
-        "All seeds start from one model: nothing is known of other starting models."
+        f"{PRIMARY_SENTENCES[findings.outcome]}, all held-out items, averaged over tasks. Intervals: 95 %, over seeds and "
+        "items; several comparisons are corrected by Holm, except those that must hold against every reference.",
+        "All seeds start from one model, so nothing is known about other starting models."
         if len(bases) == 1
-        else f"{seeds} seeds start from {len(bases)} models: the intervals hold for these models only.",
+        else f"{seeds} seeds start from {len(bases)} models, and the intervals hold for these models only.",
     ]
     if seeds < MIN_SEEDS:
-        notes.append(f'With fewer than {MIN_SEEDS} seeds every word is "cannot tell".')
+        notes.append(f'With fewer than {MIN_SEEDS} seeds every result is "cannot tell".')
     has_rollouts_to_target = any(row.name in TO_TARGET_NAMES for row in rows)
     if any(effect.name.endswith(RATIO_SUFFIX) for effect in effects):
         notes.append(
-            "Rollouts to the target: ratio of means, arm over reference; a run that missed it counts with all that it was "
-            "watched for. Charged: training, canaries, evaluations on the way and, where the arm rests on it, the measuring "
-            "before; training_rollouts_to_target leaves that measuring out."
+            "Rollouts to the target: ratio of means, arm over reference; a run that missed the target counts with all "
+            "of its rollouts. Counted are training, canaries, evaluations during training and, if the arm depends on "
+            "it, the measurement before; training_rollouts_to_target leaves that measurement out."
         )
     elif has_rollouts_to_target:
         notes.append(f"No run of a lever or its reference reached the target (+{100 * trial.target:g} points).")

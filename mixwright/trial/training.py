@@ -130,7 +130,7 @@ def add_adapter(
         InputError: an unknown adapter or option, or a model that has an adapter already.
     """
     if loaded_adapter is not None:
-        remedy = "Leave model.adapter or the adapter of the training out."
+        remedy = "Leave out model.adapter or the adapter of the training."
         raise InputError(f"a model without an adapter, to train {name} on", "model.adapter", remedy)
     options = dict(settings.adapters.get(name, {}))
     rate = options.pop("learning_rate", settings.learning_rate)
@@ -187,7 +187,7 @@ def _to_pairs(train: Corpus, learner: Learner) -> Any:
             raise InputError(
                 f"a column {name!r} in every training row, for train.objective dpo",
                 f"none in {len(ids_without_value)} of {len(rows)} rows, first {ids_without_value[0]!r}",
-                "Add it, leave those rows out, or train with grpo or sft.",
+                "Add it, leave these rows out, or train with grpo or sft.",
             )
     return rows
 

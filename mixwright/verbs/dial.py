@@ -82,7 +82,7 @@ def dial(
     passes = ready.passes()
     kept_items, skill_items = _split_items(passes.items, keep or ())
     output.say(
-        f"dial: {len(skill_items)} items of what was tuned for, {len(kept_items)} of what is kept, "
+        f"dial: {len(skill_items)} items of the tuned skill and {len(kept_items)} of the kept tasks, "
         f"at {len({0.0, *alphas})} strengths"
     )
     success = _make_success_function(ready, passes)
@@ -102,24 +102,25 @@ def show(found: Sweep, *, as_json: Json = False) -> None:
         output.out_json(names)
         return
     rows = [(f"{setting.alpha:g}", _format_share(setting.skill), _format_share(setting.loss)) for setting in found.settings]
-    output.out_rows(("alpha", "success on what was tuned for", "success lost on what is kept"), rows)
+    output.out_rows(("alpha", "success on the tuned skill", "success lost on the kept tasks"), rows)
     output.out(format_sweep(found))
 
 
 def format_sweep(swept: Sweep) -> str:
     """Return the advice, one sentence, and its caveat."""
     caveat = (
-        "These items chose the strength: measure it on others. Any strength but 0 and 1 reads two models for each token."
+        "The strength was chosen on these items, so measure it on others. A strength other than 0 or 1 runs "
+        "two models for each token."
     )
     if swept.chosen is None:
         return (
-            f"No strength is shown to lose less than {swept.max_loss:.0%} of success on {swept.items['kept']} kept items: "
-            f"take the base, accept a larger --max-loss, or add items. {caveat}"
+            f"No strength can be shown to lose less than {swept.max_loss:.0%} of success on {swept.items['kept']} kept "
+            f"items: use the base, accept a larger --max-loss, or add items. {caveat}"
         )
     chosen = next(setting for setting in swept.settings if setting.alpha == swept.chosen)
     return (
         f"The largest strength within the budget of {swept.max_loss:.0%} is {swept.chosen:g}: success "
-        f"{_format_share(chosen.skill)} on what was tuned for, {_format_share(chosen.loss)} lost of what is kept. {caveat}"
+        f"{_format_share(chosen.skill)} on the tuned skill, {_format_share(chosen.loss)} lost of the kept tasks. {caveat}"
     )
 
 
@@ -136,7 +137,7 @@ def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Ex
     kept_items, skill_items = ([item for item in items if (item.task in keep) == is_kept] for is_kept in (True, False))
     if not kept_items or not skill_items:
         got = "all of them" if kept_items else "none"
-        raise InputError(f"--keep with some of the tasks {', '.join(tasks)}", got, "Name what must not be lost.")
+        raise InputError(f"--keep with some of the tasks {', '.join(tasks)}", got, "Name the tasks that must not get worse.")
     return kept_items, skill_items
 
 
@@ -146,7 +147,7 @@ def _make_success_function(ready: PreparedModels, passes: Passes) -> Callable[[S
 
     base, tuned = ready.learners
     if base.tokenizer.get_vocab() != tuned.tokenizer.get_vocab():
-        raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")
+        raise InputError("two checkpoints with the same vocabulary", "others", "Mix models that share a tokenizer.")
     dial = Dial(0.0, tuned=Reader(tuned), pad=base.tokenizer.pad_token_id)
     max_tokens = ready.config.measure.longest_completion
 

@@ -31,7 +31,7 @@ def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["
 
     run_parts = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
     if not any(run_part.exists() for run_part in run_parts):
-        got = "a folder without anything of a run" if run.path.is_dir() else "nothing"
+        got = "a folder without the files of a run" if run.path.is_dir() else "nothing"
         raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
     if claims := judge(run):
         write_json(run.claims, claims)

@@ -75,7 +75,7 @@ def show_word(change: TaskChange, verdict: Verdict) -> str:
     """Return the word of a task in a table; another task's format says more than an interval that allows no change."""
     kept = next((found.kept for found in verdict.answers_kept if found.task == change.task), None)
     if change.word == "not graded" and kept is not None:
-        return f"no grader; {100 * min(max(kept.value, 0), 1):.0f} % of what its answers said is still said"
+        return f"no grader; its answers kept {100 * min(max(kept.value, 0), 1):.0f} % of their content"
     if verdict.lower_is_better and change.word in ("lower", "higher"):
         return f"{verdict.measure} {'rose' if change.word == 'lower' else 'fell'}"
     return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS[change.word]
@@ -109,7 +109,7 @@ def _say_damage(verdict: Verdict) -> str:
         )
     if verdict.reason == "answers were lost":
         lost_tasks = [task for task in verdict.lost_answers if verdict.gate is None or task in verdict.gate.protected]
-        others = f" Lost, too: {join_some(lost_tasks[1:])}." if len(lost_tasks) > 1 else ""
+        others = f" Also lost: {join_some(lost_tasks[1:])}." if len(lost_tasks) > 1 else ""
         return "".join(f"Its answers to {task} {verdict.lost_answers[task]}.{others}" for task in lost_tasks[:1])
     named = verdict.gate is not None and verdict.gate.named
     lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not named)]
@@ -160,7 +160,7 @@ def _say_others(verdict: Verdict) -> str:
     lost = _name_changes(
         [change for change in verdict.tasks if change.word in LOSSES and not change.protected], verdict.unit
     )
-    text = f" Not protected, and lost: {lost}." if lost else ""
+    text = f" Lost, but not protected: {lost}." if lost else ""
     unjudged = [task for task in verdict.not_judged if task not in verdict.gate.protected]
     return f"{text} Not judged: {join_some(unjudged)}." if unjudged and verdict.outcome == "passed" else text
 
@@ -177,7 +177,7 @@ def _say_passed(verdict: Verdict, learned: str) -> str:
         return f". It learned {learned} and kept {the_rest}: {kept}."
     total, what = verdict.total, the_rest if gate and gate.named else "what it could do"
     if total is not None and total.word == "learned":
-        return f". It kept {what}: {kept}. The average rose by {_size(total.change)}, no single task measurably."
+        return f". It kept {what}: {kept}. The average rose by {_size(total.change)}, but no single task rose measurably."
     if higher := [change for change in verdict.tasks if change.word == "higher"]:
         return f". It kept {what}: {kept}. Higher, perhaps by luck: {_name_changes(higher, verdict.unit)}."
     return f". It kept {what}: {kept}. No task improved measurably."
@@ -191,7 +191,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
     if verdict.reason == "nothing right greedily":
         return "No greedy answer was right before or after; only sampled answers were."
     if verdict.reason == "nothing to protect":
-        return f"{gain}No other question was answered right before, so nothing shows what was lost."
+        return f"{gain}No other question was answered correctly before, so no loss can be seen."
     if verdict.reason == "a task was not judged":
         tasks = verdict.not_judged or dict.fromkeys(
             _list_weak_tasks(verdict), "too little was right before to notice a loss"
@@ -201,7 +201,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
             others = gate is not None and gate.mean is not None and gate.mean.low > -gate.margin
             kept = f" On the other tasks {_say_excluded(gate)}." if others and gate else ""
             return f"{gain}No answer to task {join_some(list(tasks))} is right: not learned, or misread by the grader.{kept}"
-        return f"{gain}Nothing says what became of {join_some(list(tasks))}: {next(iter(reasons))}."
+        return f"{gain}It is unknown what happened to {join_some(list(tasks))}: {next(iter(reasons))}."
     if verdict.reason == "nothing was graded" and total is not None:
         change = format_signed(total.change.value, verdict.unit)
         unit = format_unit(verdict.unit)
@@ -220,7 +220,7 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
     """Return what explains the outcome, one sentence each, the most important first."""
     reasons = []
     for form in verdict.forms:
-        cover = f", {form.lost_with_form:,} of the {form.lost:,} lost answers among them" if form.lost else ""
+        cover = f", including {form.lost_with_form:,} of the {form.lost:,} lost answers" if form.lost else ""
         tasks = join_some(form.tasks)
         reasons.append(f"{form.answers:,} of {form.items:,} answers to {tasks} now have the format of {form.owner}{cover}.")
     reasons += [note.message for note in verdict.notes if note.severity == "warning" and note.task in verdict.not_judged]
@@ -228,7 +228,7 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
     gate = verdict.gate
     is_loss = verdict.reason in ("a task was lost", "the average fell")
     if is_loss and gate is not None and gate.mean is not None and gate.mean.low > -gate.margin:
-        reasons.append("The allowed average is kept, but a loss that is shown fails the gate, however small.")
+        reasons.append("The average is within the allowed loss, but any loss that is shown in a task fails the gate.")
     known = {change.task for change in verdict.tasks if change.word == "learned"}
     known.update(task for form in verdict.forms for task in form.tasks)  # the format says more
     unlikely = [former for former in verdict.former if former.high < -FAR_NATS_PER_TOKEN and former.task not in known]
@@ -252,7 +252,9 @@ def _explain_new_formats(verdict: Verdict) -> list[str]:
     answers, items = sum(change.after for change in changes), sum(change.items for change in changes)
     tasks = join_some([change.task for change in changes])
     pattern = f" ({changes[0].pattern})" if changes[0].pattern else ""
-    return [f"{answers:,} of {items:,} answers to {tasks} have a new format{pattern}. The right answer may still be inside."]
+    return [
+        f"{answers:,} of {items:,} answers to {tasks} have a new format{pattern}. They may still contain the right answer."
+    ]
 
 
 def say_average(verdict: Verdict) -> str:
@@ -266,7 +268,9 @@ def say_average(verdict: Verdict) -> str:
         group = format_count(gate.averaged, "protected task" if gate.cells == len(gate.protected) else "task or level")
         group = group.replace("task or levels", "tasks and levels")
         if gate.averaged < gate.cells:
-            group += f" of {gate.cells}, the others could not be judged" if gate.named else ", without risen and weak ones"
+            group += (
+                f" of {gate.cells}, the others could not be judged" if gate.named else ", without improved and weak ones"
+            )
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
         return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
     if verdict.total is None:
@@ -294,10 +298,10 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
         lines.append(f"{decided} at {gate.look}; the interval of the average is that of this interim analysis.")
     if gate is not None and gate.request_forms:
         forms = ", ".join(f"{form} {say_mean(mean)}" for form, mean in gate.request_forms.items())
-        lines.append(f"By form of the request, whatever its kind: {forms}.")
+        lines.append(f"By format of the request: {forms}.")
     if gate is not None and gate.unseen_loss is not None and verdict.outcome == "passed":
         lines.append(
-            f"A loss of up to {100 * gate.unseen_loss:g} points of a single task could go unnoticed (1 case in 20)."
+            f"A loss of up to {100 * gate.unseen_loss:g} points in a single task could go unnoticed (in 1 of 20 cases)."
         )
     if gate is not None and gate.items_needed and verdict.outcome == "inconclusive":
         lines.append(f"About {gate.items_needed:,} questions per task would be enough, if nothing was lost.")
@@ -311,7 +315,7 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
         if kept.task in verdict.not_judged or kept.task in verdict.lost_answers or not verdict.graded:
             ends = (kept.kept.value, kept.kept.low, kept.kept.high)
             share, low, high = (f"{100 * min(max(value, 0), 1):.0f}" for value in ends)
-            lines.append(f"Answers to {kept.task}: {share} % of what they said is still said ({low} to {high}).")
+            lines.append(f"Answers to {kept.task} kept {share} % of their content ({low} to {high}).")
     reasons = {"too few items": "Too few questions to judge", "too few right": "Too few right before to see a loss"}
     for word, text in reasons.items():
         if weak := [name_task(change) for change in verdict.tasks if change.word == word]:

@@ -67,8 +67,8 @@ class Composition(Finding):
     )
     RUN_TWICE = ("3 of 9 pairs",)
     REMARKS = (
-        "Whether the missing pair's trace is right hangs on the seed (1 to 87 %). Five pairs do not suffice, eight fail "
-        "in one seed (9 %). Eight added examples give 5 %, 32 give 74 %. With fillers what is right had drawn none."
+        "Whether the missing pair's trace is right depends on the seed (1 to 87 %). Five pairs are not enough, eight fail "
+        "in one seed (9 %). Eight added examples give 5 %, 32 give 74 %. With fillers, right answers had drawn no filler."
     )
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 8, 16, 1, 5, 12), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}

@@ -66,10 +66,10 @@ class Difficulty(Finding):
         "selectors/equal_levels": (),
     }
     REMARKS = (
-        "Success drifts, as claimed, though not beyond doubt (32 points [0, 64]), and choosing by it beats uniform draws. "
-        "On levels 4 to 6 a band fixed at the start does as well to within 2 points; on mastered levels it loses 9, and "
-        "the tracker is 6.9 [0.4, 13.4] above it. An oracle is level with the fixed band, so that this world cannot show "
-        "the claim."
+        "Success drifts, as claimed, although this is not certain (32 points [0, 64]), and choosing by it beats uniform "
+        "draws. On levels 4 to 6 a band fixed at the start does as well to within 2 points; on mastered levels it loses "
+        "9, and the tracker is 6.9 [0.4, 13.4] above it. An oracle is level with the fixed band, so that this world "
+        "cannot show the claim."
     )
     RUN_TWICE = ("uniform",)
     SCALES: ClassVar[Mapping[str, Settings]] = {

@@ -77,7 +77,7 @@ class Formats(Finding):
     REMARKS = (
         "The worked-out style wins 14 of 15 races, from a share of .3 too. Where another is right more often at the start "
         "(.6 to .4), it keeps its lead in 4 of 5 seeds; where it holds .94 of the answers and more, .45 and .74 of them "
-        "are right, after .29 and .41. Five seeds cannot tell the forecast from the rule of the commonest."
+        "are right, after .29 and .41. Five seeds cannot tell the forecast from the most common format."
     )
     RUN_TWICE = (PLAIN,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(60, 8, 2, 2, 12, 4), "laptop": Settings()}

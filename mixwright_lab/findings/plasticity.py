@@ -90,8 +90,9 @@ class Plasticity(Finding):
         "probes/entropy": ("-~ second task, sign turned: KL - entropy",),
     }
     REMARKS = (
-        "KL tells best what is forgotten, weight change what is still learnt (that contrast was added after the run). KL "
-        "measured on the second task tells it better than on the first. A KL leash as such leaves no more to learn with."
+        "KL predicts forgetting best, weight change predicts later learning best (that contrast was added after the run). "
+        "KL measured on the second task predicts better than KL on the first. A KL penalty alone does not help later "
+        "learning."
     )
     RUN_TWICE = (ARM,)
     SCALES: ClassVar[Mapping[str, Settings]] = {

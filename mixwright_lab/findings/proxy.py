@@ -230,9 +230,9 @@ class Proxy(Finding):
     REMARKS = (
         "The small model forgets facts while it is tuned, and the difference carries this over to the large one: at the "
         "same skill and at the same KL (within the reach of the penalties in five of six seeds) fine-tuning kept 95 and "
-        "94 % of the facts, the proxy 72 %. The word is about the full difference: at 0.7 of it the proxy kept 93 % at "
-        "nearly the same skill (.79 for .80), not told apart from fine-tuning stopped there; the large model's own dial "
-        "at 0.7 kept 98 % at a skill of .96. The skill that no base knew is passed on by half."
+        "94 % of the facts, the proxy 72 %. The result is for the full difference: at 0.7 of it the proxy kept 93 % at "
+        "nearly the same skill (.79 for .80), the same within noise as fine-tuning stopped there; the large model's own "
+        "dial at 0.7 kept 98 % at a skill of .96. Half of the skill that no base model had is passed on."
     )
     RUN_TWICE = (DIRECT,)
     SCALES: ClassVar[Mapping[str, Settings]] = {

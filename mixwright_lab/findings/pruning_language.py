@@ -61,9 +61,8 @@ class PruningLanguage(Finding):
     }
     REMARKS = (
         "With abundant data hard examples win by 1.3 points of error at as many steps; at as many epochs that is not "
-        "beyond doubt, and the runs that score are charged to nobody. With 100 examples five seeds do not tell: 30 rows "
-        "say little of four digits. What is beyond doubt is the price of wrong labels: the score picks them, and error is "
-        "56 %."
+        "certain, and the cost of the scoring runs is not counted. With 100 examples five seeds are inconclusive: 30 rows "
+        "say little about four digits. The price of wrong labels is certain: the score picks them, and error is 56 %."
     )
     RUN_TWICE = (f"random, {ABUNDANT} examples",)
     SCALES: ClassVar[Mapping[str, Settings]] = {

@@ -85,7 +85,9 @@ class SelfConditioning(Finding):
     POPULAR_READING = (
         "It is told as a property of models; what in their training puts it there, and takes it away, is our part."
     )
-    REMARKS = "The best predictor of such documents does this: one cause is shown. Contrast 5 was made stricter later."
+    REMARKS = (
+        "Even an ideal predictor of such documents does this, so one cause is shown. Contrast 5 was made stricter later."
+    )
     RUN_TWICE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}
     EXPECT = (

@@ -69,9 +69,9 @@ class TooHard(Finding):
     }
     RUN_TWICE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
-        "Harm, gain by medium problems, mixing and KL come out as claimed; the gate, here with scaled steps for the "
-        "survivors, alone keeps the word at inconclusive: it can only train less. Medium problems are in part the known "
-        "ones (levels 5, 6), and their gain is sampled success; greedily it is -0.3 points."
+        "Harm, gain by medium problems, mixing and KL come out as claimed. Only the gate (here with scaled steps for "
+        "the groups that remain) makes the result inconclusive: all it can do is train less. Medium problems are in "
+        "part the known ones (levels 5, 6), and their gain is sampled success; greedily it is -0.3 points."
     )
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),

@@ -93,8 +93,8 @@ class Traces(Finding):
     REMARKS = (
         "Where the claim fails: foreign steps cost nothing (the model learns which are its own), and at like doses random "
         "digits do more harm than shuffled steps. The source damages few traces of a model that has the skill; this one "
-        "has none. Contrasts 3 to 5 were one, a mean, until a referee read the rows: they were written after seeds 0 to "
-        "4."
+        "has none. Contrasts 3 to 5 were a single mean until a referee read the rows, so they were written after seeds "
+        "0 to 4."
     )
     RUN_TWICE = ("50 % digits at random",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(3, 200, 12, 16, 16, problems=20), "laptop": Settings()}

@@ -1,4 +1,4 @@
-"""Check of conflicting labels: one prompt with several answers, where rows with the same prompt have one as a rule.
+"""Check of conflicting labels: a prompt has several answers, although equal prompts of the task usually have one.
 
 Source: Northcutt et al. 2021 (arXiv 2103.14749): at least 3.3 % of the labels of ten test sets are wrong; the tests are our
     own.

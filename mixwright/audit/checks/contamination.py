@@ -109,8 +109,8 @@ def _observe_near(case: Case) -> list[Observation]:
     )
     total = len(case.indexed_positions)
     passage_text = (
-        f"{len(passage_pairs)} of {total} held-out items share whole sentences, numbers and answer with a training row, and "
-        "differ in others: other questions about one text, or copies with a reworded sentence."
+        f"{len(passage_pairs)} of {total} held-out items share whole sentences, numbers and answer with a training row, but "
+        "differ in other sentences: they ask something else about the same text, or are partly reworded copies."
     )
     observations = _observe(case, passage_pairs, passage_text, "none: look at the pairs", total, "info", "", near=True)
     if other_pairs:

@@ -26,10 +26,10 @@ LACKS: dict[Kind, str] = {
     "level": "are at levels that train lacks",
     "skill": "need a skill that no training row has",
     "detail": "have an argument or a key that no training row has",
-    "pair": "need two skills one after the other that no training row has so, though train has each of them",
-    "steps": "need another number of skills in a row than training rows of the task",
-    "form": "have an answer of a format that no training answer of the task has",
-    "length": "have longer answers than any training row of the task",
+    "pair": "need two skills in a row that no training row combines, although train has each of them",
+    "steps": "need a number of skills in a row that no training row of the task has",
+    "form": "have an answer in a format that no training answer of the task has",
+    "length": "have a longer answer than any training row of the task",
 }
 
 
@@ -66,7 +66,9 @@ def _observe(task: str, kind: Kind, holes: Sequence[Hole], supply: Supply) -> Ob
     text = f"{count} of {total} held-out rows {LACKS[kind]}: {names}{more}."
     text += _remark_levels(holes, supply) if kind == "level" else _remark_steps(supply) if kind == "steps" else ""
     chances = [hole.chance for hole in holes if hole.chance is not None]
-    null = f"train would lack the likeliest of them in {max(chances):.1g} of cases, were both drawn alike" if chances else ""
+    null = (
+        f"train would lack the likeliest of them in {max(chances):.1g} of cases, if both were drawn alike" if chances else ""
+    )
     evidence = tuple(_make_evidence(hole) for hole in holes)
     return Observation(
         "coverage", task, "warning", count, total, text, REMEDY, null or "none: train has it or not", evidence

@@ -1,4 +1,4 @@
-"""Check of cues: surface features of prompts, or places of options, that go with one answer nearly always.
+"""Check of cues: surface features of prompts, or positions of options, that nearly always come with one answer.
 
 Source: Li et al. 2026 (arXiv 2603.29025): where cue and rule disagree, models follow the cue; the tests are our own.
 Unit: training rows with a cue, and those of them that have another answer.
@@ -21,10 +21,10 @@ from mixwright.records import Observation, plain
 MOST_TOLD = 3
 """Cues of one task that are told."""
 REMEDY = (
-    "If this is not why the answer is right, add rows that have it and another answer (--top-up FILE says how many), each "
-    "beside a row that differs in the reason alone."
+    "If this is not the reason for the answer, add rows that have it but another answer (--top-up FILE says how many), each "
+    "next to a row that differs only in the real reason."
 )
-OPTION_REMEDY = "Shuffle the options, or write wrong options that have it too."
+OPTION_REMEDY = "Shuffle the options, or write wrong options that also have it."
 
 
 class Cues(Check):

@@ -55,14 +55,17 @@ def _observe_lucky_cells(corpus: Corpus, answers: dict[str, Counter[str]]) -> li
         if cell.count < MIN_ROWS or cell.chance < LUCKY_CHANCE or cell.key not in answers:
             continue
         error = f"± {100 * cell.chance_error:.0f} points"
-        text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
+        text = (
+            f"{cell.key}: a rule without the skill gets {cell.chance:.1%} ({error}) right "
+            f"({cell.rule[:EXCERPT_CHARACTERS]})."
+        )
         evidence: tuple[dict[str, Any], ...] = ()
         if answers[cell.key]:
             answer, answer_rows = answers[cell.key].most_common(1)[0]
             answer = answer[:EXCERPT_CHARACTERS]
             text += f" The majority answer is {answer!r}: {answer_rows} of {cell.count} rows."
             evidence = ({"level": cell.level, "answer": answer, "rows": answer_rows, "chance": cell.chance},)
-        remedy = "Compare success with its chance level (measure does); vary the answers."
+        remedy = "Compare success with this chance level (as `measure` does), or vary the answers."
         null = f"were all answers different: {1 / cell.count:.2%}"
         count = round(cell.chance * cell.count)
         observations.append(Observation("difficulty", cell.task, "info", count, cell.count, text, remedy, null, evidence))

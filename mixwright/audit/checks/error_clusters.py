@@ -1,4 +1,4 @@
-"""Check of error clusters: wrong steps of solutions and talks that stand together in some rows.
+"""Check of error clusters: wrong steps in solutions and dialogues that pile up in some rows.
 
 Source: Sinha et al. 2025 (arXiv 2509.09677): models go wrong more often once their context holds mistakes, and larger ones
     do too. That rows teach it by mistakes that stand together is our reading; they do not change the data.
@@ -83,7 +83,7 @@ def is_clustered(found: Clustering, wrong_rows: int) -> bool:
 def _observe(task: str, found: Clustering, own: _Task) -> Observation:
     after, other = (wrong / max(1, steps) for wrong, steps in (found.after, found.else_))
     text = f"{found.wrong:,} of {found.steps:,} steps are wrong ({found.wrong / found.steps:.1%}), in clusters: "
-    text += f"after a wrong step {after:.0%} of the later steps of the row are wrong, otherwise {other:.1%}."
+    text += f"after a wrong step {after:.0%} of the later steps in the row are wrong, elsewhere {other:.1%}."
     remedy = "Remove these rows, or keep the wrong steps out of the loss (--fix FILE --mask)."
     text += note_unlisted(own.wrong_rows)
     return Observation("error_clusters", task, "warning", found.wrong, found.steps, text, remedy, NULL, tuple(own.evidence))

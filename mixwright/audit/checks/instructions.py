@@ -1,4 +1,4 @@
-"""Check of instructions: whether rows teach that the instruction is to be read, and answers that do not follow it.
+"""Check of instructions: whether rows teach the model to read the instruction, and answers that do not follow it.
 
 Source: Kung and Peng 2023 (arXiv 2305.11383): models may learn which answers there are alone; the tests are our own.
 Unit: inputs under two instructions that ask for different things; rows whose instruction names or settles their answer.
@@ -36,15 +36,15 @@ MOST_TOLD = 3
 SHOWN_CHARACTERS = 80
 NULL = "answers dealt out at random under each instruction"
 SAME_REMEDY = (
-    "Correct the answers, or leave these rows out; then put inputs under both instructions, each with its own answer."
+    "Correct the answers, or leave these rows out; then use inputs under both instructions, each with its own answer."
 )
 UNKNOWN_REMEDY = (
-    "Read both (--out FOLDER lists all). If they ask for different things, correct the answers: such rows teach that the "
-    "instruction need not be read."
+    "Read both (--out FOLDER lists all). If they ask for different things, correct the answers: such rows teach the model "
+    "to ignore the instruction."
 )
 PAIR_REMEDY = (
-    f"Put inputs of each task under the other's instruction, with the answer that it asks for, until {PAIRS_WANTED} stand "
-    "in both with two answers (--out FOLDER lists rows)."
+    f"Use inputs of each task under the other's instruction, too, with the answer that it asks for, until {PAIRS_WANTED} "
+    "inputs have a different answer under each (--out FOLDER lists rows)."
 )
 
 
@@ -71,10 +71,10 @@ def _observe_ignored(one: Ignored, reader: Reader) -> Observation:
     text = f"Of {one.shared:,} inputs under two instructions{of_tasks} that ask for different things ({first!r} and "
     text += f"{second!r}), {one.same:,} have the same answer under both. By chance {format_expected(one.expected)} would. "
     if one.pairs[0].shown:
-        text += f"They ask for different things, for {one.pairs[0].shown}. "
+        text += f"They ask for different things, because {one.pairs[0].shown}. "
     if len(one.pairs) > 1:
         text += f"These are {len(one.pairs):,} pairs of instructions; an input counts once for each. "
-    text += "Such rows teach that the instruction need not be read."
+    text += "Such rows teach the model to ignore the instruction."
     rows = [row for pair in one.pairs for row in pair.rows[: pair.same]][: max_pairs_listed()]
     task = one.tasks[0] if one.tasks[0] == one.tasks[1] else None
     evidence = reader.pair_evidence(rows, "first_", "second_")
@@ -89,7 +89,7 @@ def _observe_named(one: Named, reader: Reader) -> list[Observation]:
         text = (
             f"The instruction {asked} names the answers {names}. Of {one.read:,} rows with it {len(one.not_named):,} have "
         )
-        text += f"another one: {others}."
+        text += f"another answer: {others}."
         remedy, null = "Name these answers in the instruction, or correct them.", "no answer but those that are named"
         evidence = _list_rows(one.not_named, reader)
         found.append(
@@ -100,7 +100,7 @@ def _observe_named(one: Named, reader: Reader) -> list[Observation]:
         often = f"none of {one.read:,} rows with it has"
         if one.with_unused:
             often = f"only {one.with_unused} of {one.read:,} rows with it has"
-        text += f"{often} as its answer. What occurs is {_name(answers.named)}."
+        text += f"{often} as its answer. The answers are {_name(answers.named)}."
         remedy = "Add rows with this answer, or take it out of the instruction."
         null = "named answers a quarter as frequent as equal shares make them"
         evidence = _list_rows(one.rows[:MAX_NAMES_SHOWN], reader)
@@ -109,20 +109,23 @@ def _observe_named(one: Named, reader: Reader) -> list[Observation]:
 
 
 def _observe_unfulfilled(one: Unfulfilled, reader: Reader) -> Observation:
-    text = f"Of {one.read:,} rows whose instruction asks for {one.request}, {len(one.rows):,} have an answer that is not so."
+    text = (
+        f"Of {one.read:,} rows whose instruction asks for {one.request}, {len(one.rows):,} have an answer that "
+        "does not comply."
+    )
     remedy, null = (
         "Correct these answers, or their instructions (--out FOLDER lists the rows).",
-        "answers that are as asked for",
+        "answers that comply",
     )
     evidence = _list_rows(one.rows, reader)
     return Observation("instructions", one.task, "warning", len(one.rows), one.read, text, remedy, null, evidence)
 
 
 def _observe_settled(one: Settled, reader: Reader) -> Observation:
-    text = f"Of {len(one.rows):,} rows under {len(one.answers)} instructions, {one.same:,} have the one answer of their "
+    text = f"Of {len(one.rows):,} rows under {len(one.answers)} instructions, {one.same:,} have the only answer of their "
     text += "instruction: "
     text += join_some([f"{answer!r} under {_quote(asked)}" for asked, answer in one.answers])
-    text += ". So the instruction alone tells the answer, and the input need not be read."
+    text += ". So the instruction alone gives the answer, and the model need not read the input."
     remedy = "Add rows with other answers under each of these instructions."
     null = "answers of the task dealt out at random over its rows"
     evidence = _list_rows(one.rows, reader)
@@ -134,28 +137,33 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
     observations = []
     if found.constant:
         text = (
-            f"In {len(found.constant):,} of {found.tasks:,} tasks the instruction never varies. That is usual; rows of such "
+            f"In {len(found.constant):,} of {found.tasks:,} tasks the instruction never varies. That is usual, but rows of "
         )
-        text += "a task alone do not teach that the instruction is to be read."
+        text += "such a task alone do not teach the model to read the instruction."
         evidence = tuple({"task": task} for task in found.constant[: max_pairs_listed()])
         observations.append(
             Observation("instructions", None, "info", len(found.constant), found.tasks, text, "", "", evidence)
         )
     if found.kinds > 1 and found.rows > found.read / 2:
-        text = f"None of {found.rows:,} rows that were read with an instruction has an input that stands under another one."
+        text = f"None of {found.rows:,} rows with an instruction has an input that also appears under another instruction."
         if found.shared:
-            text = f"Of {found.rows:,} rows that were read with an instruction, {found.shared:,} have an input that stands "
-            text += f"under another one, too. There {found.decided:,} of them have another answer, so that the instruction "
+            text = (
+                f"Of {found.rows:,} rows with an instruction, {found.shared:,} have an input that also appears "
+                "under another "
+            )
+            text += f"instruction; {found.decided:,} of them have a different answer there, so the instruction "
             text += "decides it."
         missing = PAIRS_WANTED - found.decided // 2
-        remedy = f"Put {missing} inputs under another instruction with another answer." if missing > 0 else ""
+        remedy = f"Add {missing} inputs under another instruction, with another answer." if missing > 0 else ""
         observations.append(Observation("instructions", None, "info", found.decided, found.rows, text, remedy))
     if unknown := [pair for pair in found.pairs if pair.is_open]:
         most = unknown[0]
         first, second = map(_quote, most.texts)
-        text = f"Of {len(unknown):,} pairs of instructions with the same answers it cannot be told whether they ask for one "
+        text = (
+            f"For {len(unknown):,} pairs of instructions with the same answers it is unclear whether they ask for the same "
+        )
         text += "thing. "
-        text += f"{first} and {second} have one answer for {most.same:,} of {most.shared:,} inputs."
+        text += f"{first} and {second} have the same answer for {most.same:,} of {most.shared:,} inputs."
         evidence = tuple(
             {"first": pair.texts[0], "second": pair.texts[1], "inputs": pair.shared, "same": pair.same}
             for pair in unknown[: max_pairs_listed()]
@@ -165,10 +173,8 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
         )
     if lacking := [one for one in found.alike if one.missing]:
         first, second = lacking[0].tasks
-        text = (
-            f"{len(lacking):,} pairs of tasks have the same answers to choose from under different instructions, and fewer "
-        )
-        text += f"than {PAIRS_WANTED} inputs with two answers. The first are {first!r} and {second!r}."
+        text = f"{len(lacking):,} pairs of tasks have the same possible answers under different instructions, but fewer "
+        text += f"than {PAIRS_WANTED} inputs with a different answer under each. The first are {first!r} and {second!r}."
         rows = [row for one in lacking for row in one.rows[: one.missing]][: max_pairs_listed()]
         evidence = reader.pair_evidence(rows, "first_", "second_")
         observations.append(

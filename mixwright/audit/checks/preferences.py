@@ -1,4 +1,4 @@
-"""Check of preference pairs: what the preferred side does more or less often, and rejected answers that are none.
+"""Check of preference pairs: what the preferred side does more or less often, and rejected answers that are not real.
 
 Source: Shaikh et al. 2024 (arXiv 2311.09144): preferred answers ask less, and models trained on them do; lists are ours.
 Unit: pairs of a task in which one side alone shows a behaviour; the odds that it is the preferred one.

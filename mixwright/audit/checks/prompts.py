@@ -34,7 +34,9 @@ STATED = re.compile(r"(?i:\b(?:solution|answer|result|output|label|gold|target|c
 """Words before an answer that give it away."""
 STATED_SHARE, MIN_ANSWER, MAX_ANSWER = 0.5, 2, 60
 """Share of rows whose prompt states the answer that is a warning; characters of answers that are looked for."""
-TEMPLATE_REMEDY = "Write plain texts and messages: the trainer adds the model's own template. To a model these are letters."
+TEMPLATE_REMEDY = (
+    "Use plain texts and messages, because the trainer adds the model's template. Markers in a text are plain letters."
+)
 
 
 class Prompts(Check):
@@ -96,7 +98,7 @@ def _observe_system_messages(corpus: Corpus) -> list[Observation]:
     most_used = next(message for message, _ in sum(by_split.values(), Counter[str]()).most_common(2) if message)
     text = f"{with_message['train']:,} of {totals['train']:,} training rows and {with_message['eval']:,} of "
     text += f"{totals['eval']:,} held-out rows have a system message{', never the same one' * is_other}: {most_used[:80]!r}."
-    remedy = "Ask as you train: add the system message to the held-out rows (verdict --system), or leave it out of both."
+    remedy = "Test as you train: add the system message to the held-out rows (verdict --system), or leave it out of both."
     count = abs(with_message["train"] - with_message["eval"]) or with_message["train"]
     return [Observation("prompts", None, "warning", count, len(corpus), text, remedy, "the same in both")]
 

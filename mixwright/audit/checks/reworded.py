@@ -1,4 +1,4 @@
-"""Check for held-out items that stand in train in other words, in another language, or with other names and numbers.
+"""Check for held-out items that are in train in other words, in another language, or with other names and numbers.
 
 Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the views and their null are our own.
 Unit: held-out rows that no other check lists as copies, of a task's.
@@ -131,6 +131,8 @@ def _observe_rest(found: list[Likenesses]) -> list[Observation]:
         observations.append(Observation("reworded", None, "info", 0, total, text, ""))
     if few:
         total = sum(len(one.numbers) for one in few)
-        text = f"Copies in other words were not looked for: under {LEAST_COMPARED_ROWS} rows of train say what is normal."
+        text = (
+            f"Reworded copies were not checked, because fewer than {LEAST_COMPARED_ROWS} rows of train show what is normal."
+        )
         observations.append(Observation("reworded", None, "info", 0, total, text, ""))
     return observations

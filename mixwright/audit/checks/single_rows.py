@@ -49,8 +49,10 @@ REMEDIES = {
     "empty": "Leave these rows out: the model would learn to answer nothing.",
     "unanswered": "Leave these rows out, or end each chat with the assistant's turn.",
     "missing": "Leave these rows out: a table with missing values was exported as text.",
-    "cut": "Write these answers again with more room, or leave them out: the model would learn to stop anywhere.",
-    "unfilled": "Fill the fields in, or leave the rows out: the model would write them.",
+    "cut": (
+        "Generate these answers again with a higher token limit, or leave them out: the model would learn to stop anywhere."
+    ),
+    "unfilled": "Fill the fields in, or leave the rows out: the model would learn to write them.",
     "unfilled prompts": "Fill the fields in: nobody will ask this way.",
 }
 WORDS = {

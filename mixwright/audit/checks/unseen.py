@@ -1,4 +1,4 @@
-"""Check of completions that rest on a column which the model will not see: retrieved texts, notes, a teacher's hints.
+"""Check of completions that depend on a column that the model will not see: retrieved texts, notes, a teacher's hints.
 
 Source: Kim et al. 2026 (arXiv 2603.24472): a teacher that knows more writes what the student cannot; the test is our own.
 Unit: rows whose completion has words or numbers of the column that the prompt lacks, beyond chance.

@@ -114,10 +114,10 @@ class CallFaults:
         for state, words, remedy in (
             (
                 "dangling",
-                "cite an identifier that nothing before it gave",
-                "Correct or drop these rows: the model learns to invent",
+                "cite an identifier that nothing before provides",
+                "Correct or drop these rows, or the model learns to make things up",
             ),
-            ("early", "cite an identifier before the call that gives it", "Restore the order of these rows or drop them"),
+            ("early", "cite an identifier before the call that returns it", "Restore the order of these rows or drop them"),
         ):
             rows = [(one, row) for one, row in pairs if one.state == state]
             if len(rows) >= MIN_FAULTY and wilson(len(rows), total)[0] > MOST_FAULTY:

@@ -92,9 +92,7 @@ def observe_values(task: str, values: Values) -> list[Observation]:
     low, high = wilson(len(slips), total)
     if total >= MIN_STEPS and low > MOST_SLIPS:
         text = f"{len(slips) / total:.1%} of {total} {values.noun} are {values.word} "
-        text += (
-            f"({low:.1%} to {high:.1%}), in no regular way. Greedy answers may hide what that teaches; sampled ones show it."
-        )
+        text += f"({low:.1%} to {high:.1%}), without a pattern. Greedy answers may hide the effect; sampled answers show it."
         text += f" By operation: {_by_operation(slips, values.steps)}.{note_unlisted(len(slips))}"
         remedy = "Correct or drop these rows (--out lists them), and look at sampled answers before RL begins."
         observations.append(warning(task, len(slips), total, text, remedy, evidence(slips)))
@@ -166,7 +164,7 @@ def _observe_facts(
     examples = {one.fact: one.text for one, _ in reversed(rows)}
     shown = ", ".join(f"{examples[fact]!r} ({count} of {total})" for fact, _, count, total in facts[:3])
     shown += " and others" if len(facts) > 3 else ""
-    text = f"The same wrong value stands again and again: {shown}. A model may learn it.{note_unlisted(len(rows))}"
+    text = f"The same wrong value occurs again and again: {shown}. A model may learn it.{note_unlisted(len(rows))}"
     remedy = "Correct these rows (--out lists them with the place in the text)."
     return warning(task, len(rows), values.count()[0], text, remedy, evidence(rows))
 

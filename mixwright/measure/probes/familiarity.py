@@ -75,8 +75,8 @@ def read_fresh(file: str, corpus: Corpus, held_out: Mapping[str, Sequence[str]] 
         if min(len(counts.get(task, ())), len(fresh)) >= LEAST_ITEMS:
             found[task] = fresh
     if not found:
-        expected = f"a task with {LEAST_ITEMS} held-out items, and {LEAST_ITEMS} fresh ones that the corpus lacks"
-        raise InputError(expected, "none", "Give more rows, and name tasks alike in both.", file=file)
+        expected = f"a task with {LEAST_ITEMS} held-out items, and {LEAST_ITEMS} fresh items that are not in the corpus"
+        raise InputError(expected, "none", "Add rows, and use the same task names in both files.", file=file)
     return found
 
 

@@ -134,6 +134,6 @@ def warn_of_unused_forms(rows: Sequence[Measurement]) -> list[str]:
         if (row.null or 0.0) >= 0.5 and row.value < IN_USE_SHARE:
             accuracy = accuracy_by_task.get(row.task, 0.0)
             finding = f"{row.task}: {accuracy:.0%} of samples are right; gold answers look like {form!r}"
-            remedy = "Rewards will hardly ever reach that format: train it by SFT first."
+            remedy = "RL will hardly ever reward that format: train it by SFT first."
             warnings.append(f"{finding}, {row.value:.1%} of samples do. {remedy}")
     return warnings

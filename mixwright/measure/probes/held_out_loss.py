@@ -33,7 +33,7 @@ class HeldOutLoss(Probe):
         tokens_by_item = {item.id: warmup_tokens(learner, item) for item in items}
         fitting_items = keep_fitting_items(learner, items, lambda item: sum(map(len, tokens_by_item[item.id])))
         if not fitting_items:
-            remedy = "Hold out rows with a target (corpus.eval), or take a model with a longer context."
+            remedy = "Hold out rows with a target (corpus.eval), or use a model with a longer context."
             raise InputError("held-out rows with a target that fit into the model's context", "none", remedy)
         logprobs_by_item = learner.logprobs(
             [item.prompt for item in fitting_items], [tokens_by_item[item.id][1] for item in fitting_items]

@@ -48,7 +48,7 @@ class Preference(Probe):
 
         fitting_items = keep_fitting_items(learner, items, count_tokens)
         if not fitting_items:
-            remedy = "Hold out preference pairs (corpus.eval), or take a model with a longer context."
+            remedy = "Hold out preference pairs (corpus.eval), or use a model with a longer context."
             raise InputError("held-out pairs of chosen and rejected that fit into the model's context", "none", remedy)
         prompts = [item.prompt for item in fitting_items]
         chosen, rejected = (

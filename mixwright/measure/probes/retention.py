@@ -73,9 +73,9 @@ class Retention(Probe):
         train = rows_by_task(corpus, "train") or rows_by_task(corpus, None)
         held_out = {task: rows for task, rows in (rows_by_task(corpus, "eval") or train).items() if len(rows) > 1}
         if not held_out:
-            got = "less than two held-out rows in every task" if train else "none"
+            got = "fewer than two held-out rows in every task" if train else "none"
             expected = "training rows with targets, and held-out rows with targets"
-            raise InputError(expected, got, "Give a corpus that has both.")
+            raise InputError(expected, got, "Use a corpus with both.")
         rows_to_read = {task: rng.choice(rows, min(len(rows), self.items), replace=False) for task, rows in held_out.items()}
         sizes = Burst(self.burst, self.after, self.batch, self.learning_rate)
         model = copy.deepcopy(passes.learner.model).eval()  # no dropout: the branches differ by the burst alone

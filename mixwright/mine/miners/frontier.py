@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.scan.table import Scan
 
-FEW_STEPS_NOTE = "Copies have few steps, equal in number, not in tokens: what is learnt late loses, so try more steps."
-NLL_CONFOUNDER = "NLL is low for short, plain and familiar texts: it counts an unfamiliar format as difficulty."
+FEW_STEPS_NOTE = (
+    "The short trainings have few steps, equal in number, not in tokens. Sources that are learned late lose, "
+    "so try more steps."
+)
+NLL_CONFOUNDER = "NLL is low for short, plain and familiar texts, so an unfamiliar format counts as difficulty."
 """What else moves what decides."""
 
 
@@ -69,13 +72,13 @@ class Frontier(Miner):
         candidates = candidates_of(corpus, rows, self.source)
         only_answer = "the only answer to its prompt"
         if not candidates.has_alternatives.any():
-            note = "No prompt has two candidates: all rows are kept, and there is nothing to choose."
+            note = "No prompt has two candidates, so there is nothing to choose: all rows are kept."
             return MiningResult("frontier", tuple(MinedRow(name, 1.0, only_answer) for name in rows.ids), notes=(note,))
         if len(candidates.source_names) < 2:
-            remedy = "Name the column in mine.options.frontier.source."
-            raise InputError(f"a column {self.source!r} that names the sources of candidates", "one source", remedy)
+            remedy = "Name that column in mine.options.frontier.source."
+            raise InputError(f"a column {self.source!r} with several sources of candidates", "one source", remedy)
         if learner is None:
-            raise InputError("a model for short trainings", "none", "Give one.")
+            raise InputError("a model for short trainings", "none", "Name a model.")
         nll, largest_token_nll = (rows.column(scan, name).astype(float) for name in self.COLUMNS)
         sizes = Sizes(self.steps, self.batch, self.learning_rate, self.runs)
         trials_by_task, notes, rollouts = try_sources(corpus, learner, rows, candidates, sizes, self.max_new_tokens, rng)
@@ -95,7 +98,7 @@ class Frontier(Miner):
                 counts_by_source = ", ".join(
                     f"{name} {kept_counts[name]} of {count}" for name, count in sorted(candidate_counts.items())
                 )
-                notes.append(f"Task {task}: of prompts with several candidates, rows kept by source: {counts_by_source}.")
+                notes.append(f"Task {task}: rows kept per source, for prompts with several candidates: {counts_by_source}.")
         reasons |= dict.fromkeys(rows_without_alternatives, only_answer)
         kept_rows = tuple(MinedRow(rows.ids[row_index], 1.0, reasons[row_index]) for row_index in sorted(reasons))
         return MiningResult("frontier", kept_rows, rollouts=rollouts, notes=(*notes, FEW_STEPS_NOTE))
@@ -105,7 +108,7 @@ class Frontier(Miner):
     ) -> dict[int, str]:
         """Kept rows of one task, and why: by source where one won, all where none did, by NLL where nothing was tried."""
         if trials is not None and trials.winner is None:
-            return dict.fromkeys(task_rows.tolist(), "kept with all candidates: no source beats a mix of them")
+            return dict.fromkeys(task_rows.tolist(), "all candidates are kept, because no source beats a mix of them")
         sources, prompts, task_nll = candidates.sources[task_rows], candidates.prompt_ids[task_rows], nll[task_rows]
         if trials is None:
             best = lowest_per_prompt(task_nll, prompts)
@@ -138,9 +141,9 @@ class Frontier(Miner):
         if not candidates.has_alternatives[task_rows].any():
             return []
         if trials is None:
-            return [f"Task {task} has no answers to grade: the lowest NLL decides. {NLL_CONFOUNDER}"]
+            return [f"Task {task} has no answers to grade, so the lowest NLL decides. {NLL_CONFOUNDER}"]
         accuracy_texts = "; ".join(f"{name} {trials.format_accuracy(name)}" for name in trials.order)
-        decision = f"{trials.winner} is taken" if trials.winner else "no source beats the mix beyond chance: all are kept"
+        decision = f"{trials.winner} is taken" if trials.winner else "no source beats the mix beyond chance, so all are kept"
         accuracies = f"accuracy {trials.accuracy_before:.2f} before, {trials.mix_accuracy:.2f} after a mix"
         notes, best_source = [f"Task {task}, {accuracies}: {accuracy_texts}; {decision}."], trials.order[0]
         for name in trials.worse_than_mix:
@@ -149,7 +152,7 @@ class Frontier(Miner):
                 for source in (name, best_source)
             )
             notes.append(
-                f"Source {name} is beyond this student's frontier in task {task}: {trials.accuracy[name]:.2f} right after "
+                f"Source {name} is too hard for this student in task {task}: {trials.accuracy[name]:.2f} right after "
                 f"{self.steps} steps against {trials.accuracy[best_source]:.2f} of {best_source}; median "
                 f"nll_max {hard:.2g} against {easy:.2g}. Keep it for later, and mine again then."
             )

@@ -64,7 +64,7 @@ class Influence(Miner):
         shots, protected_rows = self._target_shots(rows, count), _first_by_hash(rows, self.protected, self.shots, 0.25)
         pool = np.setdiff1d(np.arange(len(rows.ids)), np.concatenate([shots, protected_rows]).astype(np.int64))
         if not len(pool):
-            raise InputError("training rows besides the shots", "none", "Ask for fewer shots.")
+            raise InputError("training rows besides the example rows (shots)", "none", "Lower the number of shots.")
         scores = self._scores(corpus, scan, rows, pool, shots)
         mean_by_target = np.stack(
             [scores[:, rows.tasks[shots] == task].mean(1) for task in dict.fromkeys(rows.tasks[shots])], 1
@@ -83,7 +83,7 @@ class Influence(Miner):
             + ("they are kept, too." if self.targets else "they are not chosen themselves.")
         ]
         if self.by == "gradients":
-            notes.append("Gradients of a model without a warm-up on such rows chose no better than chance (2402.04333).")
+            notes.append("Without a warm-up on such rows, gradients chose no better than chance (arXiv 2402.04333).")
         harmful = self._harmful(corpus, scan, rows, pool, protected_rows)
         rows_of_targets = (
             _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []

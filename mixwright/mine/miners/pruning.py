@@ -98,18 +98,20 @@ class Pruning(Miner):
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
         if self.keep == 1:
-            return _keep_all_rows(rows, ["All rows are kept, as was asked for (keep is 1)."])
+            return _keep_all_rows(rows, ["All rows are kept, as requested (keep is 1)."])
         scores = rows.column(scan, "el2n").astype(float)
         groups, notes, end = pruning_groups(corpus, rows, self.keep), [], self.end
         if end == "auto":
             if learner is None:
-                raise InputError("a model for the crossover test", "none", "Give one, or set end to hard or easy.")
+                raise InputError("a model for the crossover test", "none", "Name a model, or set end to hard or easy.")
             end, notes = self._run_crossover(corpus, learner, rows, scores, groups, rng)
             if end == "keep all":
-                return _keep_all_rows(rows, [*notes, "Neither end beats random rows beyond chance: all rows are kept."])
+                return _keep_all_rows(
+                    rows, [*notes, "Neither hard nor easy rows beat random rows beyond chance: all rows are kept."]
+                )
         if self.keep <= RANDOM_HARD_TO_BEAT_SHARE:
             share_described = f"{RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less"
-            notes.append(f"Where {share_described} are kept, random rows are hard to beat: try it before use.")
+            notes.append(f"If you keep {share_described}, random rows are hard to beat: test it before use.")
         notes += self._warn_of_labels(corpus, scan, rows, scores, end)
         chosen = kept_rows(scores, groups, self.keep, end, rng, random_share=self.random_share)
         ranked_rows = set(kept_rows(scores, groups, self.keep, end, rng).tolist())  # without the share at random
@@ -143,7 +145,7 @@ class Pruning(Miner):
             seeds=rng.integers(2**31, size=self.runs).tolist(),
             random_share=self.random_share,
         )
-        summary = f"{result.trainings} short trainings of {self.steps} steps, read on {len(items)} training rows held back."
+        summary = f"{result.trainings} short trainings of {self.steps} steps, read on {len(items)} held-back training rows."
         return result.word, [summary, *result.notes("(1 - probability per token)")]
 
     def _warn_of_labels(self, corpus: Corpus, scan: Scan, rows: TrainRows, scores: np.ndarray, end: str) -> list[str]:
@@ -152,11 +154,11 @@ class Pruning(Miner):
         highest = order[: max(round(LABEL_CHECK_SHARE * len(order)), min(10, len(order)))].tolist()
         notes = []
         if disputed := find_disputed(corpus, scan, rows, highest):
-            disputed_described = f"{len(disputed)} are disputed by the grader or the model: {join_some(disputed)}"
+            disputed_described = f"the grader or the model disagrees with {len(disputed)}: {join_some(disputed)}"
             notes.append(f"Of the {len(highest)} hardest rows, {disputed_described}.")
         if end == "hard":
             first_ids = ", ".join(rows.ids[at] for at in highest[:5])
-            notes.append(f"Look at the hardest rows for wrong labels first: {first_ids}.")
+            notes.append(f"Check the hardest rows for wrong labels first: {first_ids}.")
         return notes
 
 

@@ -49,10 +49,10 @@ class Rehearsal(Miner):
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows; all training rows where there is nothing to rehearse."""
         if learner is None:
-            raise InputError("the model that is to be trained", "none", "Give one: it answers the prompts itself.")
+            raise InputError("the model to train", "none", "Name the model: it answers the prompts itself.")
         rehearsal = rehearsal_rows(corpus, lambda: learner, max_new_tokens=self.max_new_tokens)
         if not rehearsal.rows:
             all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
-            reason = "There are no rows to rehearse (corpus.rehearse). All rows are kept as they stand."
+            reason = "There are no rows to replay (corpus.rehearse), so all rows are kept unchanged."
             return MiningResult("rehearsal", all_rows, rollouts=rehearsal.rollouts, notes=(*rehearsal.notes, reason))
         return MiningResult("rehearsal", new_rows=rehearsal.rows, rollouts=rehearsal.rollouts, notes=rehearsal.notes)

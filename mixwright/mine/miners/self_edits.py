@@ -111,13 +111,15 @@ class SelfEdits(Miner):
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: Generator) -> MiningResult:
         """New rows of the proven way, or all rows. Raises InputError without a model, or for an unknown task."""
         if learner is None:
-            raise InputError("a model that is trained for a few steps", "none", "Give one: ways are tried on copies of it.")
+            raise InputError(
+                "a model for short trainings", "none", "Name a model: each way of rewriting is tried on a copy of it."
+            )
         rows = [corpus[int(number)] for number in train_rows(corpus, scan).corpus_indices]
         tasks = {row.task for row in rows}
         if unknown := [task for task in (self.facts, self.questions, *self.protected) if task and task not in tasks]:
             raise InputError(f"a task with training rows: {', '.join(sorted(tasks))}", unknown[0], "Correct its name.")
         if not self.questions:
-            return _keep_all_rows(rows, "No task of reward questions is named (mine.options.self_edits.questions).", ())
+            return _keep_all_rows(rows, "No task with reward questions is named (mine.options.self_edits.questions).", ())
         return self._rewrite(rows, list(corpus.select(split="eval")), learner, rng)
 
     def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: Generator) -> MiningResult:
@@ -143,7 +145,7 @@ class SelfEdits(Miner):
         halved = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=seeds)
         notes += describe_edits(halved, names, trial)
         if not halved.proven:
-            return _keep_all_rows(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
+            return _keep_all_rows(rows, "No way of rewriting beats the original facts beyond chance.", notes, rollouts)
         new_rows = ways[names[halved.best]]
         rewritten_ids = _fully_rewritten(new_rows, fact_rows, facts_by_row)
         unchanged_rows = [as_own_parent(row) for row in rows if row.id not in rewritten_ids]
@@ -152,7 +154,7 @@ class SelfEdits(Miner):
         null_rows += [row for row in unchanged_rows if row.id not in null_ids]
         notes.append(
             f"{len(rewritten_ids)} of {len(fact_rows)} rows with facts are replaced by {len(new_rows)} in the way "
-            f"{names[halved.best]!r}. All other training rows stay, so that the table can be trained on as it is."
+            f"{names[halved.best]!r}. All other training rows are kept, so you can train on the table as it is."
         )
         all_rows = (*new_rows, *unchanged_rows)
         return MiningResult(
@@ -193,4 +195,4 @@ def _fully_rewritten(new_rows: Rows, fact_rows: Rows, facts_by_row: Sequence[Seq
 def _keep_all_rows(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:
     """All rows as they stand."""
     all_rows = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
-    return MiningResult("self_edits", all_rows, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))
+    return MiningResult("self_edits", all_rows, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept unchanged."))

@@ -76,16 +76,16 @@ class Trusted(Miner):
         rows = train_rows(corpus, scan)
         by_task = rows.by_task()
         if not self.targets:
-            note = "No rows are trusted: name their tasks in mine.options.trusted.targets. All rows are kept."
+            note = "No rows are trusted, so all rows are kept. Name the trusted tasks in mine.options.trusted.targets."
             return MiningResult(
                 "trusted", tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids), notes=(note,)
             )
         if learner is None:
-            raise InputError("a model for short trainings", "none", "Give one.")
+            raise InputError("a model for short trainings", "none", "Name a model.")
         if not set(self.targets) <= set(by_task) or set(self.targets) >= set(by_task):
             known = join_some(sorted(by_task))
-            remedy = f"Name tasks in mine.options.trusted.targets, and leave others to choose from: {known}."
-            raise InputError("trusted rows: one or more tasks, but not all", join_some(self.targets), remedy)
+            remedy = f"Name some tasks in mine.options.trusted.targets, but not all: {known}."
+            raise InputError("one or more trusted tasks, but not all", join_some(self.targets), remedy)
         is_trusted = np.isin(rows.tasks, list(self.targets))
         trusted, others = np.flatnonzero(is_trusted), np.flatnonzero(~is_trusted)
         needed = max(int(np.ceil(1 / self.error)) - 1, MIN_TRUSTED_ROWS)  # with fewer no p-value can be as small
@@ -103,13 +103,13 @@ class Trusted(Miner):
         left_out = len(rows.ids) - len(kept)
         least_likely = [at for at, p in sorted(p_by_row.items(), key=lambda pair: pair[1])[:5] if p <= self.error]
         notes = [
-            f"{left_out:,} of {len(others):,} rows are left out; {self.error * len(others):,.0f} would be by chance, if all "
-            f"were like the {len(trusted):,} trusted ones."
+            f"{left_out:,} of {len(others):,} rows are left out. Chance would leave out {self.error * len(others):,.0f} "
+            f"if all were like the {len(trusted):,} trusted ones."
         ]
         if least_likely:
             examples = [corpus[int(rows.corpus_indices[at])] for at in least_likely]
             places = ", ".join(example.source or example.id for example in examples)
-            notes.append(f"Read some of them before you believe it: {places}.")
+            notes.append(f"Check some of them by hand: {places}.")
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a trusted row") for at in trusted.tolist())
         described = f"the {len(rule)} training rows of {join_some(self.targets)} alone"
         return MiningResult("trusted", mined, notes=tuple(notes), simple_rule_rows=rule, simple_rule_description=described)

@@ -52,20 +52,20 @@ class Axolotl(Export):
         rows = _message_rows(mix) if has_messages else trl_rows(mix, mix.order)
         write_jsonl(folder / ROWS_FILE, (row | {"id": f"{n}-{row['id']}"} for n, row in enumerate(rows, 1)))  # each its own
         entry = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train", **_choose_entry_type(mix)}
-        order_note = "Do not shuffle them, and do not remove the repeated ones."
+        order_note = "Do not shuffle them, and do not remove repeated rows."
         if mix.objective != "sft":
-            order_note = "Do not remove the repeated ones; with `rl` Axolotl shuffles: the shares stay, the order does not."
+            order_note = "Do not remove repeated rows. With `rl`, Axolotl shuffles: the shares are kept, the order is not."
         notes = [
-            f"Axolotl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out "
-            f"as the weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
+            f"Axolotl has no sampling weights, so {ROWS_FILE} has the rows in the order of the plan, repeated or left out "
+            f"according to their weights: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} of them different, out of "
             f"{len(mix.corpus):,}. {order_note}",
-            f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.num_generations else 'rows'}: "
+            f"Batch sizes are for one device and {mix.batch} {'prompts' if mix.num_generations else 'rows'} per step: "
             "divide gradient_accumulation_steps by the number of devices.",
         ]
         notes += mix.unlearned_calls() if has_messages else mix.lost_masks("Axolotl, on plain text,")
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.objective == "grpo":
-            notes.append("GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer.")
+            notes.append("For GRPO, name your reward functions under trl.reward_funcs; they get the column answer.")
             rollout_settings = {"num_generations": mix.num_generations, "max_completion_length": mix.max_completion_tokens}
             settings["trl"] = {name: size for name, size in rollout_settings.items() if size is not None}
         if mix.chat:
@@ -82,7 +82,7 @@ class Axolotl(Export):
         }
         write_settings(folder / "axolotl.yaml", [*mix.notes, *notes], settings)
         instruction = f"Add {folder / 'axolotl.yaml'} to your settings"
-        return [*notes, f"{instruction}; an optimiser step takes {mix.batch} rows of the file."]
+        return [*notes, f"{instruction}; an optimizer step takes {mix.batch} rows of the file."]
 
 
 def _choose_entry_type(mix: Mix) -> dict[str, Any]:

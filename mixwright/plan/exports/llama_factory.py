@@ -50,23 +50,28 @@ class LlamaFactory(Export):
         write_json(folder / "dataset_info.json", info)
         mixed_rows = max(len(part.rows) / part.share for part in mix.parts)
         notes = [
-            f"interleave_over repeats rows until every pool was passed through once, about {mixed_rows:,.0f} rows; the plan "
-            f"draws {mix.steps * mix.batch:,} in {mix.steps} steps.",
-            f"A step of {mix.batch} rows is that of one device: divide gradient_accumulation_steps by their number.",
+            f"interleave_over repeats rows until each file was read once, about {mixed_rows:,.0f} rows; the plan "
+            f"takes {mix.steps * mix.batch:,} in {mix.steps} steps.",
+            f"Batch sizes are for one device and {mix.batch} rows per step: divide gradient_accumulation_steps by the "
+            "number of devices.",
         ]
         notes += [*mix.lost_masks("LLaMA-Factory"), *mix.unlearned_calls()]
         settings: dict[str, Any] = {} if mix.objective == "grpo" else {"stage": mix.objective}
         if not settings:
-            notes.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
+            notes.append(
+                "LLaMA-Factory has no GRPO, so the rows are prompts with answers; set `stage` to the training you want."
+            )
         if mix.chat:
-            notes.append("Set no `template`: the tokenizer's own chat template is taken, as in the run.")
+            notes.append("Do not set `template`: then the tokenizer's own chat template is used, as in the run.")
             settings |= {"mask_history": True} if mix.objective == "sft" else {}
         else:
-            end_note = " The rows end with the end token, which that template lacks." if mix.bos_eos_text else ""
-            notes.append(f"The template `empty` leaves plain text as it is, as in the run.{end_note}")
+            end_note = " The rows include the end token, because that template adds none." if mix.bos_eos_text else ""
+            notes.append(f"The template `empty` leaves plain text unchanged, as in the run.{end_note}")
             settings["template"] = "empty"
             if mix.bos_eos_text is None:
-                notes.append("The model's tokenizer is not known here: put its end token after each answer of these rows.")
+                notes.append(
+                    "The model's tokenizer is not available here: append its end token to each answer in these rows."
+                )
         if mix.max_completion_tokens is not None:
             settings["max_new_tokens"] = mix.max_completion_tokens
         settings |= {"dataset_dir": str(folder), "dataset": ",".join(part.name for part in mix.parts)}

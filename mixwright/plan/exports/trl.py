@@ -60,17 +60,17 @@ class Trl(Export):
         counts = [max(1, round(part.share * smallest_mixture)) for part in mix.parts]
         used_rows = sum(counts)
         all_rows = sum(len(part.rows) for part in mix.parts)
-        repeats = f"mixture.yaml repeats no row, so its fractions leave {used_rows:,} of {all_rows:,} rows; "
+        repeats = f"mixture.yaml repeats no rows, so its fractions keep {used_rows:,} of {all_rows:,} rows; "
         repeats += "interleave.py repeats the"
-        draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
-        note = f"{repeats} rows of small pools and makes about {largest_mixture:,.0f} rows. {draws}"
+        draws = f"The plan takes {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
+        note = f"{repeats} rows of small files and yields about {largest_mixture:,.0f} rows. {draws}"
         notes = [note, *mix.unlearned_calls()]
         if rare:
             notes.append(f"In mixture.yaml {rare:,} of {len(counts):,} files give 1 row, which is more than their share.")
         if mix.masked:
             notes.append(
-                f"{mix.masked:,} rows say what of them is not trained on. mixwright.SteeredSFTTrainer reads that, also with "
-                "steering=None; TRL's own trainer does not."
+                f"{mix.masked:,} rows have masked parts that must not be trained on. mixwright.SteeredSFTTrainer "
+                "respects masks, also with steering=None; TRL's own trainer does not."
             )
         sections: list[dict[str, Any]] = [
             {

@@ -48,24 +48,27 @@ class Verl(Export):
         rows = [_verl_row(mix.corpus[int(row)], position, mix.objective) for position, row in enumerate(mix.order)]
         write_rows(folder / ROWS_FILE, rows)
         notes = [
-            f"verl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out as "
-            "the weights have it. Do not shuffle them."
+            f"verl has no sampling weights, so {ROWS_FILE} has the rows in the order of the plan, repeated or left out "
+            "according to their weights. Do not shuffle them."
         ]
         notes += [*mix.lost_masks("verl"), *mix.lost_tools("verl")]
         data: dict[str, Any] = {"train_files": [str(folder / ROWS_FILE)], "train_batch_size": mix.batch}
         settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
         model_settings = {} if mix.chat else {"model": {"custom_chat_template": _plain_template(mix)}}
         if model_settings:
-            notes.append("The chat template of these settings is the text itself: in the run, plain text goes through none.")
+            notes.append(
+                "The chat template in these settings leaves the text unchanged, because in the run plain "
+                "text goes through no template."
+            )
         if mix.objective == "sft":
             data |= {"messages_key": "messages"}
             settings |= model_settings
             rows_with_replies = sum(_has_earlier_reply(mix.corpus[int(row)]) for row in mix.order)
             if rows_with_replies:
                 notes.append(
-                    f"verl trains on all that the assistant says: in {rows_with_replies:,} rows also before the completion."
+                    f"verl trains on every assistant turn; {rows_with_replies:,} rows have some before the completion."
                 )
-            notes.append("verl's SFT trainer has a sampler of its own, which shuffles: the shares stay, the order does not.")
+            notes.append("verl's SFT trainer shuffles with its own sampler: the shares are kept, the order is not.")
             command, own_settings = "torchrun -m verl.trainer.sft_trainer", ("model.path",)
         else:
             data |= {"shuffle": False, "prompt_key": "prompt", "reward_fn_key": "data_source"}
@@ -75,15 +78,17 @@ class Verl(Export):
             if mix.num_generations:
                 settings["actor_rollout_ref"]["rollout"] = {"n": mix.num_generations}
             else:
-                notes.append("Set actor_rollout_ref.rollout.n, the completions per prompt: it is 1, and GRPO needs more.")
+                notes.append(
+                    "Set actor_rollout_ref.rollout.n (completions per prompt): its default is 1, and GRPO needs more."
+                )
             command, own_settings = "python3 -m verl.trainer.main_ppo", ("data.val_files", "actor_rollout_ref.model.path")
-            notes.append("The reward is yours: data_source is the task, reward_model.ground_truth the answer.")
+            notes.append("Bring your own reward: data_source is the task, reward_model.ground_truth the answer.")
         write_settings(folder / "verl.yaml", [*mix.notes, *notes], settings)
         own_overrides = " ".join(f"{name}={name.rpartition('.')[2].upper()}" for name in own_settings)
         return [
             *notes,
-            f"The settings of {folder / 'verl.yaml'} as overrides, with your {' and '.join(own_settings)}, and micro-batch "
-            f"sizes for your GPUs: {command} {' '.join(_flatten_settings(settings))} {own_overrides}",
+            f"To pass the settings of {folder / 'verl.yaml'} as overrides, add your {' and '.join(own_settings)} and "
+            f"micro-batch sizes for your GPUs: {command} {' '.join(_flatten_settings(settings))} {own_overrides}",
         ]
 
 

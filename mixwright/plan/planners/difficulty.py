@@ -25,15 +25,17 @@ from mixwright.plan.cells import assess_cells, attainable_gain, cells_by_task, r
 from mixwright.records import Cell, CellAssessment, Measurement, Plan, Stage, TrainingSetup
 
 LEVER_REASONS = {
-    "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
-    "gates": "too_hard: refuses groups of cells shown to be below the band, or not to depend on the prompt: their rewards "
-    "are mostly noise; on over-hard data without levels, at a high learning rate, success ended 29 points higher with it "
-    "than without; refusing as many groups at random gained 24; where levels are known the selector avoids such cells",
-    "controllers": "drift: moves beta to keep the model near its start; on uniform draws of over-hard data success fell by "
-    "2 points with it (beta 0.01 at the start), by 31 with a fixed beta of 0.01 and by 50 without a KL penalty; beside the "
-    "selector it made no difference; it needs a beta above 0",
-    "monitors": "canary: fixed items of mastered cells are measured while training, so that a loss shows in time; "
-    "displacement (DPO): alarms when chosen answers lose probability while margins grow",
+    "selector": "difficulty: prefers prompts whose success is inside the band, estimated from the run's own rewards "
+    "without extra rollouts",
+    "gates": "too_hard: refuses groups of tasks and levels whose success is shown to be below the band or "
+    "independent of the prompt, because their rewards are mostly noise. On over-hard data without levels, at a high "
+    "learning rate, success ended 29 points higher with this gate than without; refusing as many groups at random "
+    "gained 24. If levels are known, the selector avoids such levels anyway",
+    "controllers": "drift: adjusts beta to keep the model near its start. On uniformly sampled over-hard data, success "
+    "fell by 2 points with it (beta 0.01 at the start), by 31 with a fixed beta of 0.01 and by 50 without a KL "
+    "penalty. Together with the selector it made no difference. It needs a beta above 0",
+    "monitors": "canary: measures fixed items of mastered tasks during training, to see a loss early; "
+    "displacement (DPO): alarms if chosen answers lose probability while margins grow",
 }
 
 
@@ -58,7 +60,7 @@ class Difficulty(Planner):
         low, high = self.band = (self.band[0], self.band[1])
         if not (0 <= low < high <= 1 and 0 <= self.floor <= 1 and 0 <= self.mastered_share <= 0.8):
             got = f"band {self.band}, floor {self.floor:g}, mastered_share {self.mastered_share:g}"
-            expected = "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (mastered_share) in 0..0.8"
+            expected = "0 <= low < high <= 1, a floor in 0..1, mastered_share in 0..0.8"
             raise InputError(expected, got, "Correct plan.options.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
@@ -84,9 +86,9 @@ class Difficulty(Planner):
             monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {
-            "stages.0.steps": "as the settings say"
+            "stages.0.steps": "from the settings"
         }
-        why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
+        why["stages.0.band"] = "range of success in which the rewards of a group differ most often; set in plan.options"
         chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
         why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(assessments)}
@@ -109,13 +111,13 @@ class Difficulty(Planner):
             weights[task], reasons[task] = floor, f"floor {floor:g}; {reason}"
             if task in mastered:
                 weights[task] += (mastered_share if total else mastered_share + free_share) / len(mastered)
-                alone_note = "" if total else "; no task is within reach, so nothing else is trained"
-                reasons[task] = f"rehearsal share: {reason}{alone_note}"
+                alone_note = "" if total else "; no other task is within reach, so only mastered tasks are trained"
+                reasons[task] = f"replay share: {reason}{alone_note}"
             elif total:
                 weights[task] += free_share * value / total
             elif not mastered:
                 weights[task] += free_share * count / sum(counts.values())
-                reasons[task] = f"share of examples; {reason}; no task is within reach: rewards will change little"
+                reasons[task] = f"share of examples; {reason}; no task is within reach, so rewards will change little"
         return as_shares(weights), reasons
 
 
@@ -130,6 +132,8 @@ def _task_worth(cells: Sequence[CellAssessment]) -> tuple[float, str]:
     worth, gain = _cell_worth(best), attainable_gain(best)
     if not gain:
         return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
-    variance_note = "" if best.learnability is None else f", rewards of a prompt have {4 * gain:.0%} of the largest variance"
+    variance_note = (
+        "" if best.learnability is None else f", rewards per prompt have {4 * gain:.0%} of the largest possible variance"
+    )
     best_cell_text = f"its best cell {best.key} ({best.examples} examples{variance_note})"
     return worth, f"worth {worth:.2f} from {best_cell_text}: {reason_of(best)}"

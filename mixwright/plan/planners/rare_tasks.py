@@ -26,7 +26,7 @@ from mixwright.errors import InputError
 from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
-NO_MIXTURE_HELPS = "rows given to one task are taken from another, so only a wider model or more steps help, and no mixture"
+NO_MIXTURE_HELPS = "rows for one task are taken from another, so no mixture helps, only a wider model or more steps"
 KEPT_SHARE_LIMITS = (0.1, 1.0)
 """Between these a share that was kept is believed; ratios of small gains go beyond."""
 MIN_NATURAL_SHARE = 0.1
@@ -59,22 +59,22 @@ class RareTasks(Planner):
         measurements = {(row.task, row.name): row for row in competence if row.probe == "retention"}
         probed = [task for task in natural if (task, "burst_gain") in measurements]
         if not probed:
-            remedy = "Name retention in measure.probes (it needs a rare task beside others), or plan with temperature."
+            remedy = "Add retention to measure.probes (it needs a rare task among others), or use the planner temperature."
             raise InputError("measurements of the probe retention", "none of these tasks", remedy)
         needs, reasons = self._needs(natural, probed, measurements, training)
         total = sum(needs.values())
         scale = min(1.0, (1 - MIN_NATURAL_SHARE) / max(total, 1e-9))
         weights = {task: scale * needs[task] + (1 - scale * total) * share for task, share in natural.items()}
         needed_text = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
-        summary = f"{needed_text}; the rest goes by the data's own shares"
+        summary = f"{needed_text}; the rest follows the shares of the data"
         if total > 1:
-            doubt = "an estimate that may be twice too high: the tasks may not fit into the run"
+            doubt = "this estimate may be twice too high, but the tasks may not fit into the run"
             summary = f"{needed_text}, {doubt}; {NO_MIXTURE_HELPS}"
         if total > BLAME_CAPACITY_FROM_RUNS:
             summary = f"capacity, not frequency, seems to be the limit: {needed_text}; {NO_MIXTURE_HELPS}"
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, measurements)}" for task in weights}
-        return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": summary, "stages.0.steps": "as the settings say"})
+        return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": summary, "stages.0.steps": "from the settings"})
 
     def _needs(
         self, natural: Mapping[str, float], probed: Sequence[str], measurements: MeasurementByName, training: TrainingSetup
@@ -86,7 +86,7 @@ class RareTasks(Planner):
             loss = max(measurements[task, "loss"].value - self.left, 0.0) if (task, "loss") in measurements else None
             share_text = f"{share:.2%} of the data"
             if loss is None:
-                needs[task], reasons[task] = share, f"{share_text}; its loss was not measured, so it keeps that share"
+                needs[task], reasons[task] = share, f"{share_text}; its loss was not measured, so it keeps this share"
             elif task not in probed:
                 needs[task] = loss * rows_per_nat / run_rows
                 reasons[task] = (
@@ -97,7 +97,7 @@ class RareTasks(Planner):
                 gain, burst_rows = measurements[task, "burst_gain"], measurements[task, "burst_rows"].value
                 needs[task] = share
                 reasons[task] = (
-                    f"{share_text}, which it keeps: a burst of {burst_rows:.0f} rows on it alone gained "
+                    f"{share_text}, which it keeps: a short run of {burst_rows:.0f} rows on it alone gained "
                     f"{gain.value:.2g} nats [{gain.low:.2g}, {gain.high:.2g}], so frequency is not the limit"
                 )
             else:
@@ -152,7 +152,7 @@ def _kept_share(task: str, measurements: MeasurementByName) -> float:
 def _format_gap(task: str, measurements: MeasurementByName) -> str:
     """The largest safe gap in words."""
     if (task, "half_life") not in measurements:
-        return "largest safe gap not known"
+        return "largest safe gap unknown"
     half_life = measurements[task, "half_life"]
     numbers = f"half of a gain lasts {half_life.value:.0f} steps [{half_life.low:.0f}, {half_life.high:.0f}]"
     return f"largest safe gap {safe_gap(task, measurements):.0f} steps: {numbers}"

@@ -101,7 +101,7 @@ class Rehearsal(Planner):
         ]:
             task_names = ", ".join(sorted({*own_shares, *evidence_by_task})) or "none"
             raise InputError(
-                f"a task that was measured or has rows (keep): {task_names}", repr(unknown[0]), "Correct its name."
+                f"a task that was measured or has rows ({task_names}), to keep", repr(unknown[0]), "Correct its name."
             )
         known_tasks = {
             task: _KnownTask(reason_by_task[task], own_shares.get(task, 0.0), counts.get(task, 0), rehearsal_rows[task])
@@ -132,7 +132,7 @@ class Rehearsal(Planner):
         summary = unchanged_reason or f"{_summarise_plan(shares, known_tasks, own_shares, self.share)}{shortage_note}"
         if left_out:
             why["stages.0.rehearse"] = _explain_left_out(left_out, evidence_by_task)
-        return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "as the settings say"})
+        return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "from the settings"})
 
     def _weights(
         self, known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], draws: int
@@ -163,9 +163,9 @@ class Rehearsal(Planner):
             for task, share in receiving_shares.items()
         }
         shortage_text = (
-            f" The rows to replay are too few for {missing_share:.1%} of the samples at {self.most:g} uses of a row"
+            f" There are too few rows to replay for {missing_share:.1%} of the samples, at up to {self.most:g} uses per row"
         )
-        return weights, f"{shortage_text}: the other tasks get these." if missing_share > 5e-4 else ""
+        return weights, f"{shortage_text}; the other tasks get these samples." if missing_share > 5e-4 else ""
 
 
 def _explain_why_unchanged(
@@ -178,7 +178,7 @@ def _explain_why_unchanged(
     elif known_tasks and len({*known_tasks, *own_shares}) > 1:
         return ""
     elif not evidence_by_task and not known_tasks:
-        reason = "no task was measured. Name tasks to keep (keep, --keep), or give rows of them (--replay FILE)"
+        reason = "no task was measured. Name tasks to keep (--keep), or add rows of them (--replay FILE)"
     elif len(own_shares) == 1 and not set(known_tasks) - set(own_shares):
         reason = "there is only one task"
     else:
@@ -198,9 +198,10 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
     ):
         return ""
     text = (
-        f"The shares of your rows stay: {own_share:.1%} are rows of tasks that the model knows, and {enough_share:.0%} is "
+        f"The shares of your rows stay: {own_share:.1%} are rows of tasks that the model already knows, and "
+        f"{enough_share:.0%} is "
     )
-    text += "enough. To replay more, name tasks (keep) or raise the share (share)."
+    text += "enough. To replay more, name tasks to keep (--keep) or raise the share (--share)."
     return text
 
 
@@ -208,7 +209,7 @@ def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, tu
     """Explain which rows are not replayed because the model is not clearly above chance."""
     tasks = join_some([f"{task} ({evidence_by_task[task][0]})" for task in rows])
     text = f"Not replayed ({sum(rows.values()):,} rows), because it is not clear that the model knows them: {tasks}"
-    return f"{text}. To replay a task anyway, name it (keep, --keep)."
+    return f"{text}. To replay a task anyway, name it (--keep)."
 
 
 def _summarise_plan(
@@ -216,8 +217,8 @@ def _summarise_plan(
 ) -> str:
     """Summarize the plan in a sentence or two."""
     if set(shares) <= set(known_tasks):
-        text = "The model knows all of your tasks already: small ones get more than their share of your rows"
-        return f"{text}, and none less than {1 - share:.0%} of it."
+        text = "The model already knows all of your tasks, so small tasks get more than their share of your rows"
+        return f"{text}, and no task gets less than {1 - share:.0%} of its share."
     known_share = sum(weight for task, weight in shares.items() if task in known_tasks)
     known_text = ", ".join(task for task in shares if task in known_tasks) or "none"
     text = f"{known_share:.0%} of the training samples keep tasks that the model knows ({known_text})"
@@ -225,7 +226,7 @@ def _summarise_plan(
     text += f"; your rows alone give them {share_before:.0%}."
     not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items() if task not in shares]
     if not_rehearsed:
-        text += f" No rows to replay for {', '.join(not_rehearsed)}: requests of other tasks may help (--replay)."
+        text += f" There are no rows to replay for {', '.join(not_rehearsed)}; requests of other tasks may help (--replay)."
     return text
 
 

@@ -36,5 +36,5 @@ class Temperature(Planner):
         """Flattened weights. Raises InputError when there are no examples."""
         counts = task_counts(cells)
         weights = {task: count ** (1 / self.temperature) for task, count in counts.items()}
-        reasons = {task: f"{count} examples to the power 1/{self.temperature:g}" for task, count in counts.items()}
+        reasons = {task: f"{count} examples to the power of 1/{self.temperature:g}" for task, count in counts.items()}
         return weights_only("temperature", weights, reasons, training)

@@ -70,28 +70,29 @@ class TransferOrder(Planner):
         effects = effects_of(competence, tasks)
         choice = choose_order(effects)
         task_order, gain_over_joint = _read_tried_order(competence, tasks)
-        tried_text = "not tried beside all tasks together"
+        tried_text = "not compared with all tasks together"
         if gain_over_joint:
             low, high = 100 * gain_over_joint.low, 100 * gain_over_joint.high
             points = f"{100 * gain_over_joint.value:+.1f} points [{low:+.1f}, {high:+.1f}]"
-            tried_text = f"tried with other rows it ended {points} from all tasks together after as many steps"
+            tried_text = f"with other rows it ended {points} from all tasks together after as many steps"
         evidence = (
-            f"{' then '.join(task_order)}: {100 * choice.gain:+.1f} points of mean success over a random order by short "
-            f"runs; certainty {choice.certainty:.0%} that this is no noise of the probe, better than half of the orders in "
+            f"{' then '.join(task_order)}: {100 * choice.gain:+.1f} points of average success over a random order in short "
+            f"runs; certainty {choice.certainty:.0%} that this is not noise of the probe, better than half of the orders in "
             f"{choice.resampled:.0%} of resamples; {tried_text}"
         )
         if choice.certainty < self.certain or choice.gain < self.least:
-            decision = "all tasks together, because no order is shown to be better than others; the best would be"
+            decision = "all tasks together, because no order is shown to be better than the others; the best is"
         elif gain_over_joint is None or gain_over_joint.low <= 0 or gain_over_joint.value < self.least:
             decision = (
-                "all tasks together, because no order is shown to be better than that, though orders differ; the best is"
+                "all tasks together, because orders differ but none is shown to be better than all tasks "
+                "together; the best is"
             )
         else:
             return self._plan_stages(counts, training, effects, task_order, evidence)
         weights = dict.fromkeys(counts, 1.0) if self.equal else counts
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
-        why |= {"stages": f"{decision} {evidence}", "stages.0.steps": "as the settings say"}
+        why |= {"stages": f"{decision} {evidence}", "stages.0.steps": "from the settings"}
         return Plan("transfer_order", (stage,), why=why)
 
     def _plan_stages(
@@ -122,7 +123,7 @@ def _read_tried_order(measured: Sequence[Measurement], tasks: Sequence[str]) -> 
     """
     rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER_PROBE}
     if any((task, PLACE_MEASUREMENT) not in rows for task in tasks):
-        remedy = "Measure again: the probe of an earlier version, or of other tasks, chose no order."
+        remedy = "Measure again: this measurement is from an earlier version or of other tasks."
         raise InputError(f"the probe transfer with an order of {', '.join(tasks)}", f"no {PLACE_MEASUREMENT}", remedy)
     return sorted(tasks, key=lambda task: rows[task, PLACE_MEASUREMENT].value), rows.get((ALL_TASKS, GAIN_MEASUREMENT))
 

@@ -25,10 +25,10 @@ class Competence(Columns):
     """`greedy`, `pass_1`, `pass_k` and `outcomes`; NaN where nothing can be graded or the prompt leaves no room."""
 
     NAMES: ClassVar[Mapping[str, str]] = {
-        "greedy": "1 where the likeliest completion earns full marks, else 0",
+        "greedy": "1 if the greedy completion gets full marks, else 0",
         "pass_1": "share of the sampled completions with full marks, 0..1",
-        "pass_k": "1 where any of the sampled completions earns full marks, else 0: pass@k with k = measure.samples",
-        "outcomes": "different sampled completions, as text without spaces at its ends",
+        "pass_k": "1 if any sampled completion gets full marks, else 0: pass@k with k = measure.samples",
+        "outcomes": "number of different sampled completions, without spaces at their ends",
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("rollouts",)
 

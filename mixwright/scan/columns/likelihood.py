@@ -31,9 +31,9 @@ class Likelihood(Columns):
 
     NAMES: ClassVar[Mapping[str, str]] = {
         "nll": "mean negative log-likelihood of the target's tokens after the prompt, nats per token: the loss of SFT",
-        "nll_max": "the largest of them, nats",
+        "nll_max": "the largest of these over the tokens, nats",
         "min_k": "mean log-probability of the least likely 20 % of the target's tokens, nats per token",
-        "zlib_ratio": "bits that the model takes for the whole target over bits that zlib takes for its text; NaN where "
+        "zlib_ratio": "bits that the model needs for the whole target over bits that zlib needs for its text; NaN if "
         "part of the target is cut",
     }
     PASSES: ClassVar[tuple[Pass, ...]] = ("target",)

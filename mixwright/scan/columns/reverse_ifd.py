@@ -28,7 +28,7 @@ class ReverseIfd(Columns):
     """`nll_prompt`, `nll_prompt_alone` and `r_ifd`; NaN without a target, and for prompts of one token or cut ones."""
 
     NAMES: ClassVar[Mapping[str, str]] = {
-        "nll_prompt": "mean negative log-likelihood of the prompt's tokens from its second on after the target, in nats",
+        "nll_prompt": "mean negative log-likelihood of the prompt's tokens from the second on, after the target, in nats",
         "nll_prompt_alone": "the same without the target, in nats",
         "r_ifd": "exp(nll_prompt - nll_prompt_alone): perplexity of the prompt with the target over that without",
     }

@@ -259,7 +259,7 @@ class SteeringFiles:
         path = self.folder / name
         check_regular(path)
         if path.exists() and path.stat().st_size != size and self._begun:
-            raise RuntimeError(f"another run writes into {self.folder}; give each its own output_dir, or a steering folder")
+            raise RuntimeError(f"another run writes into {self.folder}; give each run its own output_dir or steering folder")
         finite_lines = (json.dumps(_replace_not_finite(line), allow_nan=False, default=float) for line in lines)
         data = "".join(f"{line}\n" for line in finite_lines).encode()
         with path.open("ab") as file:

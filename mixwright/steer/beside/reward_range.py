@@ -18,7 +18,7 @@ from mixwright.steer.ledger import read_rewards, success_of
 
 BATCHES_TO_LEARN_RANGE = 4
 """Generation batches that a range is learnt from."""
-HOW_TO_ASK = "SteeringConfig(reward_range=(wrong, right)) asks for a range"
+HOW_TO_ASK = "To set the range: SteeringConfig(reward_range=(wrong, right))"
 
 
 class RewardRange:
@@ -100,30 +100,30 @@ class RewardRange:
                 self._batches_left = 1
                 return []
             seen_text = f"{self._completions_seen:,} completions, {self.outside:,} of them outside"
-            return [self._set_range(step, f"learnt from {seen_text}")]
+            return [self._set_range(step, f"learned from {seen_text}")]
         if not outside:
             return []
         if self._learnt:
-            return [self._set_range(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
+            return [self._set_range(step, f"widened: {outside} of {len(rewards)} completions in this batch lay outside")]
         self._batches_left = BATCHES_TO_LEARN_RANGE - 1
-        outside_text = f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}"
-        waiting_text = f"steering decides nothing until the range is learnt, {BATCHES_TO_LEARN_RANGE} batches with this one"
+        outside_text = f"{outside} of {len(rewards)} completions in this batch have a reward outside {self._format_range()}"
+        waiting_text = f"steering pauses for {BATCHES_TO_LEARN_RANGE} batches, this one included, to learn the range"
         return [Decision(step, "reward_range held", None, None, f"{outside_text}: {waiting_text}. {HOW_TO_ASK}")]
 
     def _set_range(self, step: int, why: str) -> Decision:
         old_range, self._learnt = [self.low, self.high], True
         self.low, self.high = self._least, self._most
-        reason = f"{why} {old_range[0]:g} to {old_range[1]:g}; evidence from before stays as it was recorded"
-        reason += ", and canaries are compared with their first rewards by the new range" if self._first_rewards else ""
+        reason = f"{why} {old_range[0]:g} to {old_range[1]:g}; earlier evidence is not recomputed"
+        reason += "; canaries are compared with their first rewards on the new scale" if self._first_rewards else ""
         return Decision(step, "reward_range", old_range, [self.low, self.high], f"{reason}. {HOW_TO_ASK}")
 
     def _format_outside(self, outside: int, rewards: Sequence[float]) -> str:
         return (
-            f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the reward_range "
-            f"{self._format_range()} that was asked for (least {min(rewards):g}, most {max(rewards):g}), {self.outside:,} "
-            f"of {self._completions_seen:,} so far. Training sees them unchanged; steering's estimates clip them. Set "
+            f"{outside} of {len(rewards)} scored completions in this batch have a reward outside the reward_range "
+            f"{self._format_range()} that you set (lowest {min(rewards):g}, highest {max(rewards):g}); {self.outside:,} "
+            f"of {self._completions_seen:,} so far. Training uses them unchanged; steering clips them. Set "
             "SteeringConfig(reward_range=(wrong, right)), or options: {engine: {reward_range: [wrong, right]}} in the "
-            "plan's stage, to the reward of a wrong and of a right answer"
+            "plan's stage, to the rewards of a wrong and of a right answer"
         )
 
     def _format_range(self) -> str:

@@ -32,9 +32,9 @@ from mixwright.steer.pool import Ids, Pool
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
 
-OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
+OVERFLOW_REASON = "none of the {rows} rows has a finite loss; the run has overflowed"
 UNSCORED_REASON = {
-    "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
+    "grpo": "no reward function returned a finite number for any of the {rows} completions, so all advantages are 0",
     "sft": OVERFLOW_REASON,
     "dpo": OVERFLOW_REASON,
 }
@@ -42,7 +42,7 @@ UNSCORED_REASON = {
 NO_BETA_REASON = {
     "grpo": "beta was 0 at the start, so there is no reference model",
     "sft": "SFT has no KL coefficient",
-    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
+    "dpo": "DPO's beta is the temperature of its loss, not a KL penalty, so changing it would change the objective",
 }
 """Why beta cannot be moved."""
 NOT_SCORED = float("nan")
@@ -256,7 +256,7 @@ class RunSteering:
         if self.objective == "grpo" and 0 < self.max_unscored_batches <= counts["unscored_in_a_row"]:
             expected = f"a reward in {self.max_unscored_batches} generation batches in a row"
             got = f"none, up to step {step}: {reason}"
-            remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
+            remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to continue anyway."
             raise InputError(expected, got, remedy)
 
     def _read(self, step: int, groups: Sequence[GroupOutcome]) -> list[GroupOutcome]:
@@ -298,7 +298,7 @@ class RunSteering:
         if not canaries:
             self._counts["blind_passes"] += 1
             if self._counts["blind_passes"] == 1:
-                self.note(step, "canaries unscored", "no reward function scored any of them: forgetting is not watched")
+                self.note(step, "canaries unscored", "no reward function scored any canary, so forgetting is not monitored")
             return
         self._canary_kl = kl
         self.metrics["steering/canary_success"] = [sum(canary.success for canary in canaries) / len(canaries)]
@@ -467,7 +467,7 @@ class RunSteering:
                 self.stop_reason = action.because
                 if action.kind == "restore":
                     name = self.find_last_without_alarm()
-                    why = f"a running trainer cannot go back: training stops; resume from {name}"
+                    why = f"a running trainer cannot go back, so training stops; resume from {name}"
                     if not name:
                         why = f"training stops; no {action.target} is left (keep more with save_total_limit)"
                     line = Decision(step, "stop instead of restore", action.target, name or None, why)

@@ -53,7 +53,7 @@ def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any
         raise InputError("a checkpoint made under steering", f"no {missing_name}", REMEDY, file=path) from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         got = f"a broken steering state: {str(error)[:120]}"
-        raise InputError("a whole steering state", got, "Resume from an earlier checkpoint.", file=path) from None
+        raise InputError("a complete steering state", got, "Resume from an earlier checkpoint.", file=path) from None
 
 
 REMEDY = "Resume from another checkpoint or with steering=None."

@@ -87,7 +87,7 @@ class Displacement(Checkpointable, Monitor):
             if fall > threshold and grows:
                 self._last_alarm_step[task] = signals.step
                 message = (
-                    f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference (last "
+                    f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference model (last "
                     f"{len(ratios)} pairs, threshold {threshold:.3g}), while their margin over the rejected ones grew by "
                     f"{margin:.3g} nats"
                 )

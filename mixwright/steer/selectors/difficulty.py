@@ -1,4 +1,4 @@
-"""Selector that draws what the model can just do: success inside the band, by Thompson sampling, without extra rollouts.
+"""Selector that prefers what the model can just do: success inside the band, by Thompson sampling, without extra rollouts.
 
 Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
 4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:
@@ -159,7 +159,10 @@ class Difficulty(Selector):
         )
         names_text = ", ".join(self._evenly_drawn_tasks[:MAX_TASKS_SHOWN])
         return {
-            "even": f"rows of {names_text}{more_text} are drawn evenly: a task of one cell shows no difficulty to choose by"
+            "even": (
+                f"rows of {names_text}{more_text} are sampled evenly, because a task without levels has no "
+                "difficulty to choose by"
+            )
         }
 
     def state(self) -> dict[str, Any]:

@@ -78,12 +78,13 @@ def schedule_passes(
     else:
         steps_between = max(MIN_STEPS_BETWEEN, math.ceil(1 / affordable_passes_per_step))
     reason = (
-        f"{item_count} items, and a process trains on {rows_per_step} a step: they may cost {BUDGET_SHARE:.1%} of the work"
+        f"{item_count} items, while each process trains on {rows_per_step} per step; canaries may cost "
+        f"{BUDGET_SHARE:.1%} of the work"
     )
     if 0 < steps < steps_between:
         if run.batches == 0:
-            cause = f"a pass every {asked_steps} steps was asked for" if asked_steps is not None else reason
-            run.note(0, "canaries off", f"{cause}; in {steps} steps there is no second look, and no loss can show")
+            cause = f"you asked for a pass every {asked_steps} steps" if asked_steps is not None else reason
+            run.note(0, "canaries off", f"{cause}; {steps} steps leave no time for a second pass, so no loss could be seen")
         return 0
     if asked_steps is None and steps_between > MIN_STEPS_BETWEEN and run.batches == 0:
         run.note(0, f"canaries every {steps_between} steps", reason)
@@ -231,13 +232,13 @@ def _why_none(trainer: Any) -> str:
     """Why no canary pass can run beside this trainer; empty when it can."""
     for function in trainer.reward_funcs:
         if isinstance(function, nn.Module):
-            return "a reward is a model; canaries need functions that can be called directly"
+            return "a reward is a model, but canaries need functions that can be called directly"
         if is_async(function):
-            return "a reward function is async; canaries need functions that can be called directly"
+            return "a reward function is async, but canaries need functions that can be called directly"
     if trainer.tools or trainer.environment_factories is not None or trainer.rollout_func is not None:
-        return "tools, environments or a rollout function answer the prompts, not the model alone"
+        return "prompts are answered by tools, environments or a rollout function, not by the model alone"
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
-        return "parameters may be sharded, so one process cannot generate alone"
+        return "parameters may be sharded, so a single process cannot generate"
     if hasattr(trainer.processing_class, "image_processor"):
         return "prompts may hold images"
     return ""

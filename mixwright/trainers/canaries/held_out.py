@@ -148,7 +148,7 @@ def make_heldout(
 def _why_none(trainer: Any, prepare: PrepareRows, items: Sequence[int]) -> str:
     """Why no row can be watched beside this trainer; empty when it can."""
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
-        return "parameters may be sharded, so one process cannot read rows alone"
+        return "parameters may be sharded, so a single process cannot score rows"
     try:
         prepare(items[:1])
     except KeyError as error:

@@ -77,5 +77,5 @@ def _changed(expected: str, actual: str) -> InputError:
     return InputError(
         f"{expected} in TRL",
         f"{actual} in TRL {trl.__version__} with transformers {transformers.__version__}",
-        "Install a TRL version of the range in Mixwright's pyproject.toml, or train with steering=None.",
+        "Install a TRL version within the range of Mixwright's pyproject.toml, or train with steering=None.",
     )

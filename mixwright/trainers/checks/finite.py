@@ -22,7 +22,9 @@ from mixwright.records import Decision
 if TYPE_CHECKING:
     from mixwright.steer.beside.run import RunSteering
 
-REMEDY = "a lower learning rate, a smaller max_grad_norm, bf16 or float32 in place of float16; look at that step's rows too"
+REMEDY = (
+    "a lower learning rate, a smaller max_grad_norm, or bf16 or float32 instead of float16. Check the rows of that step, too"
+)
 
 
 class FiniteGuard:
@@ -60,14 +62,14 @@ class FiniteGuard:
         has_scaler = getattr(optimizer, "scaler", None) is not None
         if losses and not bool(torch.isfinite(torch.stack([loss.float() for loss in losses])).all()):
             if not has_scaler or not all_finite(parameters):
-                self.stop(step, "loss", "the weights have not been moved by it")
+                self.stop(step, "loss", "the weights were not updated with it")
         elif not has_scaler and not is_finite_norm(norm) and not all_finite(parameter.grad for parameter in parameters):
-            self.stop(step, "gradient", "the weights have not been moved by it", last_good_step=step)
+            self.stop(step, "gradient", "the weights were not updated with it", last_good_step=step)
 
     def check_weights(self, step: int, model: Any) -> None:
         """Raises InputError when a weight that is trained is not finite."""
         if not all_finite(parameter for parameter in model.parameters() if parameter.requires_grad):
-            self.stop(step, "weight", "no step was made with it and no checkpoint saved")
+            self.stop(step, "weight", "no further step was made and no checkpoint saved")
 
     def stop(self, step: int, quantity: str, state: str, *, last_good_step: int | None = None) -> NoReturn:
         """Write down the end of the run and raise InputError.
@@ -80,9 +82,9 @@ class FiniteGuard:
                 else shows that weights are good.
         """
         folder = self.last_whole_checkpoint(step - 1 if last_good_step is None else last_good_step)
-        advice = "There is no whole checkpoint before it: begin with"
+        advice = "There is no earlier checkpoint: start again with"
         if folder is not None:
-            advice = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"
+            advice = f"Resume from {folder}, the last complete checkpoint with finite losses, with"
         reason = f"a {quantity} is not a finite number; {state}"
         self.run.finish()
         # resuming with True reads the name: what is newer is passed over

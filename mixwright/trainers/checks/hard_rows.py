@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mixwright.steer.beside.run import RunSteering
 
 TOO_HARD_EVIDENCE = (
-    "on chain arithmetic (8 seeds) 80 steps at a high learning rate on a pool of which 98 % were such problems "
-    "took 50 points (46 to 54) of greedy success over everything held out; a pool in reach took none (-1 to 1)"
+    "on chain arithmetic (8 seeds), 80 steps at a high learning rate on a pool with 98 % of such problems "
+    "cost 50 points (46 to 54) of greedy success on all held-out items; a pool within reach cost none (-1 to 1)"
 )
 """What was measured in this project."""
 
@@ -40,8 +40,8 @@ def lint_too_hard(plan: Plan, pool: Pool) -> str | None:
     if 2 * hard_rows <= row_count:
         return None
     return (
-        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) are of cells that the plan calls hopeless or lucky: "
-        "what succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, "
-        "start with beta above 0, and add rows that the model can solve now and then. Source: arXiv 2605.28388; here: "
-        f"{TOO_HARD_EVIDENCE}."
+        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) belong to tasks or levels that the plan calls "
+        "hopeless or lucky: success there is mostly chance, and rare successes get the largest advantage. Keep the gate "
+        "too_hard, start with beta above 0, and add rows that the model sometimes solves. Source: arXiv 2605.28388; "
+        f"measured here: {TOO_HARD_EVIDENCE}."
     )

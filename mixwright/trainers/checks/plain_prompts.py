@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 ADVICE = (
-    "the prompts are plain text, which TRL trains on as it is. The tokenizer has a chat template, which `mixwright measure` "
-    "and `verdict` put plain text through, so that the model is asked in another form than it is trained in. Write prompts "
-    "and completions as messages: [{'role': 'user', 'content': ...}]. Where plain text is what you want, measure with "
-    "--no-chat-template."
+    "the prompts are plain text, and TRL trains on them without the tokenizer's chat template. `mixwright measure` and "
+    "`verdict` use that template, so they would ask the model in another format than it is trained in. Write prompts and "
+    "completions as messages: [{'role': 'user', 'content': ...}]. If you want plain text, measure with --no-chat-template."
 )
 
 

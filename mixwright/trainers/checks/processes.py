@@ -25,7 +25,7 @@ def check_same_data(run: RunSteering) -> None:
         raise InputError(
             "the same train_dataset, plan and seed on every process",
             ", ".join(f"{count} rows with checksum {checksum:08x}" for count, checksum in gathered),
-            "Load and shuffle it with a fixed order and seed, the same on every process.",
+            "Load and shuffle it with the same order and seed on every process.",
         )
 
 
@@ -43,7 +43,7 @@ def check_same_run(run: RunSteering, step: int) -> None:
             f"process {rank}: {draw_count} draws {draw_checksum:08x}, state {state_checksum:08x}"
             for rank, (draw_count, draw_checksum, state_checksum) in enumerate(gathered)
         )
-        raise RuntimeError(f"step {step}: the processes no longer draw and decide the same ({states_text}); stopped")
+        raise RuntimeError(f"step {step}: the processes no longer sample and decide alike ({states_text}); stopped")
 
 
 def checksum(run: RunSteering) -> int:

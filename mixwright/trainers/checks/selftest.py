@@ -34,9 +34,7 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
         drawn_by_task = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
     finally:
         run.engine.load_state_dict(engine_state)
-    _require(
-        "state restored", run.engine.state_dict() == engine_state, "the engine's state after the test differs from before"
-    )
+    _require("state restored", run.engine.state_dict() == engine_state, "the test changed the engine's state")
     for task, weight in shares.items():
         gap = abs(drawn_by_task[task] - weight * SHARE_DRAWS)
         # Low-discrepancy drawing stays within 1 of the share; 2 % allows for a start mid-cycle.

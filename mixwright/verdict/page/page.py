@@ -272,7 +272,7 @@ def _sure(verdict: Verdict) -> list[Block]:
         *facts,
         Table("Not judged", ("task", "reason"), not_judged),
         tabulate(
-            "Changes of the score with prompts shuffled and of the rest, and the size that these items show",
+            "Changes of the score with prompts shuffled and of the rest, and the smallest change that these items can show",
             parts,
             ("task",),
         ),

@@ -143,7 +143,7 @@ def find_lost_answers(run: RunFolder, tasks: Collection[str]) -> dict[str, str]:
 def name_lost_answers(kept: Sequence[AnswersKept], changes: Iterable[FormChange]) -> dict[str, str]:
     """Task -> what its answers are now, of every task whose answers are lost."""
     lost = {
-        found.task: f"say something else than before ({100 * max(found.kept.value, 0):.0f} % of what they said is kept)"
+        found.task: f"have different content than before ({100 * max(found.kept.value, 0):.0f} % is kept)"
         for found in kept
         if found.lost
     }

@@ -255,7 +255,9 @@ def _apply_gate_rule(claims: Sequence[Claim], lost: Mapping[str, str]) -> list[C
         if claim.task in lost:
             claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; its answers {lost[claim.task]}")
         elif claim.kind == "damaged":
-            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; the loss rose, and no grader says more")
+            claim = replace(
+                claim, kind="cannot tell", evidence=f"{claim.evidence}; the loss rose, and there is no grader to say more"
+            )
         judged_claims.append(claim)
     return judged_claims
 
@@ -313,15 +315,15 @@ def _explain_undecided(comparison: CellComparison, chance: Interval | None, befo
         return f"{movement}, but is not shown to be above the chance level ({level})"
     significant = comparison.adjusted_p is not None and comparison.adjusted_p < SIGN_ALPHA
     if success_change.low > 0 and significant and comparison.change.outcome in GRADED_OUTCOMES:
-        return f"{movement}, but whether by skill or by the commonest answer is not shown"
+        return f"{movement}, but perhaps only because it gives the most common answer more often"
     if has_sign:
-        claims_text = format_count(comparison.family_size, "claim")
+        claims_text = format_count(comparison.family_size, "comparison")
         return f"{movement}, but this is not significant after correction over {claims_text}"
     detectable, unit = success_change.detectable(comparison.family_size), reading.unit
     if unit == "share" and detectable > max(before, 1 - before):
         return f"too few items to see any change from {percent(before)}"
     size_text = f"{points(detectable).lstrip('+')} points" if unit == "share" else f"{detectable:.3g} {unit}"
-    return f"a change of {size_text} would be seen in 4 of 5 cases"
+    return f"a change of {size_text} would be detected in 4 of 5 cases"
 
 
 def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item], outcome: Outcome) -> Estimate | None:

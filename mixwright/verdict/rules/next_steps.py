@@ -24,7 +24,7 @@ COMPARE_LOGS_COMMAND = "mixwright verdict BEFORE AFTER"
 LOG_SETTING = "log before"
 """Setting in the manifest of a comparison of two evaluation logs, which a comparison of checkpoints does not have."""
 GRADERS_COMMAND = "mixwright list graders"
-ADVICE_NONE_RIGHT = "Take a starting model that has some held-out items right, more steps, or easier items, and try again"
+ADVICE_NONE_RIGHT = "Use a starting model that gets some held-out items right, more steps, or easier items, and try again"
 STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 
@@ -61,16 +61,14 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
     free_folder = next(name for number in itertools.count(2) if not Path(name := f"{run.path}-{number}").exists())
     command_elsewhere, words = with_option(command, "--folder", free_folder), shlex.split(command)
     steering_option, seeds = f'steering="{run.plan}"', basis.seeds_needed if basis else None
-    reach_text = ", or leave out what is out of reach" if basis is None or basis.graded else ""
-    slower_step = (f"Take a fifth of train.learning_rate in the settings{reach_text}, and try again", command_elsewhere)
-    longer_text = (
-        "Nothing was damaged, and nothing moved: take more steps (train.steps) or another train.learning_rate, and try again"
-    )
-    undecided_step = (f"Write trial.seeds: {seeds} into the settings, and go on" if seeds else "Go on", command)
+    reach_text = ", or leave out tasks that are out of reach," if basis is None or basis.graded else ""
+    slower_step = (f"Lower train.learning_rate to a fifth{reach_text} and try again", command_elsewhere)
+    longer_text = "Nothing changed, for better or worse: raise train.steps or change train.learning_rate, and try again"
+    undecided_step = (f"Set trial.seeds: {seeds} in the settings, and continue" if seeds else "Continue", command)
     if basis is not None and not seeds:
         more_than_text = f" than {basis.items:,}" if basis.items else ""
         undecided_step = (
-            f"Take more held-out items{more_than_text} (measure.items in the settings), and try again",
+            f"Measure more held-out items{more_than_text} (measure.items in the settings), and try again",
             command_elsewhere,
         )
         if basis.all_items_measured:
@@ -80,16 +78,16 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
         "train": ("Give your TRL trainer the plan", steering_option),
         "train with losses": ("If that is acceptable, give your TRL trainer the plan", steering_option),
         "equal shares": (
-            "Write the same weight for every task, selector: equal_levels, gates: [] and controllers: [] "
-            "into the stages of plan.yaml, and give your TRL trainer that plan",
+            "In the stages of plan.yaml, set the same weight for every task, selector: equal_levels, gates: [] and "
+            "controllers: [], and give that plan to your TRL trainer",
             steering_option,
         ),
         "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
         "check the grader": ("See which graders there are, and name another one in the settings", GRADERS_COMMAND),
-        "gate": ("Take a plan that keeps what is protected (data with `keep:`, or --replay), and try again", command),
+        "gate": ("Use a plan that keeps the protected tasks (`keep:` in plan.options, or --replay), and try again", command),
         "none right": (ADVICE_NONE_RIGHT, command),
-        "missing": ("Add what is missing to trial.arms in the settings, and go on", command),
-        "too few seeds": (f"Write trial.seeds: {seeds or 8} into the settings, and go on", command),
+        "missing": ("Add the missing arms to trial.arms in the settings, and continue", command),
+        "too few seeds": (f"Set trial.seeds: {seeds or 8} in the settings, and continue", command),
         "cannot tell": undecided_step,
         "stop": slower_step,
         "do not train": slower_step,
@@ -99,7 +97,7 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
     if advice == "mined rows" and basis is not None and basis.selection is not None:
         return [Code(*_find_step_for_mined_rows(run, command, basis.selection))]
     export = shlex.join([words[0], "plan", *words[2:], "--export", "FORMAT"])
-    other_trainers_text = "For another trainer, write its weights and its order (trl, axolotl, llama-factory, verl)"
+    other_trainers_text = "Export its weights and order for another trainer (trl, axolotl, llama-factory, verl)"
     return [
         Code(*step_by_advice[advice]),
         *([Code(other_trainers_text, export)] if advice in ("train", "train with losses") else []),
@@ -113,16 +111,14 @@ def _find_step_for_mined_rows(run: RunFolder, command_again: str, selection: Sel
     if selection.advice == "cannot tell":
         return ADVICE_NONE_RIGHT, command_again
     if selection.simple_rule_does:
-        step_text = (
-            "These rows did better than all rows, and no better than those of the simple rule. Train on that rule's rows"
-        )
+        step_text = "These rows beat all rows, but not the rows of the simple rule. Train on the simple rule's rows"
         return step_text, str(run.path / "mine" / f"{selection.name}.simple_rule.parquet")
     words = shlex.split(command_again)
     if words[1:2] == ["mine"]:
         command = with_option(command_again, "--miner", "MINER")
     else:
         command = with_option(shlex.join([words[0], "trial", *words[2:]]), "--data", "MINER")
-    return "Leave the data as they are, or try what another miner takes", command
+    return "Leave the data as they are, or try another miner", command
 
 
 def with_option(command: str, name: str, value: str) -> str:
@@ -180,7 +176,7 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     is_undecided = advice in ("cannot tell", "check the grader", "unjudged", "none right")
     if is_undecided and basis.cut >= WARNING_CUT_SHARE and token_limit is not None:
         command = with_option(command, "--max-new-tokens", str(2 * token_limit))
-        steps.append(Code(f"Let answers end: {percent(basis.cut)} were cut at {token_limit:,} tokens", command))
+        steps.append(Code(f"Allow longer answers: {percent(basis.cut)} were cut at {token_limit:,} tokens", command))
     words, items_needed = shlex.split(command), basis.items_needed
     if advice == "cannot tell" and not basis.right_before:
         return [*steps, Code("Add questions that the earlier model can answer, and compare again", command)]
@@ -189,7 +185,13 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     if advice == "cannot tell" and basis.all_items_measured and items_needed:
         longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), "--items", str(items_needed))
         rows_per_cell = max(items_needed - basis.items // basis.cells, 1)
-        return [*steps, Code(f"Add about {rows_per_cell:,} questions per task: all of the file were asked", longer_command)]
+        return [
+            *steps,
+            Code(
+                f"Add about {rows_per_cell:,} questions per task, because all questions of the file were asked",
+                longer_command,
+            ),
+        ]
     minutes = math.ceil((items_needed or 0) * basis.cells * basis.pace / 60)
     price = f" (about {format_count(minutes, 'minute')})" if minutes else ""
     if advice == "do not ship" and basis.graded:  # the plan that keeps what was lost in supervised training
@@ -197,14 +199,14 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
         train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
         steps.append(Code("Fix it", shlex.join(["mixwright", "plan", before, train])))
     if advice == "unjudged" and not basis.graded:
-        return [*steps, Code("Compare both on questions with answers that can be graded", COMPARE_COMMAND)]
+        return [*steps, Code("Compare both models on questions that can be graded", COMPARE_COMMAND)]
     step_by_advice = {
-        "ship": ("Ask this of every later model", _for_later_model(same_command)),
-        "do not ship": ("See all that was lost", f"{same_command} --full"),
+        "ship": ("Check every later model in the same way", _for_later_model(same_command)),
+        "do not ship": ("See everything that was lost", f"{same_command} --full"),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", same_command),
         "check the grader": ("Name another grader (--grader); this lists them", GRADERS_COMMAND),
         "unjudged": ("Name a grader for these tasks (--grader TASK=NAME); this lists them", GRADERS_COMMAND),
-        "none right": ("Take easier questions, or a model that can answer some", command),
+        "none right": ("Use easier questions, or a model that can answer some", command),
         "cannot tell": (
             f"Ask more questions{price}",
             with_option(command, "--items", str(items_needed)) if items_needed else command,
@@ -222,15 +224,18 @@ def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> li
     if advice == "cannot tell" and basis.gate_reason:
         return [Code("Protect tasks that the earlier model answers, or log easier questions of them", command)]
     if advice == "cannot tell" and basis.tasks_left_out:
-        return [Code(f"Log {join_some(basis.tasks_left_out)} of both models, and compare again", command)]
+        return [Code(f"Log {join_some(basis.tasks_left_out)} for both models, and compare again", command)]
     step_by_advice = {
-        "ship": ("Ask this of every later log", _for_later_model(command)),
-        "do not ship": ("See all that was lost", command if "--full" in shlex.split(command) else f"{command} --full"),
+        "ship": ("Check every later log in the same way", _for_later_model(command)),
+        "do not ship": (
+            "See everything that was lost",
+            command if "--full" in shlex.split(command) else f"{command} --full",
+        ),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", command),
         "check the grader": ("Name another metric of the logs", another_metric),
         "unjudged": ("Log both models on the same questions, in the same way, or name another metric", another_metric)
         if basis.tasks_left_out
         else ("Read its answers on the page, or judge them by another metric", another_metric),
-        "none right": ("Take easier questions, or a model that can answer some", command),
+        "none right": ("Use easier questions, or a model that can answer some", command),
     }
-    return [Code(*step_by_advice.get(advice, (f"Log more questions of both models{needed}, and compare again", command)))]
+    return [Code(*step_by_advice.get(advice, (f"Log more questions for both models{needed}, and compare again", command)))]

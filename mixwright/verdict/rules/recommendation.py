@@ -205,7 +205,7 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     )
     drawn_text = f" in {format_count(basis.steps, 'step')}" if basis.steps else ""
     if basis.steps and basis.draws and basis.rows:
-        drawn_text += f", which drew {format_count(basis.draws, 'time')} from {format_count(basis.rows, 'training row')}"
+        drawn_text += f" ({format_count(basis.draws, 'sample')} from {format_count(basis.rows, 'training row')})"
     sentence_by_advice = {
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
@@ -213,7 +213,7 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
         f"decide nothing. Run {basis.seeds_needed or 8}.",
         "stop": f"Stop: every way of training ({join_words(basis.trained)}) damages "
         f"{join_words(basis.damaged_everywhere())}.",
-        "do not train": "Do not train on this data yet: the model was better before, however it was trained.",
+        "do not train": "Do not train on this data yet: the model was better before, whichever way it was trained.",
         "gate": f"Do not use {plan} yet: {basis.damage_text}."
         if basis.gate == "damaged"
         else f"Inconclusive: too few questions to rule out that {plan} damages a protected task.",
@@ -221,12 +221,12 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
         + (f" It damages {damaged_text}{spared_text}." if damaged_text else ""),
         "train": f"Train with {plan}: {gain}.",
         "train with losses": f"Train with {plan} only if {harm} on {damaged_text} is acceptable{spared_text}: {gain}.",
-        "equal shares": "Use equal shares: drawing every task and level equally often beats not training and "
-        "your files as they are" + (f", and no gain of {plan} over it is shown." if basis.lever else "."),
+        "equal shares": "Use equal shares: sampling every task and level equally often beats no training and "
+        "your files as they are" + (f", and {plan} is not shown to gain more." if basis.lever else "."),
         "keep uniform": "Keep your files as they are (uniform): nothing tried here beats that."
         if len(basis.trained) > 1
-        else "Keep your files as they are (uniform): that beats not training, and nothing else was tried.",
-        "no gain": f"No gain: no way of training {gains_verb} over not training{drawn_text}.",
+        else "Keep your files as they are (uniform): that beats no training, and nothing else was tried.",
+        "no gain": f"No gain: no way of training {gains_verb} over no training{drawn_text}.",
         "not this plan": f"Do not use {plan}: {better_arms} did better.",
         "missing": f"Inconclusive: {join_words(basis.missing)} did not run, and nothing can be compared without it.",
         "cannot tell": _format_seeds(basis),
@@ -241,13 +241,12 @@ def _format_seeds(basis: TrialBasis) -> str:
     if not detectable:
         return "Inconclusive: nothing was compared."
     size_text = f"{format_magnitude(detectable, basis.unit)} {format_unit(basis.unit)}"
-    sees = "shows" if basis.seeds == 1 else "show"
-    cannot_tell_text = f"Inconclusive: {format_count(basis.seeds, 'seed')} {sees} only differences from {size_text}"
+    cannot_tell_text = f"Inconclusive: {format_count(basis.seeds, 'seed')} can only show differences of at least {size_text}"
     if basis.seeds_needed is not None:
-        return f"{cannot_tell_text} on; run {basis.seeds_needed} seeds."
+        return f"{cannot_tell_text}; run {basis.seeds_needed} seeds."
     more_than = f" than the {basis.items:,} there are" if basis.all_items_measured else ""
     margin = format_magnitude(basis.margin, basis.unit)
-    return f"{cannot_tell_text} on, and more seeds alone would not show {margin}; use more held-out items{more_than}."
+    return f"{cannot_tell_text}, and more seeds alone would not show {margin}; use more held-out items{more_than}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,5 +41,5 @@ class Decisions(Section):
                 ],
                 (1, 2, 3),
             )
-            for caption, is_alarm in (("Alarms", True), ("Decisions; a refused group does not teach", False))
+            for caption, is_alarm in (("Alarms", True), ("Decisions; a refused group is not trained on", False))
         ]
