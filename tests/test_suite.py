@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cli_call import Call, sums, write
-from test_direct import checkpoint
+from test_direct import adapter, checkpoint
 
 from mixwright.audit.leaks import find_leaks
 from mixwright.config import CorpusConfig
@@ -233,6 +233,41 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
     assert [ring["name"] for ring in told["gate"]["rings"]] == [name for name, _ in question.rings]
     assert {note["task"] for note in told["notes"]} <= {"sum", None}, "of general requests it is known that they are read"
     assert {task["task"] for task in told["tasks"]} == {family.name for family in opened + sealed} | {"sum"}
+
+
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft still reads the old name
+@pytest.mark.parametrize(
+    ("after", "options", "said"),
+    [
+        ("no-such", (), "'no-such'"),
+        ("gone/away", (), "no such folder"),
+        ("empty", (), "'empty' without config.json"),
+        ("orphan", (), "'./nowhere'"),
+        ("after", ("--max-items", "40"), "--max-items of 400 or more"),
+        ("after", ("--trained-on", "no-such.jsonl"), "no-such.jsonl"),
+        ("after", ("--eval", "no-such.jsonl"), "no-such.jsonl"),
+        ("after", ("--grader", "exact"), "--eval FILE with --grader"),
+        ("after", ("--adapter", "no-adapter"), "no-adapter"),
+        ("after", ("--beside", "no-folder"), "no-folder"),
+    ],
+)
+def test_whatever_is_wrong_is_said_before_the_first_model_answers(
+    after: str, options: tuple[str, ...], said: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(*_: Any, **__: Any) -> None:
+        raise AssertionError("a model was asked")
+
+    monkeypatch.setattr(general, "measure_checkpoint", answer)
+    before = "before" if after == "orphan" else checkpoint("before")
+    if after == "orphan":  # both are adapters, so neither is the base of the other
+        adapter("before", checkpoint("base"))
+        adapter("orphan", "./nowhere")
+    elif after == "empty":
+        Path("empty").mkdir()
+    elif after == "after":
+        checkpoint("after", 1)
+    code, _, err = call("verdict", before, after, *options)
+    assert (code, said in err, Path("runs").exists()) == (1, True, False), err
 
 
 def test_harder_rungs_are_asked_only_where_something_easier_was_right(monkeypatch: pytest.MonkeyPatch) -> None:

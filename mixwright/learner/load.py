@@ -54,8 +54,7 @@ def load_learner(
     describe_work(f"loading {path}")
     path = resolve_model(path)
     folder = Path(path)
-    local = path.startswith((".", "/", "~")) or path.count("/") > 1 or folder.is_file()
-    if local and not folder.is_dir():
+    if is_local(path) and not folder.is_dir():
         raise InputError("the folder of a model", f"{path!r}, which is none", "Correct the path.")
     if folder.is_dir() and not (folder / "config.json").is_file():
         if adapter is None and _is_adapter(folder):
@@ -77,6 +76,11 @@ def load_learner(
     check_reading(learner)
     learner.check_template()
     return learner
+
+
+def is_local(path: str) -> bool:
+    """Tell whether a model's path cannot be the name of one at the hub."""
+    return path.startswith((".", "/", "~")) or path.count("/") > 1 or Path(path).is_file()
 
 
 def plain_source(path: str) -> str | None:
@@ -125,12 +129,13 @@ def load_without_weights(path: str, *, form: PromptForm | None = None) -> Learne
     return Learner(SimpleNamespace(config=config), tokenizer, describe_model(path), form=form)
 
 
-def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
+def check_checkpoint(path: str, adapter: str | None = None, *, base: str | None = None, chats: bool = False) -> None:
     """What can be refused of a checkpoint without reading its weights.
 
     Args:
         path: as `load_learner` takes it.
         adapter: the same.
+        base: the same.
         chats: whether prompts are chat messages.
 
     Raises:
@@ -139,8 +144,11 @@ def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = Fal
     path = resolve_model(path)
     folder = Path(path)
     if folder.is_dir() and not (folder / "config.json").is_file():
-        path, adapter = resolve_model(_base_of(folder)), path
+        path, adapter = resolve_model(adapter_base(folder, base)), path
         folder = Path(path)
+        if is_local(path) and not folder.is_dir():
+            remedy = "Put the base back, or write its new path there."
+            raise InputError("an adapter whose base model is there", f"{path!r}, which is not", remedy, file=adapter)
     if _read_settings(path)[1].chat_template is None and chats:
         raise no_template(path)
     if folder.is_dir() and not list(folder.glob("*.safetensors")):
@@ -202,9 +210,10 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
         with without_progress_bars():
             return auto.from_pretrained(path, trust_remote_code=False, **options)
     except Exception as error:  # the libraries raise many kinds, all of them about what stands in the files
+        reason = reason_of(error) if Path(path).exists() else f"no such folder, and from the hub: {reason_of(error)}"
         raise InputError(
             f"{expected_kind} at {path!r}",
-            reason_of(error),
+            reason,
             "Give a whole checkpoint, folder or hub name, that transformers can load without remote code.",
         ) from error
 

@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mixwright.config import CorpusConfig
+from mixwright.config import CorpusConfig, ModelConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InconclusiveError, InputError
 from mixwright.measure.kept_folder import find_store
+from mixwright.run.preflight import check_model, check_training_packages
 from mixwright.suite import draw
-from mixwright.verbs.direct import measure_checkpoint
+from mixwright.verbs.direct import measure_checkpoint, read_rows
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import EVAL_OPTION, Measuring, parse_columns
 from mixwright.verbs.output import say
@@ -39,11 +40,7 @@ def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[s
     Raises:
         InputError: an option that is about rows of one's own, without any.
     """
-    own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
-    if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
-        raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these options out.")
-    if any("=" not in grader for grader in measuring.grader or ()):
-        raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
+    _check_own_rows(measuring)
     if not _takes_chats(model, measuring):
         rows = [row for row in rows if isinstance(row["prompt"], str)]
     renamed = parse_columns(measuring.column)
@@ -54,6 +51,40 @@ def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[s
     corpus = "\n".join([str(path), *(measuring.held_out or "").splitlines()])
     samples = 0 if measuring.samples is None else measuring.samples
     return dataclasses.replace(measuring, held_out=corpus, samples=samples, grader=[*graders, *(measuring.grader or ())])
+
+
+def _check_own_rows(measuring: Measuring) -> None:
+    own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
+    if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
+        raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these options out.")
+    if any("=" not in grader for grader in measuring.grader or ()):
+        raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
+
+
+def check_before_measuring(models: Sequence[str], measuring: Measuring, gating: Gating) -> None:
+    """Check both models, the rows and the files of a comparison before the first model is asked anything.
+
+    Args:
+        models: the earlier model, and the later one, which may be an adapter of it.
+        measuring: the options.
+        gating: the options.
+
+    Raises:
+        InputError: one of them cannot be used.
+    """
+    _check_own_rows(measuring)
+    if measuring.held_out is not None:
+        read_rows(measuring, ungraded=True, tell=lambda _: None)
+    if gating.trained_on is not None:
+        read_corpus(CorpusConfig(gating.trained_on, eval_share=0.0))
+    measuring.check_no_server(*models)
+    check_training_packages()
+    for model in models:
+        check_model(ModelConfig(model, measuring.adapter))
+    from mixwright.learner.load import check_checkpoint
+
+    for model in models:
+        check_checkpoint(model, measuring.adapter, base=None if model == models[0] else models[0])
 
 
 def _takes_chats(model: str | Learner, measuring: Measuring) -> bool:
@@ -82,10 +113,6 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     if harder:
         right |= _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=harder))
     rungs = draw.choose_rungs(right)
-    if gating.max_items is not None and gating.max_items < draw.MIN_ITEMS:
-        raise InputError(
-            f"--max-items of {draw.MIN_ITEMS} or more", f"{gating.max_items}", "Fewer items cannot decide anything."
-        )
     ring_items = draw.RING_ITEMS if gating.max_items is None else gating.max_items // 2
     items = draw.draw_to_compare(rungs, seed=gating.suite_seed, ring_items=ring_items)
     items = items if draw.describe_lack(items) else leave_out_trained(items, gating.trained_on)

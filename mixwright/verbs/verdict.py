@@ -17,10 +17,11 @@ from mixwright.logs.reading import find_reader
 from mixwright.records import Verdict
 from mixwright.run.folder import RunFolder, write_text
 from mixwright.verbs import output
+from mixwright.verbs.beside import read_earlier
 from mixwright.verbs.compare import compare
 from mixwright.verbs.comparison_folder import check_folder
 from mixwright.verbs.gating import GATING, Gating
-from mixwright.verbs.general import compare_on_suite
+from mixwright.verbs.general import check_before_measuring, compare_on_suite
 from mixwright.verbs.init import EXAMPLE
 from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
 from mixwright.verbs.options import MEASURING, Json, Measuring, is_server
@@ -137,9 +138,13 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         with _collector_paused():
             compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
-    if gating.asks_general:
-        measuring, gating = compare_on_suite(before, measuring, gating)
     measuring.check_budget()
+    if gating.asks_general:
+        check_folder(run)
+        if gating.beside is not None:
+            read_earlier(gating.beside, before, run)
+        check_before_measuring((before, after), measuring, gating)
+        measuring, gating = compare_on_suite(before, measuring, gating)
     return _conclude(run, compare(before, after, measuring, run, gating), gating)
 
 
