@@ -116,6 +116,11 @@ WRONG = {
     "an option of planning": (("plan", "run.yaml", "--steps", "3"), "MODEL TRAIN with --steps"),
     "a run with options": (("verdict", "--no-suite", "somewhere", "--sampled"), "a checkpoint with --greedy/--sampled"),
     "no AFTER": (("verdict", "--no-suite", "now", "--eval", "a.jsonl"), "AFTER, the checkpoint to compare with BEFORE"),
+    "a model alone": (("verdict", "now"), "mixwright verdict BEFORE AFTER"),
+    "rows alone to verdict": (("verdict", "a.jsonl"), "mixwright verdict BEFORE AFTER"),
+    "rows alone to plan": (("plan", "a.jsonl"), "mixwright plan MODEL a.jsonl"),
+    "rows before the model": (("plan", "a.jsonl", "now"), "mixwright plan MODEL a.jsonl"),
+    "rows alone to mine": (("mine", "a.jsonl", "--miner", "rehearsal"), "mixwright mine --miner rehearsal MODEL a.jsonl"),
     "system without template": (
         ("measure", "now", "--eval", "a.jsonl", "--system", "x", "--no-chat-template"),
         "--system with the chat template",

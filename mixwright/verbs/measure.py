@@ -89,7 +89,7 @@ def measure(
             raise InputError("an evaluation log without --folder", "--folder", "Leave it out: a log is only read.")
         return measure_log(source, measuring)
     if kind == "settings":
-        measuring.measures_checkpoint(source)
+        measuring.measures_checkpoint(source, "measure MODEL --eval")
         settings, run, relative_to = options.open_settings(source, folder, placing)
         with open_with_workers(settings, run, relative_to=relative_to) as (workers, checked_run):
             output.say_notes(checked_run.corpus.notes)

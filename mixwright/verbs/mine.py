@@ -90,7 +90,7 @@ def mine(
     budget = measuring.budget
     if not isinstance(source, RunConfig):
         measuring = replace(measuring, train=train, budget=budget if train else None)
-        if measuring.measures_checkpoint(str(source)):
+        if measuring.measures_checkpoint(str(source), f"mine --miner {miner} MODEL"):
             if keep is not None or export or tried or folder:
                 raise InputError("only --export-to with MODEL", "--keep, --export, --try or --folder", "Leave them out.")
             placing.check_not_given()

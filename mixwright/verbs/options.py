@@ -98,12 +98,19 @@ class Measuring:
         fields = [f.name for f in dataclasses.fields(self) if f.name not in known and getattr(self, f.name) is not None]
         return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
 
-    def measures_checkpoint(self, source: str) -> bool:
+    def measures_checkpoint(self, source: str, usage: str = "plan MODEL") -> bool:
         """Tell whether `source` is a checkpoint that is measured on rows named here; else it is a RUN.YAML.
 
+        Args:
+            source: what is named first.
+            usage: the verb and what it takes before rows.
+
         Raises:
-            InputError: a YAML and rows together, a checkpoint without any, or an option that a YAML has itself.
+            InputError: rows in the place of the model, a YAML and rows together, a checkpoint without any, or an option that
+                a YAML has itself.
         """
+        if is_rows(source):
+            raise InputError("MODEL, then rows", f"rows first, {source}", f"Write: mixwright {usage} {source}")
         is_settings_file, rows = is_settings(source), self.train or self.held_out
         if rows is not None:
             self.check_budget()
@@ -146,6 +153,14 @@ def is_settings(source: str) -> bool:
     """Whether a RUN.YAML is named, or a file that is no model."""
     path = Path(source)
     return path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != GGUF_SUFFIX)
+
+
+def is_rows(source: str) -> bool:
+    """Tell whether a file of rows is named."""
+    from mixwright.corpus.reading import SUFFIXES
+
+    path = Path(source)
+    return not path.is_dir() and path.suffix.lower() in (*SUFFIXES, ".gz", ".zst")
 
 
 def is_server(source: str) -> bool:
@@ -262,15 +277,13 @@ def open_settings(
     Raises:
         InputError: a file of something else, settings in memory without a folder, or a placing that cannot be.
     """
-    from mixwright.corpus.reading import SUFFIXES
-
     if isinstance(config, RunConfig):
         if folder is None:
             raise InputError("a folder, because the settings are not from a file", "none", "Name one: folder='runs/mine'.")
         settings, relative_to = config, Path()
     else:
         path = Path(config)
-        if path.is_dir() or path.suffix.lower() in (*SUFFIXES, ".gz", ".zst"):
+        if path.is_dir() or is_rows(str(path)):
             remedy = f"Write settings for them: mixwright run --init {path}; then: mixwright run run.yaml --dry-run"
             raise InputError("settings, RUN.YAML", f"examples, {path}", remedy)
         settings, relative_to, folder = read_yaml(path, RunConfig), path.parent, folder or Path("runs") / path.stem

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError
 from mixwright.estimates.looks import Look
 from mixwright.logs.reading import find_reader
@@ -123,6 +124,9 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
         raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {run}", remedy)
     measuring.check_no_measuring_options()
+    is_model = any((Path(run) / name).is_file() for name in ("config.json", *ADAPTER_FILES))
+    if is_model or not Path(run).is_dir():
+        raise InputError("BEFORE and AFTER, or a run folder", f"{run} alone", "Write: mixwright verdict BEFORE AFTER")
 
 
 def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gating: Gating) -> Verdict:
