@@ -6,8 +6,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from answer_rows import read_items
 from trial_parts import try_folder
 
+from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -296,14 +298,10 @@ def test_success_on_the_way_is_a_mean_over_tasks_under_the_declared_decoding(tmp
     assert asked == [(count, 0.0 if decoding == "greedy" else 0.7)] * 2
 
 
-def item_rows(path):
-    return {(row.name, row.example): row.value for row in read_measurements(path) if row.example}
-
-
 def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finished):
     run, _, _ = finished
-    before = item_rows(run.measurements("base-0"))
-    after = [item_rows(run.branch("frozen", seed) / "after.parquet") for seed in (0, 1)]
+    before = read_items(run.measurements("base-0"))
+    after = [read_items(run.branch("frozen", seed) / "after.parquet") for seed in (0, 1)]
     for found in after:
         assert found.keys() == before.keys()
         assert {key: value for key, value in found.items() if key[0].startswith("greedy")} == {
@@ -316,7 +314,7 @@ def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finis
 
 def replan(corpus, measured):
     """The plan of shuffled levels: it shows that what was measured on them arrives here."""
-    assert [row.level for row in measured[0] if row.name == "greedy" and row.task == "copy" and row.example]
+    assert [row.level for row in measured[0] if row.name == "greedy" and row.task == "copy" and row.level is not None]
     cells = tuple(CellAssessment(cell.task, cell.level, "unknown", None, 0.0, 0, cell.count) for cell in corpus.cells())
     return Plan("anew", (Stage("x", "grpo", 99, {"copy": 0.25, "flip": 0.75}, selector="uniform"),), cells)
 
@@ -356,10 +354,10 @@ def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_t
     true = {example.id: example.level for example in Corpus.load(run.corpus)}
     drawn = pq.read_table(run.branch("shuffled_levels", 0) / "draws.parquet").to_pylist()
     assert any(row["level"] != true[row["example"]] for row in drawn if row["task"] == "copy")
-    measured = read_measurements(run.measurements("base-0.shuffled"))
-    assert any(row.level != true[row.example] for row in measured if row.example and row.task == "copy")
-    after = read_measurements(run.branch("shuffled_levels", 0) / "after.parquet")
-    assert all(row.level == true[row.example] for row in after if row.example)
+    measured = Answers.read(run.answers("base-0.shuffled"))
+    assert any(level != true[item] for task, level, item in measured.items if task == "copy")
+    after = Answers.read(run.branch("shuffled_levels", 0) / "after.answers.parquet")
+    assert all(level == true[item] for _, level, item in after.items)
 
 
 def test_nulls_are_made_from_their_own_levers_plan(finished):

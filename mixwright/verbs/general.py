@@ -107,7 +107,7 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
 def _measure_rungs(model: str, measuring: Measuring, rows: list[dict[str, Any]]) -> dict[tuple[str, int], float]:
     """Return the share of right answers by family and rung."""
     found = measure_checkpoint(model, with_suite(model, measuring, rows), None, with_notes=False)[1].measurements
-    is_share = [row for row in found if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
+    is_share = [row for row in found if (row.probe, row.name) == ("competence", "greedy")]
     return {(row.task, int(row.level)): row.value for row in is_share if row.level is not None}
 
 

@@ -207,7 +207,8 @@ def _write(
             rows += measure_answers(answers)
             of_side.append(answers)
         for task in found.judged_before_alone if side == 0 else ():
-            rows += measure_answers(answers_of(task, 0, decoding, None, log.form))
+            of_side.append(answers_of(task, 0, decoding, None, log.form))
+            rows += measure_answers(of_side[-1])
         tables.append(rows)
         written.append(of_side)
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})

@@ -54,7 +54,7 @@ def measure(
 
     Examples:
         >>> rows = measure("checkpoint", "train.jsonl", measuring=Measuring(items=8, samples=2))
-        >>> [(row.task, row.n) for row in rows if row.name == "pass@1" and row.example is None]
+        >>> [(row.task, row.n) for row in rows if row.name == "pass@1"]
         [('sum', 16)]
 
     Args:
@@ -113,7 +113,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the tasks, lowest first, and the next command."""
-    rows, files = [row for row in found if row.example is None], options.join_sources(held_out)
+    rows, files = found, options.join_sources(held_out)
     kind, source = _find_kind(model, has_rows=files is not None), str(model)
     if as_json:
         output.out_json({"measurements": rows})

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from mixwright.answers.score import read_scores
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import ItemScores, item_scores
+from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
-from mixwright.run.folder import RunFolder, read_json, read_measurements, read_plan, read_yaml
+from mixwright.run.folder import RunFolder, answers_file, read_json, read_plan, read_yaml
 from mixwright.verdict.page.answers import find_answers
 
 P = ParamSpec("P")
@@ -90,19 +91,16 @@ def headline_arm(run: RunFolder) -> str:
 
 @functools.lru_cache(maxsize=128)
 def _read_scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
-    try:
-        return item_scores(read_measurements(path))
-    except InputError as error:
-        raise error.with_place(path) from None
+    return read_scores(path)
 
 
 def scores(path: Path) -> ItemScores:
-    """Scores of single items in a table of measurements; kept, because sections ask for them again.
+    """Scores of the single items that a table of measurements is about; kept, because sections ask for them again.
 
     Raises:
         InputError: the table is broken, or of an earlier version.
     """
-    return _read_scores(path, file_version(path))
+    return _read_scores(path, file_version(answers_file(path)))
 
 
 Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
