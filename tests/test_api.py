@@ -87,7 +87,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_an_example_that_runs(
 def test_defaults_that_a_help_text_names_are_those_of_the_settings() -> None:
     train = TrainConfig()
     for option, value in {"steps": train.steps, "batch": train.prompts}.items():
-        assert f"; with --eval {value}." in help_of("plan", option), option
+        assert f" {value} with --eval." in help_of("plan", option), option
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,6 @@ def test_a_named_monitor_watches_the_best_rows_measured_or_not() -> None:
 def test_why_there_are_none() -> None:
     assert held()[1] == "no gate, controller or monitor of the stage uses them"
     assert held(**GATED)[1] == WHY_UNMEASURED
-    assert "is 0" in held(**GATED, options={"engine": {"canaries": 0}})[1]
+    assert "canaries: 0" in held(**GATED, options={"engine": {"canaries": 0}})[1]
     few = Engine(Plan("p", (Stage("s", "grpo", 9, {"t": 1.0}, monitors=("canary",)),)), make_pool(["x"], ["t"]), seed=0)
     assert (few.canaries, few.why_unwatched) == ((), "there are too few rows to hold any back")

@@ -112,7 +112,7 @@ def electra(folder: Path) -> None:
 
 CONFIG = "config.json"
 BROKEN_MODELS: dict[str, tuple[Damage, str]] = {
-    "one layer of two": (changed(CONFIG, num_hidden_layers=1), "every layer of its files"),
+    "one layer of two": (changed(CONFIG, num_hidden_layers=1), r"without model\.layers\.1\."),
     "no layer": (changed(CONFIG, num_hidden_layers=0), "num_hidden_layers of 1 to 10,000"),
     "more layers than anyone has": (changed(CONFIG, num_hidden_layers=10**9), "num_hidden_layers of 1 to 10,000"),
     "an encoder": (electra, "a causal language model"),
@@ -150,18 +150,18 @@ BROKEN_PARTS: dict[str, tuple[Damage, str]] = {
     "a list": (text("model.safetensors.index.json", '{"weight_map": ["a"]}'), "weight_map"),
     "numbers for files": (index(lambda found: found.update({"model.norm.weight": 3})), "weight_map"),
     "a file elsewhere": (index(lambda found: found.update({"model.norm.weight": "../x.safetensors"})), "the folder lacks"),
-    "a weight that no file has": (index(lambda found: found.update(lost=found["model.norm.weight"])), "no lost there"),
+    "a weight that no file has": (index(lambda found: found.update(lost=found["model.norm.weight"])), "lack lost"),
 }
 BROKEN_ADAPTERS: dict[str, tuple[Damage, str]] = {
     "infinity": (weights(lambda found: next(iter(found.values())).fill_(float("inf"))), "finite weights of an adapter"),
     "a weight less": (weights(dict.popitem), "missing adapter keys"),
     "a layer more": (
         weights(lambda found: found.update({key.replace("layers.0", "layers.7"): found[key] + 0 for key in list(found)})),
-        "no place for .*layers.7",
+        "lacks: .*layers.7",
     ),
     "another matrix": (
         weights(lambda found: found.update({key.replace("q_proj", "o_proj"): found[key] + 0 for key in list(found)})),
-        "no place for .*o_proj",
+        "lacks: .*o_proj",
     ),
     "another rank": (changed("adapter_config.json", r=3), "an adapter that fits the model"),
     "no rank": (changed("adapter_config.json", r=0), "an adapter that fits the model"),

@@ -146,7 +146,7 @@ def test_a_model_answers_a_few_items_of_each_task_and_the_graders_follow() -> No
     assert {name: task.grader for name, task in found.corpus.tasks.items()} == {"capitals": "includes", "words": "exact"}
     assert found.config.graders["capitals"] == "includes"
     assert [(note.task, note.count, note.total, note.severity) for note in notes] == [("capitals", 6, 6, "info")]
-    assert "18 first completions" in lines[0]
+    assert "18 completions" in lines[0]
     assert any(line.startswith("grader of capitals: includes, because") and "final_answer 0" in line for line in lines)
     assert any(line.startswith("grader of words: keeping exact") for line in lines)
     same, none = with_first_answers(graded(), says, MeasureConfig(), tasks_with_named_grader=["capitals"], say=lines.append)  # pyright: ignore
@@ -198,7 +198,7 @@ def test_checkpoints_are_judged_by_one_grader_chosen_before_measuring(call: Call
     assert "The grader of task &#39;capitals&#39; is includes" in run.page.read_text(encoding="utf-8")
     code, _, err = call("verdict", "--no-suite", "before", "before", *asked, "--grader", "final_answer")
     assert "graders: chosen" not in err
-    assert "Take --grader capitals=includes" in err
+    assert "--grader capitals=includes" in err
     code, _, err = call("run", "a.jsonl", "--init", "--model", "before")
     assert code == 0, err
     assert read_yaml(Path("run.yaml"), RunConfig).corpus.graders == {"capitals": "includes"}

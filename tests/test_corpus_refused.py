@@ -32,7 +32,7 @@ WRONG = {
     "a value in column 'question', got null": {"question": None, "answer": "4"},
     r"corpus\.columns: {knobs: \"\"}": {"prompt": "p", "knobs": {"a": "b"}},
     r"a level of at most 9,007,199,254,740,992 \(2\^53\).*, got -9007199254740995": {"prompt": "p", "level": -(2**53) - 3},
-    "a task of another name": {"prompt": "p", "task": "*"},
+    r"another task name, got '\*'": {"prompt": "p", "task": "*"},
 }
 
 

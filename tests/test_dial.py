@@ -176,7 +176,7 @@ def test_what_another_processor_forbids_stays_forbidden() -> None:
 
 
 def test_another_vocabulary_is_refused() -> None:
-    with pytest.raises(InputError, match="one vocabulary"):
+    with pytest.raises(InputError, match="7 and 42 logits"):
         Dial(0.5, tuned=Reader(learner(1)), pad=0)(torch.tensor([[3]]), torch.zeros(1, 7))
 
 

@@ -129,7 +129,7 @@ SUPPORTED: dict[str, dict[str, Any]] = {f"loss-{name}": {"loss_type": [name], "m
     "discopop-temperature": {"loss_type": ["discopop"], "discopop_tau": 0.2, "max_steps": 1},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "padding-free": ({"padding_free": True}, "Flattened"),
+    "padding-free": ({"padding_free": True}, "padding_free=False"),
     "group-by-length": ({"train_sampling_strategy": "group_by_length"}, "order of rows"),
     "images": ({"train_dataset": PAIRS.add_column("image", [None] * 12)}, "Images are prepared"),
     "stream": ({"train_dataset": PAIRS.to_iterable_dataset()}, "IterableDataset"),

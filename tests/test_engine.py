@@ -133,7 +133,7 @@ def test_state_of_another_run_is_refused():
             other.load_state_dict(state)
 
 
-@pytest.mark.parametrize(("version", "told"), [(None, "one without a number"), (1, "1"), (8, "8")])
+@pytest.mark.parametrize(("version", "told"), [(None, "a state without .*number"), (1, "1"), (8, "8")])
 def test_a_state_of_another_version_is_refused(version: int | None, told: str) -> None:
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     state = Engine(plan, pool(), seed=0).state_dict()
@@ -229,10 +229,8 @@ def test_a_stretch_that_few_groups_survive_is_one_line_however_long():
     other.finish()
     first, second = [d for d in other.take_decisions() if d.what == "lr_factor"]
     assert (first.step, first.last, first.old, first.new) == (1, 29, 1.0, 0.25)
-    assert (
-        first.because
-        == "under 25% of the groups are informative in 15 batches, steps 1 to 29: learning rate times 0.25 to 0.5"
-    )
+    for fact in ("25% of the groups", "15 batches, steps 1 to 29", "learning rate times 0.25 to 0.5"):
+        assert fact in first.because
     assert (second.step, second.last) == (41, 49)
 
 

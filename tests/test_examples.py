@@ -1,5 +1,6 @@
 """Every numbered example runs, in order, in one folder, and says what it is there to say; so do the loops of one's own."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_an_own_loop_goes_on_exactly_where_it_stopped(
     names = runpy.run_path(str(FOLDER / "own_loop.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert "refuse.secret: too hard: 0% right" in said
-    assert "lr_factor: under 25% of the groups are informative" in said
+    assert re.search(r"lr_factor: .*25% of the groups", said)
     assert " skipped" in said
     assert "secret: success 0.0" in said
     assert {path.name for path in tmp_path.iterdir()} == {"model.pt", "steering.json", "steering.npz"}

@@ -123,7 +123,7 @@ def test_trl_reads_the_mixture_and_keeps_the_fractions(tmp_path: Path) -> None:
         ("gcd", 2.0): 10,
         ("spell it/1", None): 7,
     }
-    assert "leave 27 of 60 rows" in told
+    assert "27 of 60 rows" in told
     told = export("trl", tmp_path / "rare", planned(gcd=0.99))
     config, _ = parser.parse_args_and_config(
         ["--config", str(tmp_path / "rare" / "mixture.yaml")], return_remaining_strings=True
@@ -325,7 +325,7 @@ def test_rows_without_a_prompt_are_completions_beside_rows_with_one_and_texts_al
 def test_chats_beside_plain_texts_are_refused(name: str, tmp_path: Path) -> None:
     rows = [Example("1", "a", "2 =", target="2"), Example("2", "b", ({"role": "user", "content": "3 ="},), target="3")]
     plan = Plan("p", (Stage("s", "sft", 4, {"a": 0.5, "b": 0.5}, selector="uniform"),))
-    with pytest.raises(InputError, match="one of them"):
+    with pytest.raises(InputError, match="got both"):
         export_plan(plan, Corpus.from_examples(rows), name, tmp_path / "no", batch=2)
     assert not (tmp_path / "no").exists()
 

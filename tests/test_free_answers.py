@@ -100,7 +100,7 @@ def test_a_model_that_never_ends_its_answers_gets_the_room_of_the_data_and_no_mo
     assert endless.needed_tokens is None
     room, continued = choose_room([endless], OTHERWISE, gold=31)
     assert (room.tokens, continued) == (32, 0)
-    assert "do not end by themselves" in room.why
+    assert "do not stop" in room.why
     assert choose_room([endless], CompletionLimit(512, "a worked solution"), gold=3)[0].tokens == 32, (
         "as much as was written"
     )

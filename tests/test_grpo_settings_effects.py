@@ -152,7 +152,7 @@ def test_batches_without_any_score_are_said_once(tmp_path: Path, caplog: pytest.
     assert len(said) == 1
     (line,) = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "nothing scored"]
     assert line["step"] == 0
-    assert "4 rows" in line["because"]
+    assert "4" in line["because"]
     proof = trainer.steered.proof()
     assert (proof["groups"], proof["unscored"], proof["rollouts"]) == (0, 8, 32)
     assert [line["groups"] for line in read(tmp_path, "steps.jsonl")] == [0, 0]

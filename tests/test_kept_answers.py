@@ -194,7 +194,7 @@ def test_the_first_completions_are_not_written_again_when_measuring(call: Call, 
     written = count_written(monkeypatch)
     code, _, err = call("measure", before, "--eval", rows, "--samples", "0", "--max-new-tokens", "4")
     assert code == 0, err
-    assert "graders: chosen by 12 first completions" in err
+    assert "graders: chosen by 12 completions" in err
     assert written.count(12) == 1, written
 
 

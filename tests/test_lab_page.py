@@ -138,7 +138,7 @@ def test_a_stale_result_is_called_stale_and_counted_nowhere() -> None:
     cls = edited(EXPECT=(Expectation("a - b", difference("a", "b", "x"), 0.2, "a is not more."),))
     old = card(cls, made(), made(first=1000))
     assert old.word == "stale"
-    assert "By the earlier ones: reproduced." in format_card(old)
+    assert "earlier version: reproduced." in format_card(old)
     assert run_again(old) == ""
     assert "made: stale" in html([old])
     assert card(edited(REMARKS="Because."), made()).word == "reproduced", "remarks may be written after the run"

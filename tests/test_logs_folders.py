@@ -132,7 +132,7 @@ def test_results_of_one_harness_beside_answers_of_another_block(call: Call, samp
     assert code == 4, out + err
     by = "" if samples == found else f" by {found}"
     answers = "details" if found == "lighteval" else "samples"
-    assert f"{task}: BEFORE has its results{by} (found.json) and no {answers}" in err
+    assert f"{task}: BEFORE has its results{by} (found.json) but no {answers}" in err
 
 
 def test_a_task_with_results_and_no_samples_is_named_and_blocks(call: Call) -> None:
@@ -143,7 +143,7 @@ def test_a_task_with_results_and_no_samples_is_named_and_blocks(call: Call) -> N
     assert code == 4, out + err
     assert f"arc_easy: BEFORE has its results (results_{DATE}.json) but no samples" in err
     assert "group: BEFORE" not in err
-    assert "arc_easy: BEFORE has results" in call("verdict", "before", "after", "--protect", "arc_easy")[2]
+    assert "arc_easy: BEFORE has its results" in call("verdict", "before", "after", "--protect", "arc_easy")[2]
     assert dict(read_log(f"before/org__small/results_{DATE}.json").unread).keys() == {"arc_easy"}
     assert not read_log(f"before/org__small/samples_gsm8k_{DATE}.jsonl").unread, "one file was asked for"
 

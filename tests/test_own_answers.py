@@ -240,7 +240,7 @@ def test_own_answers_that_are_graded_wrong_are_left_out_and_counted(tmp_path: Pa
     made = rehearsal_rows(read, lambda: model)  # type: ignore[arg-type,return-value]
     assert model.rooms == [(4, 32)]  # all of them are answered by the model, none by its gold answer
     assert [plain(row.target) for row in made.rows] == ["A bicycle has 2 wheels.", "A bus has 5 wheels."]
-    assert made.notes[-1].startswith("2 of 4 own answers")
+    assert made.notes[-1].startswith("2 of 4 ")
     assert "wheels 2" in made.notes[-1]
     assert "left out" not in made.notes[0]  # all four ended
 

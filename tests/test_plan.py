@@ -179,7 +179,7 @@ def test_plans_that_do_not_fit():
     validate_plan(plan, cells())
     wrong = {
         "task in the data.*'chian'.*chain": replace(stage, weights={"chian": 1.0}),
-        "summing to 1": replace(stage, weights={"chain": 0.4}),
+        "sum to 1, got sum 0.4": replace(stage, weights={"chain": 0.4}),
         "a band": replace(stage, band=(0.9, 0.1)),
         "selector.*dificulty.*difficulty": replace(stage, selector="dificulty"),
         "gate": replace(stage, gates=("nothing",)),

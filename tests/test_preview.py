@@ -49,10 +49,10 @@ def test_the_learned_text_is_marked_and_faults_set_the_exit_code(call: Call, che
 def test_an_audit_with_a_model_checks_what_is_learned_of_the_rows_that_are_left(call: Call, checkpoint: str) -> None:
     rows, held_out = write("rows.jsonl", chats()), write("eval.jsonl", chats()[:2])
     code, out, _ = call("audit", rows, "--model", checkpoint, "--check", "targets", "--fail-on", "warning")
-    assert (code, "6 of 6 rows are learned whole" in out) == (3, True)
+    assert (code, "targets: 6 of 6 rows" in out) == (3, True)
     _, out, _ = call("audit", rows, "--eval", held_out, "--model", checkpoint, "--fix", "clean.jsonl")
-    assert "4 of 4 rows are learned whole" in out
-    assert "learned" not in call("audit", rows)[1], "no model, no check of what is learned"
+    assert "targets: 4 of 4 rows" in out
+    assert "targets: " not in call("audit", rows)[1], "no model, no check of what is learned"
     code, _, err = call("audit", rows, "--check", "template")
     assert (code, "--model with --check template" in err) == (1, True)
 
@@ -96,6 +96,21 @@ def test_prompts_and_roles_are_those_of_axolotls_data_sets() -> None:
     talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
     renamed = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
     assert read([{"conversations": talk}], "chat_template") == [{"messages": renamed}]
+
+
+@pytest.mark.parametrize(
+    ("yaml", "named"),
+    [
+        ("datasets: [{path: a, type: chat_template, roles_to_train: [user]}]", "roles_to_train"),
+        ("datasets: [{path: a, type: completion}]", "type completion"),
+        ("train_on_eos: last", "train_on_eos"),
+        ("datasets: [{path: a, type: alpaca}]", ""),
+    ],
+)
+def test_keys_of_axolotl_that_are_not_read_are_named(yaml: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("axolotl.yaml").write_text(f"base_model: m\n{yaml}\n", encoding="utf-8")
+    read_settings(Path("axolotl.yaml"))
+    assert capsys.readouterr().err.partition("without ")[2].partition(", which")[0] == named
 
 
 def test_settings_of_axolotl_and_trl_are_read() -> None:

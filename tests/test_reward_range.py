@@ -51,7 +51,7 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
         assert (scale.read_batch(step, batch(-1.0, 3.0))[1], scale.is_learning) == ([], True)
     found, (line,) = scale.read_batch(BATCHES_TO_LEARN_RANGE, batch(1.0, -1.0, 3.0))
     assert (line.what, line.old, line.new) == ("reward_range", [0.0, 1.0], [-1.0, 3.0])
-    assert "learnt from 12 completions, 7 of them outside 0 to 1" in line.because
+    assert "from 12 completions, 7 of them outside 0 to 1" in line.because
     assert given(found) == [(0.5, 0.0, 1.0)], "1 is half the way from -1 to 3"
     assert [group.rewards for group in scale.as_planned(found)] == given(found), "the engine was told of 0 to 1"
     assert not scale.is_learning

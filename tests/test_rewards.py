@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_planted_faults_are_errors(name: str, check: str, told: str) -> None:
 def test_the_function_that_pays_is_named_and_weights_count() -> None:
     (first, *_) = audit("tag", "form_only").observations
     assert (first.severity, first.check) == ("warning", "overpaid")
-    assert first.message.startswith("a wrong answer in the form tag earns 3")
+    assert re.search(r"\btag earns 3\d%", first.message)
     assert first.message.endswith("mostly by planted_rewards:form_only")
     light = audit("tag", "form_only", weights=(1.0, 0.1))
     assert "overpaid" not in {one.check for one in light.observations}

@@ -97,7 +97,7 @@ def test_seeds_that_do_not_fit_are_left_out_whole_and_it_is_said(limited: Any) -
     assert found.seeds == 6
     assert found.spent <= 600
     assert "6 seeds instead of 8" in found.notes[0]
-    assert "did not fit" in found.notes[0]
+    assert "budget" in found.notes[0]
 
 
 def test_time_that_is_left_buys_more_seeds_twice_as_many_at_most(limited: Any) -> None:

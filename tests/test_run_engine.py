@@ -76,7 +76,7 @@ def test_a_run_writes_before_and_after_with_one_engine_per_job(call: Call, monke
     fake_vllm.install(monkeypatch, notes)
     code, _, err = call("run", "run.yaml", "--engine", "vllm", "--folder", "served")
     assert code == 0, err
-    assert f"engine: vllm {version('pytest')} writes the completions" in err
+    assert f"engine: vllm {version('pytest')} " in err
     noted = fake_vllm.notes_of(notes)
     assert [what for what, *_ in noted] == ["start", "end"] * 4, "the starting model, frozen, uniform, lora; one at a time"
     assert [count for what, _, count in noted if what == "start"] == [0] * 4, "trainers and optimisers have gone before"

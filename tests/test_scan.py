@@ -233,7 +233,7 @@ def test_columns_are_added_to_a_table_and_rows_are_never_lost(run: Any) -> None:
     assert len(after) == 60
     said: list[str] = []
     scan_stage.scan_bases(checked, pool, columns=["nll"], say=said.append)
-    assert "done again" in said[0]
+    assert "scanned from other rows" in said[0]
     assert len(Scan(folder)) == 144
     with pytest.raises(InputError, match="144"):
         scan_stage.scan_bases(checked, pool, columns=["nll"], sample=60)
@@ -284,6 +284,6 @@ def test_answers_pairs_and_cut_rows_are_told(run: Any, tiny: Learner) -> None:
     told = " | ".join(result.notes)
     assert "1 of 4 rows have no target, so their answer" in told
     assert "1 of 4 rows are pairs" in told
-    assert "1 of 4 rows have nothing" in told
+    assert "1 of 4 rows have neither" in told
     assert "longer than 32 tokens" in told
     assert to_data(result)["tokens"] > 0

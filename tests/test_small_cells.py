@@ -17,4 +17,4 @@ def test_a_change_that_cannot_be_is_not_called_one_that_would_be_seen(items: int
     (claim,) = claims_between((before, after), "greedy")
     assert claim.kind == "cannot tell"
     assert (claim.detectable < 0.5) == possible
-    assert ("would be seen" in claim.evidence) == possible
+    assert ("would be detected" in claim.evidence) == possible

@@ -46,11 +46,14 @@ def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_hel
         again = GateRunner([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
         again.restore(json_round_trip(judge.state()))
         judge = again
-    assert lines == [
-        (3, "refuse.t@1", "admitted", "refused", "said so; admitted for 3 groups", "bad"),
-        (5, "refuse.t@1", "refused", "admitted", "said so; refused for 2 groups", "bad"),
-        (6, "refuse.t@1", "admitted", "refused", "said so; admitted for 1 groups", "bad"),
+    assert [(*line[:4], line[5]) for line in lines] == [
+        (3, "refuse.t@1", "admitted", "refused", "bad"),
+        (5, "refuse.t@1", "refused", "admitted", "bad"),
+        (6, "refuse.t@1", "admitted", "refused", "bad"),
     ]
+    for line, held in zip(lines, ("admitted for 3 groups", "refused for 2 groups", "admitted for 1 group"), strict=True):
+        assert line[4].startswith("said so; ")
+        assert line[4].endswith(held)
     assert (judge.refused_count("t@1"), judge.refused_count("t@2")) == (3, 0)
 
 

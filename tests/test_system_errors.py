@@ -94,7 +94,7 @@ def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, m
     assert limited("run", "run.yaml", "--folder", "torn")[0] == 0
     code, err = limited("verdict", "--no-suite", "torn", limit=20_000)
     assert code == 1, err
-    assert err.startswith("error: torn/verdict.json: expected a limit")
+    assert err.startswith("error: torn/verdict.json: expected a file within")
     assert Path("torn/trial/result.json").read_bytes() == Path("whole/trial/result.json").read_bytes()
 
 
@@ -189,7 +189,7 @@ def test_what_libraries_say_of_a_full_disk_is_understood() -> None:
     inner.__cause__ = outer
     assert disk_full_error(outer) is None
     assert str(system_error(OSError(errno.EROFS, "Read-only file system", "a.json"))).startswith(
-        "a.json: expected a file system"
+        "a.json: expected a writable file system"
     )
 
 

@@ -15,6 +15,7 @@ from trainers_tiny import UNIFORM, grpo_config, make, parameters, read, rows
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellAssessment, Plan, Stage
+from mixwright.steer.canaries import WHY_UNMEASURED
 from mixwright.steer.pool import answer_key
 from mixwright.trainers.canaries.generated import schedule_passes
 from mixwright.trainers.steering import make_dataset_pool, make_run, with_row_numbers
@@ -186,7 +187,7 @@ def test_canaries_that_nobody_measured_are_off_unless_asked_for(tmp_path: Path, 
     assert (trainer.canaries is None) == (not passes)
     told = [line["because"] for line in read(tmp_path, "decisions.jsonl") if line["what"] == "canaries off"]
     assert len(told) == (not passes)
-    assert all("nobody measured" in because for because in told)
+    assert all(because == WHY_UNMEASURED for because in told)
 
 
 def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "all": (
         {"prompt": "a", "completion": "bc", "mask": [[0, 2]]},
         {"settings": {"max_length": 3}},
-        "something is trained on",
+        "masks that cover every row",
     ),
     "half": ({"messages": [TALK[0], {"role": "assistant", "content": "a", "weight": 0.5}]}, {}, "0.5"),
     "both": ({"messages": [TALK[0], {**TALK[1], "weight": 1}]}, {}, "weight: 1"),
@@ -239,7 +239,7 @@ def test_a_template_that_rewrites_the_completion_is_refused_for_spans_and_not_fo
     chat = tokenizer()
     chat.chat_template = CHAT.replace("{{ m.content }}{% endgen", "{{ m.content | replace('z', 'yy') }}{% endgen")
     talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "bzb"}]
-    with pytest.raises(InputError, match="stand in its text"):
+    with pytest.raises(InputError, match="it changes the text"):
         prepared(SteeredSFTTrainer, [{"messages": talk, "mask": [[0, 1]]}], tmp_path, chat)
     flagged = [talk[0], {**talk[1], "loss": False}]
     ours = prepared(SteeredSFTTrainer, [{"messages": flagged}], tmp_path, chat)

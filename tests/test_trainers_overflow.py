@@ -80,7 +80,7 @@ def test_it_stops_with_the_step_and_the_last_whole_checkpoint(
 ) -> None:
     trainer = trainer_of(objective, tmp_path, [Break(part, value)])
     last = 1 if part == "weight" else 2  # the save of step 2 would have held the weight
-    told = rf"finite numbers at step 2, got a {part} is not.*Resume from \S*checkpoint-{last}, the last whole.*lower"
+    told = rf"finite numbers at step 2, got a {part} .*Resume from \S*checkpoint-{last}, .*lower"
     with pytest.raises(InputError, match=told):
         trainer.train()
     assert trainer.state.global_step == 2
@@ -101,9 +101,7 @@ def test_finite_weights_that_give_no_numbers_are_not_resumed_from(
     trainer = trainer_of(objective, tmp_path, [Break("all", 1e15)])
     what = "probability of a token" if objective == "grpo" else "loss"
     good = tmp_path / "checkpoint-1"
-    with pytest.raises(
-        InputError, match=rf"numbers at step 2, got a {what} is not.*Resume from {good}, the last whole.*lower"
-    ):
+    with pytest.raises(InputError, match=rf"numbers at step 2, got a {what} .*Resume from {good}, .*lower"):
         trainer.train()
     assert (tmp_path / "checkpoint-2" / "steering.json").exists()  # whole, finite, and of no use
     again = trainer_of(objective, tmp_path, [], max_steps=4)
@@ -119,9 +117,11 @@ def test_finite_weights_that_give_no_numbers_are_not_resumed_from(
 
 def test_where_only_the_ruined_checkpoint_is_left_it_is_said(tmp_path: Path) -> None:
     trainer = trainer_of("sft", tmp_path, [Break("all", 1e15)], save_total_limit=1)
-    with pytest.raises(InputError, match=r"step 2, got a loss is not.*There is no earlier checkpoint: start again with"):
+    with pytest.raises(InputError, match=r"step 2, got a loss .*There is no earlier checkpoint: start again with"):
         trainer.train()
-    with pytest.raises(InputError, match=r"a checkpoint that can be resumed, got checkpoint-2 \(its weights are not known"):
+    with pytest.raises(
+        InputError, match=r"a checkpoint that can be resumed, got checkpoint-2 \(its weights .*at step 2, a loss"
+    ):
         trainer_of("sft", tmp_path, []).train(resume_from_checkpoint=True)
 
 
@@ -130,9 +130,7 @@ def test_a_loss_that_overflows_stops_before_the_weights_move(objective: str, tmp
     trainer = trainer_of(objective, tmp_path, [], save_strategy="no")
     before, compute = parameters(trainer).clone(), trainer.compute_loss
     trainer.compute_loss = lambda *args, **kwargs: compute(*args, **kwargs) * float("inf")
-    with pytest.raises(
-        InputError, match=r"step 0, got a loss is not.*There is no earlier checkpoint: start again with a lower"
-    ):
+    with pytest.raises(InputError, match=r"step 0, got a loss .*There is no earlier checkpoint: start again with a lower"):
         trainer.train()
     assert torch.equal(parameters(trainer), before)
 
@@ -152,7 +150,7 @@ def test_a_trainer_of_ones_own_is_stopped_too(tmp_path: Path) -> None:
 def test_between_saves_a_weight_is_found_by_the_loss_of_its_step(objective: str, tmp_path: Path) -> None:
     """The weights are not read at each step, and the one that is no number is not trained on all the same."""
     trainer = trainer_of(objective, tmp_path, [Break("weight", float("nan"))], save_steps=6)
-    with pytest.raises(InputError, match="step 2, got a loss is not a finite number"):
+    with pytest.raises(InputError, match="step 2, got a loss "):
         trainer.train()
     assert not list(tmp_path.glob("checkpoint-*"))
 

@@ -100,7 +100,8 @@ def test_a_dead_process_leaves_a_folder_that_resumes(runs: Path, death: str) -> 
 
 def test_a_checkpoint_without_all_random_states_is_passed_over(runs: Path) -> None:
     told = (runs / "dying_in_a_save" / "rank0.txt").read_text()
-    assert "Resuming from checkpoint-2; passed over: checkpoint-3 (no whole rng_state_1.pth" in told
+    assert "checkpoint-2" in told
+    assert "checkpoint-3 (rng_state_1.pth" in told
 
 
 def test_nodes_with_disks_of_their_own_each_keep_the_state_and_say_what_is_missing(runs: Path) -> None:

@@ -115,14 +115,14 @@ def test_where_rates_are_spread_over_the_steps_their_number_is_named(
     default(tmp_path, 3, "linear").train()
     kept = (tmp_path / "steering" / "steps.jsonl").read_bytes()
     longer = default(tmp_path, 5, "linear")
-    with pytest.raises(InputError, match=r"max_steps=3, as when.*'linear'.*got max_steps=5.*lr_scheduler_type='constant'"):
+    with pytest.raises(InputError, match=r"max_steps=3.*'linear'.*got max_steps=5.*lr_scheduler_type='constant'"):
         longer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert (tmp_path / "steering" / "steps.jsonl").read_bytes() == kept, "refused before anything was cut"
     default(tmp_path / "planned", 2, "linear", SteeringConfig(PLAN)).train()
     planned = default(tmp_path / "planned", 3, "linear", SteeringConfig(PLAN))
     planned.train(resume_from_checkpoint=True)
     assert planned.state.global_step == 3
-    assert "max_steps was 2 and is 3: under lr_scheduler_type 'linear'" in caplog.text
+    assert "max_steps was 2 and is now 3" in caplog.text
 
 
 def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_without_steering_is_refused(tmp_path: Path) -> None:
     run(tmp_path, max_steps=2)
     (tmp_path / "checkpoint-2" / "steering.json").unlink()
-    with pytest.raises(InputError, match=r"no steering\.json"):
+    with pytest.raises(InputError, match=r"steering\.json is missing"):
         run(tmp_path, str(tmp_path / "checkpoint-2"))
     (tmp_path / "checkpoint-2" / "steering.json").write_text("{")
     with pytest.raises(InputError, match="broken steering state"):

@@ -346,7 +346,7 @@ def test_names_carry_no_control_characters_into_messages(tmp_path: Path) -> None
         ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums of always, always that you set \(lowest"),
         (
             (-1.0, 0.0),
-            r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums .* \(least -\S+, most -\S+\), \d+ of 8 so far",
+            r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums .* \(lowest -\S+, highest -\S+\); \d+ of 8 so far",
         ),
     ],
 )

@@ -67,16 +67,16 @@ def test_the_last_whole_checkpoint_is_taken(copy: Path, caplog: pytest.LogCaptur
     (copy / "checkpoint-6" / "trainer_state.json").write_text('{"global_')
     (copy / "checkpoint-4" / "optimizer.pt").unlink()
     assert chosen(copy) == "checkpoint-2"
-    assert "Resuming from checkpoint-2; passed over: checkpoint-6 (no whole trainer_state.json" in caplog.text
+    assert "Resuming from checkpoint-2; skipped: checkpoint-6 (trainer_state.json is missing" in caplog.text
     assert "checkpoint-4 (optimizer.pt is missing" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (lambda folder: (folder / "trainer_state.json").unlink(), "no whole trainer_state.json"),
+        (lambda folder: (folder / "trainer_state.json").unlink(), "trainer_state.json is missing"),
         (lambda folder: (folder / "rng_state.pth").write_bytes(b"PK"), "rng_state.pth is missing or has changed"),
-        (lambda folder: (folder / "steering.json").unlink(), "no steering.json: made without steering"),
+        (lambda folder: (folder / "steering.json").unlink(), "steering.json is missing"),
         (lambda folder: (folder / "steering.npz").write_bytes(b""), "steering.npz is missing or has changed"),
         (lambda folder: (folder / "steering.json").write_text("[]"), "broken steering state"),
         (lambda folder: (folder / "checkpoint-is-incomplete.txt").touch(), "a save was interrupted"),
@@ -97,7 +97,7 @@ def test_a_run_killed_before_its_first_save_starts_from_the_beginning(
     (tmp_path / "checkpoint-2").mkdir()
     trainer = make(tmp_path)
     trainer.train(resume_from_checkpoint=True)
-    assert "checkpoint-2 (no whole trainer_state.json" in caplog.text
+    assert "checkpoint-2 (trainer_state.json is missing" in caplog.text
     assert "training starts from the beginning" in caplog.text
     assert read(tmp_path, "steps.jsonl") == read(whole, "steps.jsonl")
 
@@ -118,7 +118,7 @@ def test_checkpoints_of_a_course_that_was_taken_back_are_passed_over(copy: Path,
     trainer = make(copy)
     trainer.hooks.resume(copy / "checkpoint-2")
     assert chosen(copy) == "checkpoint-2"
-    assert re.search(r"checkpoint-6 \((steps|decisions).jsonl differs from what it was", caplog.text)
+    assert re.search(r"checkpoint-6 \((steps|decisions)\.jsonl has changed", caplog.text)
 
 
 def test_resuming_an_ended_run_trains_nothing(copy: Path, whole: Path) -> None:

@@ -159,7 +159,7 @@ def test_an_ablation_of_what_the_plan_lacks_is_left_out_with_a_note(finished):
     result = try_folder(run, dataclasses.replace(CONFIG, trial=trial), progress=lambda *_: None)
     assert "without_controllers" not in result.arms
     assert result.ablations == ()
-    assert "The ablation without_controllers was left out: the plan does not have that part." in result.notes
+    assert any("ablation without_controllers" in note for note in result.notes)
     assert not run.branch("without_controllers", 0).exists()
 
 

@@ -85,10 +85,9 @@ def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
     result = TrialResult(
         **empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, success_targets={}, selection=found
     )  # type: ignore[arg-type]
-    assert format_selection(result)[1:] == [
-        "Trained on, target tokens of a branch: all 10, mined 9.",
-        "Cost of this answer: 3 trainings.",
-    ]
+    trained_on, price = format_selection(result)[1:]
+    assert trained_on.endswith("target tokens: all 10, mined 9.")
+    assert price.endswith(": 3 trainings.")
 
 
 def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:

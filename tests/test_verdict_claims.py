@@ -162,7 +162,7 @@ def test_unchanged_needs_an_interval_within_five_points() -> None:
         claim = one(scores(values), scores(values))
         assert claim.kind == kind
         assert (claim.difference.high < 0.05) == (kind == "unchanged")
-    assert "points would be seen" in one(scores({CELL: [0, 1] * 20}), scores({CELL: [0, 1] * 20})).evidence
+    assert "a change of 14 points" in one(scores({CELL: [0, 1] * 20}), scores({CELL: [0, 1] * 20})).evidence
 
 
 def test_few_items_cannot_tell() -> None:

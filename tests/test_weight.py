@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 567_328,
-    "mixwright_lab": 194_894,
-    "tests": 486_838,
+    "mixwright": 568_574,
+    "mixwright_lab": 194_895,
+    "tests": 488_590,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -46,6 +46,8 @@ RAISED: tuple[str, ...] = (
     "replayed, and mix.jsonl has one form and the tasks of its plan",
     "mixwright +248, tests +572: rules as gold answers are graded as rules, a plan by hand gets its rows to rehearse, and "
     "TRL's mixture loses no task",
+    "mixwright +1,246, tests +1,752: errors say what to do in plain words, preview names what it does not read of an "
+    "Axolotl config, and a log's nulls are kept for every task",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

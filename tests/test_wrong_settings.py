@@ -58,9 +58,9 @@ WRONG = {
     "corpus: {train: a.jsonl}\nmodel: {warmup: {cells: {frist: 1}}}\n": "'frist'",
     "corpus: {train: a.jsonl}\nmodel: {warmup: {cells: {all: 0}}}\n": "a weight above 0",
     "corpus: {train: a.jsonl}\nmodel: {warmup: {source: nowhere.jsonl}}\n": "nowhere.jsonl",
-    "corpus: {train: a.jsonl}\nmodel: {warmup: {source: a.jsonl}}\n": "warm-up prompts that are not those of the run",
+    "corpus: {train: a.jsonl}\nmodel: {warmup: {source: a.jsonl}}\n": "a.jsonl: expected warm-up prompts",
     'corpus: {train: a.jsonl}\nmodel: {path: "a\\0b"}\n': "run.yaml, line 2: expected model.path",
-    "corpus: {train: half.jsonl}\n": "held-out rows with answers of every training task",
+    "corpus: {train: half.jsonl}\n": "expected held-out rows with answers",
     "corpus: {train: a.jsonl}\nmodel: {path: ./cut}\n": "a complete safetensors file",
     # a setting that is read as another one, or that nobody could wait for
     "corpus: {train: a.jsonl}\ntrain: {steps: true}\n": "run.yaml, line 2: expected train.steps: a number or a text, got",

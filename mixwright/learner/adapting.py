@@ -134,7 +134,9 @@ def load_peft(model: Any, folder: Path) -> Any:
         hook.remove()
     if unknown:
         remedy = "Use the model it was trained on, and a whole adapter."
-        raise InputError("an adapter that fits the model", f"no place for {join_some(unknown)}", remedy, file=folder)
+        raise InputError(
+            "an adapter that fits the model", f"weights that the model lacks: {join_some(unknown)}", remedy, file=folder
+        )
     check_adapter_weights(adapted, folder)
     return adapted
 

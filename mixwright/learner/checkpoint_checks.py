@@ -110,7 +110,7 @@ def _check_index(index: Path, tensors: Mapping[str, Collection[str]]) -> None:
     weights_by_file = {name: set(names) for name, names in tensors.items()}
     if missing_names := [weight for weight, name in file_by_weight.items() if weight not in weights_by_file[name]]:
         expected = "an index whose weights are in the files that it names"
-        raise InputError(expected, f"no {join_some(missing_names)} in them", REMEDY_SAVE_AGAIN, file=index)
+        raise InputError(expected, f"one whose files lack {join_some(missing_names)}", REMEDY_SAVE_AGAIN, file=index)
 
 
 def check_config(config: Any, model_path: str) -> None:
@@ -187,7 +187,7 @@ def check_loaded(model: Any, loading_info: Mapping[str, Collection[str]], model_
         remedy = "Correct num_hidden_layers in config.json, or save the model again."
         raise InputError(
             f"a model that has every layer of its weight files at {model_path!r}",
-            f"no place for {join_some(surplus_weights)}",
+            f"one without {join_some(surplus_weights)}",
             remedy,
         )
     _check_finite(f"finite weights at {model_path!r}", model.named_parameters(), None)

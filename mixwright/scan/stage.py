@@ -309,7 +309,7 @@ def _format_notes(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...
     notes_by_kind = {
         "answer": "have no target, so their answer is used as the target",
         "chosen": "are pairs, so the chosen answer is used as the target",
-        "none": "have no target: NaN in every column that needs one",
+        "none": "have neither target nor answer: NaN in every column that needs a target",
         "cut": f"are longer than {limit} tokens and are cut, as in training",
     }
     rows = sum(count for kind, count in kinds.items() if kind != "cut")

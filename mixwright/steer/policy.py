@@ -97,7 +97,8 @@ class GateRunner(Checkpointable):
         key, verdict = self._keys[cell], "admitted" if answer.admitted else "refused"
         last_verdict, refused, groups_held = self._verdicts.get(key, [None, 0, 0])
         if verdict != last_verdict and (last_verdict or verdict == "refused" or self._states[key] == "unknown"):
-            since = f"; before, {last_verdict} for {groups_held} groups" if last_verdict else ""
+            groups_text = f"{groups_held} group" + ("s" if groups_held > 1 else "")
+            since = f"; before, {last_verdict} for {groups_text}" if last_verdict else ""
             self._note(group.step, f"refuse.{key}", last_verdict, verdict, answer.reason + since, answer.cause)
         self._verdicts[key] = [verdict, refused + (not answer.admitted), groups_held + 1 if verdict == last_verdict else 1]
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)

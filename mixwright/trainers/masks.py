@@ -244,7 +244,7 @@ def _covered_tokens(rendered: _Rendered, tokenizer: Any, ids: Sequence[int], *, 
 
 def _refuse_template(why: str) -> NoReturn:
     remedy = "Write the row as prompt and completion in plain text, or use a template that does not change texts."
-    _refuse("a chat template that lets masks be located", why, remedy)
+    _refuse("a chat template that lets masks be located", f"one that does not: {why}", remedy)
 
 
 def _refuse(expected: str, got: str, remedy: str) -> NoReturn:

@@ -107,7 +107,8 @@ class Checkpoints:
             folder = Path(resume)
             reasons = [reason for reason in gather_object([self.find_problem(folder)]) if reason]
             if reasons:
-                raise InputError("a complete checkpoint of a steered run", reasons[0], REMEDY, file=folder)
+                got = f"one that cannot be resumed: {reasons[0]}"
+                raise InputError("a complete checkpoint of a steered run", got, REMEDY, file=folder)
             return folder
         reason_by_folder = {
             folder: self.find_problem(folder) or self._why_passed_over(folder) for folder in self.list_folders()
@@ -248,7 +249,7 @@ class Checkpoints:
         for decision in self.run.files.read_decisions_after(lines):
             last_good_name = decision.get("new") if decision.get("what") == "not finite" else None
             if last_good_name is not None and _step(folder) > _step(Path(last_good_name)):
-                return f"its weights may not give finite numbers: {decision['because']}, step {decision['step']}"
+                return f"its weights may not give finite numbers: at step {decision['step']}, {decision['because']}"
         return ""
 
     def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:

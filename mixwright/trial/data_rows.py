@@ -232,8 +232,9 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
         )
     lost_tasks = [task for task in plan.stages[0].weights if plan.stages[0].weights[task] and not mined_counts[task]]
     if lost_tasks:
+        weight_goes = "its weight goes" if len(lost_tasks) == 1 else "their weights go"
         notes.append(
-            f"No rows of {join_some(lost_tasks)} are left, so in mined and random_like its weight goes to the other tasks, "
+            f"No rows of {join_some(lost_tasks)} are left, so in mined and random_like {weight_goes} to the other tasks, "
             "but not in all."
         )
     if data.new_rows is not None and data.null_rows is None:

@@ -41,6 +41,9 @@ AXOLOTL_ALPACA = {
     "no_input_format": f"{BELOW}. {REQUEST}\n\n### Instruction:\n{{instruction}}\n\n### Response:\n",
 }
 """Prompts of Axolotl's type alpaca, as a user-defined type has them."""
+AXOLOTL_READ = {"path", "ds_type", "split", "name", "data_files", "type"}
+"""Keys of a data set of Axolotl that decide no label, or are read."""
+AXOLOTL_TYPES = ("alpaca", "chat_template")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +215,12 @@ def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:
         return {str(name): value for name, value in given.items()}, given.get("attn_implementation")
     settings: dict[str, Any] = {"max_length": given.get("sequence_len", 512), "packing": bool(given.get("sample_packing"))}
     settings["excess_length_strategy"] = str(given.get("excess_length_strategy") or "drop").lower()
-    kind = next((one.get("type") for one in given.get("datasets") or [] if isinstance(one, dict)), None)
+    data = next((one for one in given.get("datasets") or [] if isinstance(one, dict)), dict[str, Any]())
+    kind = data.get("type")
+    ignored = sorted((data.keys() - AXOLOTL_READ) | (given.keys() & {"train_on_eos", "train_on_eot", "roles_to_train"}))
+    ignored += [f"type {kind}"] if isinstance(kind, str) and kind not in AXOLOTL_TYPES else []
+    if ignored:
+        output.say(f"warning: {path}: labels are shown without {', '.join(map(str, ignored))}, which preview does not read")
     settings["axolotl_type"] = AXOLOTL_ALPACA if kind == "alpaca" else kind or "chat_template"
     if not given.get("train_on_inputs"):
         settings["assistant_only_loss" if kind == "chat_template" else "completion_only_loss"] = True

@@ -99,7 +99,7 @@ class Rehearsal(Planner):
         ]:
             task_names = ", ".join(sorted({*own_shares, *evidence_by_task})) or "none"
             raise InputError(
-                f"a task that was measured or has rows ({task_names}), to keep", repr(unknown[0]), "Correct its name."
+                f"a task to keep that was measured or has rows ({task_names})", repr(unknown[0]), "Correct its name."
             )
         known_tasks = {
             task: _KnownTask(reason_by_task[task], own_shares.get(task, 0.0), counts.get(task, 0), rehearsal_rows[task])

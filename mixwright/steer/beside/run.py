@@ -32,9 +32,9 @@ from mixwright.steer.pool import Ids, Pool
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
 
-OVERFLOW_REASON = "none of the {rows} rows has a finite loss; the run has overflowed"
+OVERFLOW_REASON = "no row of {rows} has a finite loss; the run has overflowed"
 UNSCORED_REASON = {
-    "grpo": "no reward function returned a finite number for any of the {rows} completions, so all advantages are 0",
+    "grpo": "no reward function returned a finite number for any completion (groups: {rows}), so all advantages are 0",
     "sft": OVERFLOW_REASON,
     "dpo": OVERFLOW_REASON,
 }
