@@ -11,6 +11,7 @@ from answer_rows import write_measured, write_sides
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
+from mixwright.answers.table import Answers
 from mixwright.errors import InputError
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
@@ -120,8 +121,7 @@ def test_options_that_are_not_given_are_those_of_the_earlier_comparison(call: Ca
     settings = read_json(RunFolder("gate").manifest, RunManifest).settings
     found = {name: settings[name] for name in ("items", "samples", "temperature", "max_new_tokens")}
     assert found == {"items": 5, "samples": 2, "temperature": 0.7, "max_new_tokens": 4}
-    after = read_measurements(RunFolder("gate").measurements("after"))
-    assert len({one.example for one in after if one.example is not None}) == 5
+    assert len(Answers.read(RunFolder("gate").answers("after")).rows_of("greedy")) == 5
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--beside", "measured", "--samples", "3", "--folder", "no"
     )

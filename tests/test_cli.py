@@ -17,7 +17,7 @@ from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pool_measurements
 from mixwright.records import Measurement
-from mixwright.run.folder import RunFolder, read_plan, read_yaml, write_plan
+from mixwright.run.folder import RunFolder, answers_file, read_plan, read_yaml, write_plan
 from mixwright.run.opening import open_run_folder
 from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 
@@ -305,10 +305,12 @@ def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, t
 
     rows = item_rows(("add", None), {"greedy": [1.0] * 9, "pass@1": [0.5] * 9})
     for name in ("before", "after"):
-        write_measured(RunFolder(tmp_path / "old" / "trial" / "steered-0").path / f"{name}.parquet", rows)
+        path = tmp_path / "old" / "trial" / "steered-0" / f"{name}.parquet"
+        write_measured(path, rows)
+        answers_file(path).unlink()
     code, _, err = call("verdict", "--no-suite", "old")
     assert code == 1
-    assert "earlier version" in err
+    assert "before.answers.parquet" in err
     assert err.rstrip().endswith("Measure again, in a new folder.")
     assert "Traceback" not in err
 

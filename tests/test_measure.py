@@ -126,7 +126,7 @@ def items_of(passes: Passes) -> dict[str, dict[str, float]]:
 
 
 CELL_ROWS = {"greedy", "pass@1", "pass@2", "learnability", "chance"} | {
-    f"{name}.{part}" for name in ("greedy", "pass@1") for part in ("swapped", "dependence", "kappa", "permutation")
+    f"{name}.{part}" for name in ("greedy", "pass@1") for part in ("swapped", "dependence", "kappa", "permutation", "gain")
 }
 
 

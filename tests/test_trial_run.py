@@ -15,7 +15,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.bases import seed_after
 from mixwright.records import CellAssessment, Example, Judgement, Plan, Stage, TrialResult
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_plan
 from mixwright.trial import summary
 from mixwright.trial.arm_roles import make_branch
 from mixwright.trial.branch import base_digest, branch_digest
@@ -248,15 +248,15 @@ def test_every_setting_that_changes_a_branch_is_in_its_digest(finished, section)
     assert unnoticed == DECIDE_NO_BRANCH.get(section, set())
 
 
-def test_measurements_of_an_earlier_version_are_refused_before_anything_is_trained(finished, tmp_path, monkeypatch):
+def test_measurements_without_answers_are_refused_before_anything_is_trained(finished, tmp_path, monkeypatch):
     run, _, _ = finished
     older = RunFolder(tmp_path)
     make_corpus().save(older.corpus)
     write_plan(older.plan, PLAN)
-    rows = [row for row in read_measurements(run.measurements("base-0")) if "swapped" not in row.name]
-    write_measurements(older.measurements("base-0"), rows)
+    shutil.copytree(run.path / "measure", older.path / "measure")
+    older.answers("base-0").unlink()
     monkeypatch.setattr(Trial, "train", lambda *_: pytest.fail("trained"))
-    with pytest.raises(InputError, match="earlier version"):
+    with pytest.raises(InputError, match=r"base-0\.answers\.parquet.*nothing"):
         try_folder(older, CONFIG)
 
 

@@ -122,8 +122,8 @@ def test_a_pair_is_right_when_its_chosen_answer_is_likelier() -> None:
         row.id: sum(nats(learner, str(row.prompt), str(row.chosen))) - sum(nats(learner, str(row.prompt), str(row.rejected)))
         for row in rows
     }
-    own = {name: {r.example: r.value for r in found.measurements if r.name == name and r.example} for name in
-           ("margin", "preference", "chance")}  # fmt: skip
+    scores = scores_of_items(found.answers).scores
+    own = {name: {item: value for (_, _, item), value in values.items()} for name, values in scores.items()}
     assert own["margin"] == pytest.approx(margins, abs=1e-3)
     assert own["preference"] == {name: float(margin > 0) for name, margin in margins.items()}
     assert set(own["chance"].values()) == {0.5}

@@ -282,12 +282,10 @@ def test_claims_on_file_are_kept_when_there_is_nothing_to_judge(tmp_path: Path) 
     assert leading_claims(run) == [claim]
 
 
-def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    rows = item_rows(CELL, {"pass@1": [0.5] * 9, "greedy": [1.0] * 9})
-    for name in ("before", "after"):
-        write_measured(run.measurements(name), rows)
-    with pytest.raises(InputError, match=r"before\.parquet.*earlier version, without success on other prompts"):
+def test_measurements_without_answers_are_refused(tmp_path: Path) -> None:
+    run = build_pair(tmp_path)
+    run.answers("before").unlink()
+    with pytest.raises(InputError, match=r"before\.answers\.parquet.*nothing"):
         judge(run)
 
 
@@ -305,8 +303,8 @@ def test_claims_of_another_form_are_refused_or_judged_again(tmp_path: Path) -> N
 
 def test_a_broken_table_names_its_file(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
-    run.measurements("after").write_text("not parquet")
-    with pytest.raises(InputError, match=r"after\.parquet"):
+    run.answers("after").write_text("not parquet")
+    with pytest.raises(InputError, match=r"after\.answers\.parquet"):
         judge(run)
 
 

@@ -137,6 +137,8 @@ class Answers:
             if found["format"] != FORMAT or table.schema.names != SCHEMA.names:
                 raise ValueError(f"format {found['format']}, columns {', '.join(table.schema.names)}")
             return cls(table.cast(SCHEMA), from_data(Header, found["header"]))
+        except FileNotFoundError:
+            raise InputError("a file of answers", "nothing", "Measure again, in a new folder.", file=path) from None
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RecursionError) as error:
             raise InputError("a Parquet file of answers", str(error)[:120], "Measure again.", file=path) from None
 
