@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mixwright.answers.score import read_scores
+from mixwright.answers.table import Answers
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.readings import Outcome, outcome_of
@@ -47,8 +48,13 @@ def plan_of(run: RunFolder) -> Plan | None:
 
 
 def read_outcome(run: RunFolder) -> Outcome:
-    """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded."""
+    """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded.
+
+    Logs have no settings, and answers of one decoding.
+    """
     path = run.path / "run.yaml"
+    if not path.is_file() and run.answers("after").is_file():
+        return "sampled" if Answers.read(run.answers("after")).decodings == ("sampled",) else "greedy"
     measure_settings = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
     measure_settings = measure_settings if isinstance(measure_settings, dict) else {}
     probes = measure_settings.get("probes")
