@@ -197,8 +197,8 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     if notes:
         write_notes(folder, notes)
     rows = pool_measurements([read_measurements(folder.measurements(base_name(b))) for b in bases])
-    write_measurements(folder.measurements("before"), rows)
     first, *others = (Answers.read(folder.answers(base_name(b))) for b in bases)
     first.followed_by(*others).write(folder.answers("before"))
+    write_measurements(folder.measurements("before"), rows)  # last: whoever finds it finds the answers
     drop_kept(folder.path)
     return rows

@@ -212,8 +212,8 @@ def _keep_stage(folder: Path, stage: Stage, planned: Stage, train: Callable[[Pat
     partial_folder = Path(tempfile.mkdtemp(prefix=".", suffix=".partial", dir=folder.parent))
     try:
         measured, file = train(partial_folder), partial_folder / "measured.parquet"
-        write_measurements(file, measured.measurements)
         measured.answers.write(answers_file(file))
+        write_measurements(file, measured.measurements)
         rehearsed_tasks = sorted(set(stage.weights) - set(planned.weights))
         write_json(partial_folder / "stage.json", {"stage": to_data(stage), "rehearses": rehearsed_tasks})
         try:

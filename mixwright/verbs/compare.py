@@ -205,8 +205,8 @@ def write_comparison(
         if question is not None:
             write_question(folder, question)
         for name, result in results.items():
-            write_measurements(folder.measurements(name), result.measurements)
             result.answers.write(folder.answers(name))
+            write_measurements(folder.measurements(name), result.measurements)
         if len(results["after"].answers):
             write_known_forms(folder, ready.corpus)
         if earlier is not None:

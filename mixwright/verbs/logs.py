@@ -228,8 +228,8 @@ def _write(
         settings_file(folder).unlink(missing_ok=True)  # of an earlier comparison of checkpoints
         note_run(folder, inputs, logs[0].source, settings=settings, seeds={})
         for when, answers in zip(SIDES, sides, strict=True):
-            write_measurements(folder.measurements(when), measure_answers(answers))
             answers.write(folder.answers(when))
+            write_measurements(folder.measurements(when), measure_answers(answers))
         listed = _list_notes(logs, found, graders)
         write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
 

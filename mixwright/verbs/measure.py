@@ -113,12 +113,12 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the tasks, lowest first, and the next command."""
-    rows, files = found, options.join_sources(held_out)
+    files = options.join_sources(held_out)
     kind, source = _find_kind(model, has_rows=files is not None), str(model)
     if as_json:
-        output.out_json({"measurements": rows})
+        output.out_json({"measurements": found})
         return
-    lines = profile_lines(source, rows) if kind == "suite" and not full else measured_lines(source, rows, full=full)
+    lines = profile_lines(source, found) if kind == "suite" and not full else measured_lines(source, found, full=full)
     following = comparing_command(source, files, "LOG_AFTER" if kind == "log" else "YOUR_MODEL")
     next_line = "mixwright plan" if kind == "settings" else f"train, then  {following}"
     output.out("\n".join([*lines, "", f"Next: {next_line}"]))
