@@ -12,6 +12,7 @@ from cli_call import Call, help_of, sums, write
 from trainers_tiny import model, tokenizer
 
 from mixwright.errors import InputError
+from mixwright.learner.learner import Learner
 from mixwright.measure.fitting import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
@@ -321,3 +322,32 @@ def test_a_corpus_may_be_a_path_in_python(tmp_path: Path) -> None:
     found = api.measure(Learner(model().eval(), tokenizer(), "now"), path, measuring=measuring)
     assert {(row.task, row.n) for row in found if row.name == "greedy"} == {("all", 3)}
     assert api.plan_measured(path, found).stages[0].weights == {"all": 1.0}
+
+
+@pytest.mark.parametrize("wrong", ["folder", "empty folder", "rows", "items"])
+def test_what_is_not_there_is_told_before_anything_is_measured(
+    call: Call, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    monkeypatch.setattr(Learner, "sample", lambda *_, **__: pytest.fail("measured"))
+    checkpoint("before", chat=True)
+    checkpoint("after", 1, chat=True)
+    Path("adapter").mkdir()
+    after = {"folder": "./nowhere", "empty folder": "adapter"}.get(wrong, "after")
+    options = {"rows": ("--trained-on", "nowhere.jsonl"), "items": ("--max-items", "40")}.get(wrong, ())
+    code, _, err = call("verdict", "before", after, *options)
+    named = {"folder": "nowhere", "empty folder": "adapter", "rows": "nowhere.jsonl", "items": "got 40"}[wrong]
+    assert (code, named in err) == (1, True), err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("plan", "train.jsonl"), "mixwright plan MODEL train.jsonl"),
+        (("plan", "m", "train.jsonl", "--dry-run"), "RUN.YAML with --dry-run"),
+        (("verdict", "before"), "mixwright verdict BEFORE AFTER"),
+    ],
+)
+def test_an_argument_that_was_forgotten_is_named(call: Call, arguments: tuple[str, ...], told: str) -> None:
+    write("train.jsonl", sums(3))
+    code, _, err = call(*arguments)
+    assert (code, told in err) == (1, True), err

@@ -120,7 +120,9 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
     elif path.is_file():
         rows = _read_file(path, notes)
     elif suffix_of(path) in SUFFIXES or source.startswith((".", "/", "~")) or source.count("/") > 1 or "*" in source:
-        raise InputError("a file", "nothing there", "Correct the path; it is relative to the file that names it.", file=path)
+        raise InputError(
+            "a file", "nothing there", "Correct the path. In a settings file it starts from that file's folder.", file=path
+        )
     else:
         rows = _read_hub(source, split)
     count = 0

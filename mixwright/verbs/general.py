@@ -70,6 +70,9 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     Raises:
         InconclusiveError: too little of the suite suits the model.
     """
+    if gating.max_items is not None and gating.max_items < draw.MIN_ITEMS:
+        expected = f"--max-items of {draw.MIN_ITEMS} or more"
+        raise InputError(expected, f"{gating.max_items}", "Fewer items cannot decide anything.")
     say("suite: choosing levels of difficulty, on separate items")
     alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
     first = {family.name: range(1, min(family.rungs, FIRST_RUNGS) + 1) for family in draw.FAMILIES}
@@ -82,10 +85,6 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     if harder:
         right |= _measure_rungs(before, alone, draw.draw_items(seed=gating.suite_seed, rungs=harder))
     rungs = draw.choose_rungs(right)
-    if gating.max_items is not None and gating.max_items < draw.MIN_ITEMS:
-        raise InputError(
-            f"--max-items of {draw.MIN_ITEMS} or more", f"{gating.max_items}", "Fewer items cannot decide anything."
-        )
     ring_items = draw.RING_ITEMS if gating.max_items is None else gating.max_items // 2
     items = draw.draw_to_compare(rungs, seed=gating.suite_seed, ring_items=ring_items)
     items = items if draw.describe_lack(items) else leave_out_trained(items, gating.trained_on)

@@ -78,6 +78,8 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         seen = "; ".join(
             f"{one.task}: {one.message}" for one in found.caveats if one.prevents_pass or len(found.caveats) == 1
         )
+        names = [join_some(sorted(log.tasks)) for log in logs]
+        seen = seen if set(logs[0].tasks) & set(logs[1].tasks) else f"no task in both ({names[0]}; {names[1]})"
         remedy = "Evaluate both models in the same way, on the same items."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)

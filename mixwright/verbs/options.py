@@ -148,6 +148,13 @@ def is_settings(source: str) -> bool:
     return path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != GGUF_SUFFIX)
 
 
+def is_rows(source: str) -> bool:
+    """Whether a file of rows is named, by its name alone."""
+    from mixwright.corpus.reading import SUFFIXES
+
+    return Path(source).suffix.lower() in (*SUFFIXES, ".gz", ".zst")
+
+
 def is_server(source: str) -> bool:
     """Whether an address of a server was named in the place of a checkpoint. Raises InputError for one with a key in it."""
     if not source.lower().startswith(("http://", "https://")):
@@ -262,15 +269,13 @@ def open_settings(
     Raises:
         InputError: a file of something else, settings in memory without a folder, or a placing that cannot be.
     """
-    from mixwright.corpus.reading import SUFFIXES
-
     if isinstance(config, RunConfig):
         if folder is None:
             raise InputError("a folder, because the settings are not from a file", "none", "Name one: folder='runs/mine'.")
         settings, relative_to = config, Path()
     else:
         path = Path(config)
-        if path.is_dir() or path.suffix.lower() in (*SUFFIXES, ".gz", ".zst"):
+        if path.is_dir() or is_rows(str(path)):
             remedy = f"Write settings for them: mixwright run --init {path}; then: mixwright run run.yaml --dry-run"
             raise InputError("settings, RUN.YAML", f"examples, {path}", remedy)
         settings, relative_to, folder = read_yaml(path, RunConfig), path.parent, folder or Path("runs") / path.stem

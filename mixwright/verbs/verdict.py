@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from mixwright.config import ModelConfig
+from mixwright.corpus.reading import read_rows
 from mixwright.errors import InputError
 from mixwright.estimates.looks import Look
 from mixwright.logs.reading import find_reader
@@ -128,8 +130,8 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
     """Compare two servers, logs or checkpoints, and judge what came of it."""
     gating.check(compares=True, general=gating.asks_general)
     alone = Measuring(greedy=measuring.greedy)
+    check_folder(run)
     if any(map(is_server, (before, after))):
-        check_folder(run)
         check_log_options(alone, gating)
         compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
         return _conclude(run, None, gating)
@@ -137,10 +139,26 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         with _collector_paused():
             compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
+    _check_arguments(before, after, measuring, gating)
     if gating.asks_general:
         measuring, gating = compare_on_suite(before, measuring, gating)
     measuring.check_budget()
     return _conclude(run, compare(before, after, measuring, run, gating), gating)
+
+
+def _check_arguments(before: str, after: str, measuring: Measuring, gating: Gating) -> None:
+    """Raises InputError for a model or a file that is not there: told now, and not after minutes of measuring BEFORE."""
+    try:
+        from mixwright.learner.load import adapter_base, is_adapter
+        from mixwright.run.preflight import check_model
+    except ImportError:  # told by who loads the models
+        return
+    for model in (before, after):
+        check_model(ModelConfig(model, measuring.adapter))
+        if is_adapter(Path(model)):
+            check_model(ModelConfig(adapter_base(Path(model), None if model == before else before)))
+    if gating.trained_on is not None:
+        next(iter(read_rows(gating.trained_on, "train")))
 
 
 @contextlib.contextmanager
