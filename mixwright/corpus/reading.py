@@ -138,6 +138,10 @@ def suffix_of(path: Path) -> str:
     return "".join(ends) if ends[-1:] in ([".gz"], [".zst"]) else "".join(ends[-1:])
 
 
+MANIFEST_SUFFIX = ".manifest.json"
+"""End of the name of a file in which Mixwright says how it made the rows beside it."""
+
+
 def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
     """The files of a source that names several: a pattern with `*`, or a folder of data files; else none.
 
@@ -153,6 +157,7 @@ def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
         root = Path(path.anchor) if path.is_absolute() else relative_to
         paths = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
     data_files = [data_file for data_file in paths if suffix_of(data_file) in SUFFIXES and data_file.name[:1] != "."]
+    data_files = [data_file for data_file in data_files if not data_file.name.endswith(MANIFEST_SUFFIX)]
     check_regular(*data_files)
     files = sorted(filter(Path.is_file, data_files))
     splits = [data_file.name for data_file in files if data_file.name.partition(".")[0].lower() in SPLIT_BY_NAME]
