@@ -12,6 +12,6 @@ found = measure(RUN.path / "bases" / "base-0", corpus, measuring=wanted)
 write_measurements(RUN.measurements("before"), found)
 
 for row in found:
-    if row.example is None and row.name == "pass@1":
+    if row.name == "pass@1":
         where = row.task if row.level is None else f"{row.task}@{row.level:g}"
         print(f"{where}: pass@1 {row.value:.2f} [{row.low:.2f}, {row.high:.2f}], {row.null_of} {row.null or 0:.2f}")

@@ -129,7 +129,7 @@ def predict_winner(forecasts: Iterable[Forecast]) -> str | None:
 
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
-    row_by_name = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
+    row_by_name = {(row.task, row.name): row for row in rows if row.probe == "formats"}
     gold_form_counts: Counter[str] = Counter()
     formats_by_task: dict[str, list[FormatShare]] = {}
     for (task, name), row in row_by_name.items():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from answer_rows import write_sides
+from answer_rows import ItemValue, write_measured, write_sides
 
 from mixwright.config import CorpusConfig, RunConfig, TrialConfig
 from mixwright.records import (
@@ -25,7 +25,7 @@ from mixwright.records import (
     cell_key,
     to_data,
 )
-from mixwright.run.folder import RunFolder, write_json, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, write_json, write_plan
 from mixwright.trial.arm_roles import assign_roles
 from mixwright.trial.seed_rows import BranchInfo
 from mixwright.trial.summary import summarise
@@ -101,22 +101,22 @@ def _built(seeds: int, renamed: tuple[tuple[str, str], ...], nulls: bool) -> Pat
 def _built_pair(renamed: tuple[tuple[str, str], ...]) -> Path:
     run, rng = RunFolder(Path(tempfile.mkdtemp(dir=KEPT.name))), np.random.default_rng(7)
     for name, column in (("before", 3), ("after", 5)):
-        write_measurements(run.measurements(name), _measured(column, rng, dict(renamed)))
+        write_measured(run.measurements(name), _measured(column, rng, dict(renamed)))
     return run.path
 
 
-def item_rows(cell: tuple[str, float | None], values: dict[str, Sequence[float]]) -> list[Measurement]:
-    """Per-item rows of the probe competence: name of a measurement -> one value per item."""
+def item_rows(cell: tuple[str, float | None], values: dict[str, Sequence[float]]) -> list[ItemValue]:
+    """Scores of items: name of a measurement -> one value per item."""
     task, level = cell
     return [
-        Measurement("competence", task, name, value, value, value, SAMPLES, "share", level, f"{task}-{level}-{i}")
+        ItemValue(task, name, value, level, f"{task}-{level}-{i}", SAMPLES if name == "pass@1" else 1)
         for name, column in values.items()
         for i, value in enumerate(map(float, column))
     ]
 
 
-def _measured(column: int, rng: np.random.Generator, names: dict[str, str]) -> list[Measurement]:
-    rows = []
+def _measured(column: int, rng: np.random.Generator, names: dict[str, str]) -> list[ItemValue | Measurement]:
+    rows: list[ItemValue | Measurement] = []
     for place, cell in enumerate(CELLS):
         task, level, chance, success = names.get(cell[0], cell[0]), cell[1], cell[2], float(cell[column])
         hard = np.random.default_rng([3, place]).permutation((np.arange(ITEMS) + 0.5) / ITEMS)
@@ -128,17 +128,15 @@ def _measured(column: int, rng: np.random.Generator, names: dict[str, str]) -> l
         rows += item_rows((task, level), values)  # type: ignore[arg-type]
         for name, mean in (("greedy", greedy.mean()), ("pass@1", sampled.mean())):
             low, high = max(mean - 0.05, 0), min(mean + 0.05, 1)
-            rows.append(
-                Measurement("competence", task, name, mean, low, high, 256, "share", level, None, chance, "constant 1")
-            )
+            rows.append(Measurement("competence", task, name, mean, low, high, 256, "share", level, chance, "constant 1"))
     return rows
 
 
 def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
     rng = np.random.default_rng([seed, *arm.encode()])
     column = COLUMNS[arm]
-    write_measurements(folder / "before.parquet", _measured(3, np.random.default_rng(seed), names))
-    write_measurements(folder / "after.parquet", _measured(column, rng, names))
+    write_measured(folder / "before.parquet", _measured(3, np.random.default_rng(seed), names))
+    write_measured(folder / "after.parquet", _measured(column, rng, names))
     _completions(folder, rng, names)
     trained, planned = arm != "frozen", arm not in REFERENCES
     write_json(folder / "branch.json", BranchInfo(arm, seed, f"base-{seed % 2}", "grpo", planned, trained, "digest"))

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mixwright.estimates.outcome import item_scores
+from mixwright.answers.score import read_scores
 from mixwright.records import Observation
-from mixwright.run.folder import RunFolder, read_list, read_measurements
+from mixwright.run.folder import RunFolder, read_list
 
 FOLDER = Path("runs/comparison")
 
@@ -31,7 +31,7 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> str:
 
 def success(name: str = "greedy") -> tuple[dict[str, float], dict[str, float]]:
     """Item -> success before, and after."""
-    sides = (item_scores(read_measurements(RunFolder(FOLDER).measurements(when))) for when in ("before", "after"))
+    sides = (read_scores(RunFolder(FOLDER).measurements(when)) for when in ("before", "after"))
     before, after = ({item[2]: value for item, value in side.scores[name].items()} for side in sides)
     return before, after
 

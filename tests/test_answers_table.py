@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import test_logs_inspect
+import test_logs_lighteval
+import test_logs_lm_eval
 from log_rows import write_lines
 
 from mixwright import catalog
@@ -22,7 +25,7 @@ from mixwright.logs.found_grader import FoundGrader, find_grader, to_example
 from mixwright.logs.judged import judge_logs
 from mixwright.logs.reading import read_log
 from mixwright.measure.passes import Passes
-from mixwright.records import Interval
+from mixwright.records import Example, Interval
 from mixwright.verdict.page.answers import find_answers
 
 ITEM = {"task": "t", "decoding": "greedy", "sample": 0}
@@ -88,10 +91,67 @@ def test_a_model_and_a_log_of_it_give_equal_figures(levels: int, tmp_path: Path)
     passes = Passes(Says(texts), None, MeasureConfig(items=99, samples=0), corpus)  # pyright: ignore
     own = catalog.create("probes", "competence").measure(passes, corpus, np.random.default_rng([0, 0]))
     figures, logged = (
-        {(row.name, row.level, row.example): (row.value, row.low, row.high, row.n) for row in rows if row.probe != "log"}
+        {(row.name, row.level): (row.value, row.low, row.high, row.n) for row in rows if row.probe != "log"}
         for rows in (own, other)
     )
     assert figures.keys() == logged.keys()
     for name in figures:
         if not name[0].endswith("permutation"):  # each draws its own
             assert logged[name] == pytest.approx(figures[name], abs=1e-12), name
+
+
+HITS = [n % 3 > 0 for n in range(12)]
+TEXTS = [str(n + 7) if hit else "0" for n, hit in enumerate(HITS)]
+
+
+def lm_eval_log(folder: Path) -> str:
+    rows = [
+        {"doc_id": n, "doc": {"q": n}, "target": str(n + 7), "resps": [[text]], "filtered_resps": [text], "filter": "none"}
+        | {"arguments": {"gen_args_0": {"arg_0": f"{n}+7?", "arg_1": {"do_sample": False}}}, "metrics": ["exact_match"]}
+        | {"exact_match": float(hit), "doc_hash": f"d{n}", "prompt_hash": f"p{n}", "target_hash": f"t{n}"}
+        for n, (text, hit) in enumerate(zip(TEXTS, HITS, strict=True))
+    ]
+    return test_logs_lm_eval.logged(str(folder), {"sums": rows}, None)
+
+
+def inspect_log(folder: Path) -> str:
+    samples = [test_logs_inspect.sample(n, "C" if hit else "I") for n, hit in enumerate(HITS)]
+    for n, (sample, text) in enumerate(zip(samples, TEXTS, strict=True)):
+        sample |= {"input": f"{n}+7?", "target": str(n + 7), "messages": [{"role": "user", "content": f"{n}+7?"}]}
+        sample["output"]["choices"][0]["message"]["content"] = sample["output"]["completion"] = text
+        sample["scores"]["match"] |= {"answer": text, "explanation": text}
+    return test_logs_inspect.write_json(str(folder / "log.json"), test_logs_inspect.log(samples, task="sums"))
+
+
+def lighteval_log(folder: Path) -> str:
+    rows = test_logs_lighteval.written(HITS)
+    for n, row in enumerate(rows):
+        row["doc"]["query"] = row["model_response"]["input"] = f"{n}+7?"
+    return test_logs_lighteval.details(str(folder), {"sums": rows})
+
+
+def plain_log(folder: Path) -> str:
+    lines = [
+        {"task": "sums", "id": n, "prompt": f"{n}+7?", "answer": str(n + 7), "completion": text, "score": float(hit)}
+        for n, (text, hit) in enumerate(zip(TEXTS, HITS, strict=True))
+    ]
+    return write_lines(folder / "log.jsonl", lines)
+
+
+@pytest.mark.parametrize("write_log", [lm_eval_log, inspect_log, lighteval_log, plain_log])
+def test_the_same_answers_are_the_same_table_whichever_harness_logged_them(write_log: Any, tmp_path: Path) -> None:
+    log = read_log(write_log(tmp_path))
+    (task,) = judge_logs(log, log, {}).judged
+    grader = find_grader(task)
+    assert isinstance(grader, FoundGrader)
+    logged = answers_of(task, 0, "greedy", grader, log.form)
+    rows = [Example(str(n), "sums", f"{n}+7?", answer=str(n + 7)) for n in range(12)]
+    corpus = Corpus.from_examples(rows, {"sums": "exact"})
+    says = Says({f"{n}+7?": text for n, text in enumerate(TEXTS)})
+    passes = Passes(says, None, MeasureConfig(items=99, samples=0), corpus)  # pyright: ignore
+    catalog.create("probes", "competence").measure(passes, corpus, np.random.default_rng([0, 0]))
+    columns = ["prompt", "gold", "text", "decoding", "sample", "right", "swapped", "chance"]
+    own, other = (
+        sorted(found.table.select(columns).to_pylist(), key=lambda row: row["prompt"]) for found in (passes.answers, logged)
+    )
+    assert own == other

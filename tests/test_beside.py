@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from _example_run import item_rows
-from answer_rows import write_sides
+from answer_rows import write_measured, write_sides
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
+from mixwright.answers.table import Answers
 from mixwright.errors import InputError
 from mixwright.records import RunManifest
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.verbs.beside import read_earlier
 from mixwright.verdict.page.answers import read_first_answers
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
@@ -37,7 +38,7 @@ def folder(path: Path, sides: Mapping[str, Mapping[str, Sequence[float]]]) -> Ru
     run, rows = RunFolder(path), []
     for when, tasks in sides.items():
         parts = {task: {"greedy": values, "greedy.swapped": [0.0] * len(values)} for task, values in tasks.items()}
-        write_measurements(run.measurements(when), [row for task in parts for row in item_rows((task, None), parts[task])])
+        write_measured(run.measurements(when), [row for task in parts for row in item_rows((task, None), parts[task])])
         for task, values in tasks.items():
             for place, score in enumerate(values):
                 row = {"when": when, "example": f"{task}-{place}", "task": task, "level": None, "prompt": f"{task} {place}?"}
@@ -120,8 +121,7 @@ def test_options_that_are_not_given_are_those_of_the_earlier_comparison(call: Ca
     settings = read_json(RunFolder("gate").manifest, RunManifest).settings
     found = {name: settings[name] for name in ("items", "samples", "temperature", "max_new_tokens")}
     assert found == {"items": 5, "samples": 2, "temperature": 0.7, "max_new_tokens": 4}
-    after = read_measurements(RunFolder("gate").measurements("after"))
-    assert len({one.example for one in after if one.example is not None}) == 5
+    assert len(Answers.read(RunFolder("gate").answers("after")).rows_of("greedy")) == 5
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--beside", "measured", "--samples", "3", "--folder", "no"
     )

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from _example_run import item_rows
+from answer_rows import write_measured
 from cli_call import Call, sums, write
 from safetensors.torch import load_file, save_file
 from trainers_tiny import model, tokenizer
 
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.outcome import Item, ItemScores
-from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion
 
@@ -94,7 +95,7 @@ def test_the_gate_does_not_pass_what_its_page_says_not_to_ship(call: Call) -> No
         for task, values in (("kept", [1.0] * 400), ("small", [right] * 3)):
             columns = {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * len(values)}
             rows += item_rows((task, None), columns | {"pass@1.swapped": [0.0] * len(values), "chance": [0.0] * len(values)})
-        write_measurements(run.measurements(name), rows)
+        write_measured(run.measurements(name), rows)
     code, out, _ = call("verdict", "--no-suite", "lost", "--gate")
     assert out.startswith("DO NOT SHIP"), out
     assert code == 3

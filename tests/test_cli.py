@@ -10,13 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from answer_rows import write_measured
 from cli_call import Call, load_commands, sums, write
 
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pool_measurements
 from mixwright.records import Measurement
-from mixwright.run.folder import RunFolder, read_plan, read_yaml, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, answers_file, read_plan, read_yaml, write_plan
 from mixwright.run.opening import open_run_folder
 from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 
@@ -222,7 +223,7 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
         for name in ("pass@1", "greedy")
     ]
     config, run = read_yaml(Path("run.yaml"), RunConfig), RunFolder("runs/run")
-    write_measurements(run.measurements("before"), rows)
+    write_measured(run.measurements("before"), rows)
     code, out, _ = call("plan", "run.yaml", "--dry-run")
     assert (code, run.plan.exists()) == (0, False)
     assert out.startswith("planner: difficulty")
@@ -292,7 +293,7 @@ def test_a_verdict_passes_closes_or_is_inconclusive(call: Call, tmp_path: Path) 
     names = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
     rows = item_rows(("add", None), {name: [float("." not in name and name != "chance")] * 1000 for name in names})
     for name in ("before", "after"):
-        write_measurements(RunFolder("good").measurements(name), rows)
+        write_measured(RunFolder("good").measurements(name), rows)
     assert call("verdict", "--no-suite", "good", "--markdown", "note.md", "--junit", "junit.xml")[0] == 0
     assert Path("note.md").is_file()
     assert Path("junit.xml").is_file()
@@ -304,10 +305,12 @@ def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, t
 
     rows = item_rows(("add", None), {"greedy": [1.0] * 9, "pass@1": [0.5] * 9})
     for name in ("before", "after"):
-        write_measurements(RunFolder(tmp_path / "old" / "trial" / "steered-0").path / f"{name}.parquet", rows)
+        path = tmp_path / "old" / "trial" / "steered-0" / f"{name}.parquet"
+        write_measured(path, rows)
+        answers_file(path).unlink()
     code, _, err = call("verdict", "--no-suite", "old")
     assert code == 1
-    assert "earlier version" in err
+    assert "before.answers.parquet" in err
     assert err.rstrip().endswith("Measure again, in a new folder.")
     assert "Traceback" not in err
 

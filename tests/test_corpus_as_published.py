@@ -11,6 +11,7 @@ import pytest
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.reading import files_of
 from mixwright.errors import InputError
 
 
@@ -114,6 +115,12 @@ def test_a_file_that_wraps_its_rows_and_a_folder_of_tasks(tmp_path: Path) -> Non
         assert {name: round(6 * task.share) for name, task in found.tasks.items()} == {"navigate": 3, "snarks": 3}
         assert f"{source}: 2 files, each a task of its own unless its rows name one" in found.notes
         assert f"{source}: prompt from input, answer from target" in found.notes
+
+
+def test_our_own_manifests_are_no_rows(tmp_path: Path) -> None:
+    for name in ("clean.jsonl", "clean.jsonl.manifest.json"):
+        (tmp_path / name).write_text('{"prompt": "a", "answer": "b"}\n', encoding="utf-8")
+    assert [path.name for path in files_of(str(tmp_path))] == ["clean.jsonl"]
 
 
 def test_a_folder_of_splits_and_an_object_without_rows_are_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mixwright.answers.table import Answers
 from mixwright.config import RunConfig
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
@@ -143,7 +144,7 @@ def test_a_broken_line_of_json_is_named_with_its_number(line: str, tmp_path: Pat
 def test_a_line_of_a_branch_that_makes_no_sense_is_refused_with_its_number(file: str, line: Any, tmp_path: Path) -> None:
     write_json(tmp_path / "branch.json", BranchInfo("uniform", 0, "tiny", "grpo", False, False, "d"))
     for name in ("before", "after"):
-        write_measurements(tmp_path / f"{name}.parquet", ROWS)
+        Answers.from_rows(()).write(tmp_path / f"{name}.answers.parquet")
     good = {"rollouts": 5, "evaluated": 1, "success": 0.5}
     if file == "steps":
         good = {"rollouts": 5, "success": {"a@1": [4.0, 8]}, "groups": 2, "mixed": {"a@1": 1}}

@@ -12,6 +12,7 @@ from cli_call import Call, help_of, sums, write
 from trainers_tiny import model, tokenizer
 
 from mixwright.errors import InputError
+from mixwright.learner.learner import Learner
 from mixwright.measure.fitting import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
@@ -119,6 +120,7 @@ WRONG = {
     "a model alone": (("verdict", "now"), "mixwright verdict BEFORE AFTER"),
     "rows alone to verdict": (("verdict", "a.jsonl"), "mixwright verdict BEFORE AFTER"),
     "rows alone to plan": (("plan", "a.jsonl"), "mixwright plan MODEL a.jsonl"),
+    "a plan without settings to try": (("plan", "now", "a.jsonl", "--dry-run"), "RUN.YAML with --dry-run"),
     "rows before the model": (("plan", "a.jsonl", "now"), "mixwright plan MODEL a.jsonl"),
     "rows alone to mine": (("mine", "a.jsonl", "--miner", "rehearsal"), "mixwright mine --miner rehearsal MODEL a.jsonl"),
     "system without template": (
@@ -317,12 +319,11 @@ def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: 
 def test_a_corpus_may_be_a_path_in_python(tmp_path: Path) -> None:
     from mixwright import api
     from mixwright.corpus import read_corpus
-    from mixwright.learner.learner import Learner
 
     path = write(str(tmp_path / "a.jsonl"), [{"prompt": f"{n}?", "answer": f"it is {n}\n#### {n}"} for n in range(9)])
     rows = read_corpus(path)
     assert (len(rows), {row.split for row in rows}) == (9, {"train"})
     measuring = api.Measuring(items=3, samples=1, max_new_tokens=3)
     found = api.measure(Learner(model().eval(), tokenizer(), "now"), path, measuring=measuring)
-    assert {(row.task, row.n) for row in found if row.name == "greedy" and row.example is None} == {("all", 3)}
+    assert {(row.task, row.n) for row in found if row.name == "greedy"} == {("all", 3)}
     assert api.plan_measured(path, found).stages[0].weights == {"all": 1.0}

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from _example_run import item_rows
 from _scores import scores
+from answer_rows import write_measured
 from cli_call import Call
 
 from mixwright.estimates.exclusion import items_to_exclude, unharmed_pass_share
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import cell_loss_limits
-from mixwright.run.folder import RunFolder, read_json, write_measurements
+from mixwright.run.folder import RunFolder, read_json
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.general import SUITE_LOOKS
 from mixwright.verdict.pack import pack
@@ -225,7 +226,7 @@ def folder(
     for name, side in (("before", before), ("after", after)):
         parts = ({"greedy": values, "greedy.swapped": [0.0] * len(values)} for values in side.values())
         rows = [row for task, part in zip(side, parts, strict=True) for row in item_rows((task, None), part)]
-        write_measurements(run.measurements(name), rows)
+        write_measured(run.measurements(name), rows)
     write_question(run, GateQuestion(tuple(protect), margin=margin))
     return run
 
@@ -247,7 +248,7 @@ def test_the_headline_names_the_task_that_fell_before_an_average_that_did_not(tm
     for name, lost, rest in (("before", 42, 30), ("after", 39, 34)):  # 3 of 60 in each of four levels, and as many gained
         counts = {("facts", None): rest, ("more", None): rest} | dict.fromkeys(levels, lost)
         rows = [row for cell, count in counts.items() for row in item_rows(cell, {"greedy": right(count, 60)})]
-        write_measurements(run.measurements(name), rows)
+        write_measured(run.measurements(name), rows)
     write_question(run, GateQuestion(names, margin=0.05))
     found = pack(run)
     assert (found.outcome, found.tasks[0].task, found.tasks[0].protected) == ("damaged", "sums", True)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from answer_rows import write_sides
+from answer_rows import ItemValue, write_measured, write_sides
 from cli_call import Call
 from trainers_tiny import model, tokenizer
 from verdicts import ask
@@ -18,8 +18,8 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
 from mixwright.languages import find_language
 from mixwright.measure.written import same_answers
-from mixwright.records import Example, Measurement, Verdict
-from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.records import Example, Verdict
+from mixwright.run.folder import RunFolder
 from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.answers_kept import compare_answers
 from mixwright.verdict.rules.claims import judge
@@ -91,11 +91,11 @@ def compared(path: Path, after: Mapping[str, Answer], loss: float = 2.0, gold: A
         value, found = 2.0 if when == "before" else loss, []
         for task, say in after.items():
             for i in range(ITEMS):
-                found.append(Measurement("held_out_loss", task, "loss", value, value, value, 1, "nats", None, f"{task}{i}"))
+                found.append(ItemValue(task, "loss", value, None, f"{task}{i}"))
                 row = {"when": when, "example": f"{task}{i}", "task": task, "level": None, "prompt": question(i)}
                 text = told(i) if when == "before" else say(i)
                 answers.append(row | {"answer": gold(i), "completion": text, "score": None, "cut": False})
-        write_measurements(run.measurements(when), found)
+        write_measured(run.measurements(when), found)
     write_sides(run.path / "measure", answers)
     return run
 
@@ -223,12 +223,8 @@ def graded_beside(path: Path, after: Answer, right: int) -> RunFolder:
     run = compared(path, {"s": after})
     (run.path / "run.yaml").write_text("{}\n", encoding="utf-8")
     for when, count in (("before", ITEMS), ("after", right)):
-        scores = [
-            Measurement("competence", "n", "greedy", value, value, value, 1, "share", None, f"n{i}")
-            for i in range(ITEMS)
-            for value in [float(i < count)]
-        ]
-        write_measurements(run.measurements(when), scores)
+        scores = [ItemValue("n", "greedy", value, None, f"n{i}") for i in range(ITEMS) for value in [float(i < count)]]
+        write_measured(run.measurements(when), scores)
     return run
 
 

@@ -8,8 +8,9 @@ import pytest
 from cli_call import Call, sums, write
 from test_beside import checkpoint
 
-from mixwright.estimates.outcome import item_scores
-from mixwright.run.folder import RunFolder, read_measurements, write_measurements
+from mixwright.answers.score import read_scores
+from mixwright.answers.table import Answers
+from mixwright.run.folder import RunFolder, answers_file, read_measurements, write_measurements
 from mixwright.verdict.read_parts import read_gold
 from mixwright.verdict.rules.evidence import leading_sides
 
@@ -22,7 +23,7 @@ def rows() -> str:
 
 
 def gold(name: str, folder: str = "runs/comparison") -> dict[str, float]:
-    found = item_scores(read_measurements(RunFolder(folder).measurements(name))).scores.get("gold", {})
+    found = read_scores(RunFolder(folder).measurements(name)).scores.get("gold", {})
     return {item[2]: value for item, value in found.items()}
 
 
@@ -52,6 +53,8 @@ def test_a_comparison_without_gold_answers_is_taken_over_and_they_are_read_then(
     known, place = gold("before", "kept"), RunFolder("kept").measurements("before")
     assert len(known) == 16
     write_measurements(place, [row for row in read_measurements(place) if row.probe != "gold"])
+    answered = Answers.read(answers_file(place)).split()[0]
+    answered.write(answers_file(place))
     code, _, err = call("verdict", "--no-suite", before, after, *asked, "--beside", "kept")
     assert code == 4, err
     assert "gold answers before" in err

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.adjusted import adjusted_change, estimate_adjusted
 from mixwright.estimates.crossed import estimate_crossed
-from mixwright.estimates.outcome import Item, ItemScores, item_scores
+from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.graders.exact import Exact
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
@@ -26,15 +27,16 @@ def test_each_answer_and_its_end_is_read_on_more_items_than_are_answered() -> No
     learner = build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
     config = MeasureConfig(items=3, samples=0, probes=("competence", "gold"), options={"gold": {"times": 3}})
     found = measure_learner(learner, corpus, config, seed=0)
-    own = [row for row in found.measurements if row.probe == "gold" and row.example is not None]
-    assert {row.task for row in own} == {"sum"}, "a number can be written in more than one way"
+    scores = scores_of_items(found.answers)
+    own = scores.scores["gold"]
+    assert {task for task, _, _ in own} == {"sum"}, "a number can be written in more than one way"
     assert len(own) == 9
-    scores = item_scores(found.measurements)
     answered = {item for item in scores.scores["greedy"] if item[0] == "sum"}
     assert answered < scores.scores["gold"].keys()
-    example = next(row for row in rows if row.id == own[0].example)
+    ((_, _, item), value), *_ = own.items()
+    example = next(row for row in rows if row.id == item)
     ids = [*learner.tokenizer(example.answer, add_special_tokens=False)["input_ids"], learner.tokenizer.eos_token_id]
-    assert own[0].value == pytest.approx(math.exp(sum(learner.logprobs([example.prompt], [ids])[0])), rel=1e-5)
+    assert value == pytest.approx(math.exp(sum(learner.logprobs([example.prompt], [ids])[0])), rel=1e-5)
 
 
 def test_a_grader_of_one_string_says_so() -> None:

@@ -108,7 +108,7 @@ def test_written_answers_are_judged_by_the_first_filter(call: Call) -> None:
     old, new = success()
     assert (sum(old.values()), sum(new.values())) == (20.0, 11.0)
     assert out.startswith("DO NOT SHIP after. It lost gsm8k")
-    value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("before")) if not row.example}
+    value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("before"))}
     assert value["greedy.dependence"] == pytest.approx(1.0), "every answer is another one, and right"
     assert Answers.read(RunFolder(FOLDER).answers("before")).first_rows()
 
@@ -129,7 +129,7 @@ def test_options_are_answers_by_their_place(call: Call) -> None:
     assert call("verdict", before, after, "--protect", "colours")[0] == 3
     for when, success_, dependence in (("before", 1.0, 20 / 29), ("after", 1 / 3, 0.0)):
         rows = read_measurements(RunFolder(FOLDER).measurements(when))
-        value = {row.name: row.value for row in rows if not row.example}
+        value = {row.name: row.value for row in rows}
         assert value["greedy"] == pytest.approx(success_)
         assert value["greedy.dependence"] == pytest.approx(dependence, abs=1e-9)
         assert value["chance"] >= 1 / 3 - 1e-9

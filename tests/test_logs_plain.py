@@ -14,8 +14,8 @@ from cli_call import Call
 from log_rows import FOLDER, notes, plain_rows, success, verdict, write_lines
 
 from mixwright import api
+from mixwright.answers.score import read_scores
 from mixwright.answers.table import Answers
-from mixwright.estimates.outcome import item_scores
 from mixwright.logs.reading import read_log
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.verdict.rules.claims import read_claims
@@ -82,13 +82,13 @@ def test_s_d_and_the_chance_level_are_worked_out_where_completions_and_answers_a
     )
     call("verdict", before, after, "--no-gate")
     rows = read_measurements(RunFolder(FOLDER).measurements("before"))
-    value = {row.name: row.value for row in rows if row.example is None}
+    value = {row.name: row.value for row in rows}
     assert value["greedy"] == 1.0
     assert value["greedy.swapped"] == pytest.approx(0.0)
     assert value["greedy.dependence"] == pytest.approx(1.0)
     assert value["chance"] == pytest.approx(0.0)
     rows = read_measurements(RunFolder(FOLDER).measurements("after"))
-    value = {row.name: row.value for row in rows if row.example is None}
+    value = {row.name: row.value for row in rows}
     assert value["greedy"] == pytest.approx(1 / 12)
     assert value["greedy.swapped"] == pytest.approx(1 / 12)  # `3` is right on one prompt of twelve, given to any of them
     assert value["greedy.dependence"] == pytest.approx(0.0)
@@ -103,7 +103,7 @@ def test_a_grader_that_does_not_repeat_the_scores_works_out_nothing(call: Call) 
 
 
 def success_columns(when: str) -> set[str]:
-    return set(item_scores(read_measurements(RunFolder(FOLDER).measurements(when))).scores)
+    return set(read_scores(RunFolder(FOLDER).measurements(when)).scores)
 
 
 def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> None:
@@ -306,7 +306,7 @@ def test_a_damaged_answer_is_not_seen_in_success_alone(call: Call) -> None:
     assert verdict()["total"]["dependence"] is None, "not measured of 100 of 200 items"
     assert "nan" not in out
     rows = read_measurements(RunFolder(FOLDER).measurements("after"))
-    value = {row.name: row.value for row in rows if row.example is None}
+    value = {row.name: row.value for row in rows}
     assert value["greedy.dependence"] == pytest.approx(0.0, abs=1e-9)
 
 

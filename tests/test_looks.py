@@ -14,24 +14,25 @@ import numpy as np
 import pytest
 from _example_run import item_rows
 from _scores import scores
+from answer_rows import answers_of, write_measured
 from cli_call import Call, sums, write
 from hypothesis import given
 from hypothesis import strategies as st
 from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
+from mixwright.answers.score import scores_of_items
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.looks import PLANNED_LOOKS, Look, obrien_fleming, parse_look
-from mixwright.estimates.outcome import item_scores
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.measure.kept_folder import find_store
 from mixwright.records import Cell, RunManifest, plain
-from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
+from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.verbs.compare import plan_looks
 from mixwright.verdict.rules.gate import check_protected, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
@@ -168,16 +169,16 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     values = [float(place % 10 > 0) for place in range(200)]
     table = item_rows(("t", None), {"greedy": values, "greedy.swapped": [0.0] * 200})
     for when in ("before", "after"):
-        write_measurements(run.measurements(when), table)
+        write_measured(run.measurements(when), table)
     assert read_question(run) is None
     noted = RunManifest({}, {}, {}, {"looks": at(1, 800).label})
     write_json(run.manifest, noted)
     asked = read_question(run)
     assert asked is not None
     assert asked == GateQuestion(look=at(1, 800))
-    assert check_sides((side := [item_scores(table)], side), "greedy", GateQuestion(("t",))).outcome == "passed", (
-        "by 95 % it would"
-    )
+    assert (
+        check_sides((side := [scores_of_items(answers_of(table))], side), "greedy", GateQuestion(("t",))).outcome == "passed"
+    ), "by 95 % it would"
     found = ask_gate(run, replace(asked, protect=("t",)))
     assert found is not None
     assert found.outcome == "inconclusive"

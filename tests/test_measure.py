@@ -9,6 +9,7 @@ import torch
 
 from mixwright import catalog
 from mixwright.answers.nulls import OTHER_ITEMS_PER_ITEM, choose_shifts, grade_swapped, texts_of
+from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -77,14 +78,15 @@ def run(name: str, passes: Passes, corpus: Corpus, seed: int = 0):
 
 
 def named(rows, name, task="t", level=2.0):
-    (row,) = [r for r in rows if (r.name, r.task, r.level, r.example) == (name, task, level, None)]
+    (row,) = [r for r in rows if (r.name, r.task, r.level) == (name, task, level)]
     return row
 
 
 def test_competence_by_hand():
     answers = {"p": "1", "q": "2", "r": "3", "s": "3"}
     lines = {"p": ["1", "1", "7"], "q": ["7", "7", "2"], "r": ["3", "3", "3"], "s": ["x", "x", "7"]}
-    rows = run("competence", *scripted(lines, answers, samples=2))
+    passes, *rest = scripted(lines, answers, samples=2)
+    rows = run("competence", passes, *rest)
     assert named(rows, "greedy").value == 0.5
     assert named(rows, "pass@1").value == pytest.approx(4 / 8)
     assert named(rows, "pass@2").value == pytest.approx(3 / 4)
@@ -98,7 +100,7 @@ def test_competence_by_hand():
         assert (test.unit, test.n, test.value, test.value) == ("p value", 4, test.low, test.high)
         # p, r and one more sample of q are right on their own prompts: of 24 permutations few do as well
         assert 0 < test.value < 0.3
-    items = {name: {r.example: r.value for r in rows if r.example and r.name == name} for name in ITEM_ROWS}
+    items = items_of(passes)
     assert items["pass@1"] == {"p": 0.5, "q": 0.5, "r": 1.0, "s": 0.0}
     assert items["greedy"] == {"p": 1.0, "q": 0.0, "r": 1.0, "s": 0.0}
     for name in ("greedy", "pass@1"):
@@ -110,13 +112,21 @@ def test_competence_by_hand():
             for key, extra in zip("pqrs", (0, 0, 1 / 3, 1 / 3), strict=True)
         }
     assert {row.unit for row in rows if not row.name.endswith("permutation")} == {"share"}
-    assert {row.name for row in rows if row.example is None} == CELL_ROWS
-    assert {row.name for row in rows if row.example} == set(ITEM_ROWS)
+    assert {row.name for row in rows} == CELL_ROWS
+    assert items.keys() == set(ITEM_ROWS)
 
 
 ITEM_ROWS = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
+
+
+def items_of(passes: Passes) -> dict[str, dict[str, float]]:
+    """Name -> item -> score."""
+    scores = scores_of_items(passes.answers).scores
+    return {name: {item: value for (_, _, item), value in own.items()} for name, own in scores.items()}
+
+
 CELL_ROWS = {"greedy", "pass@1", "pass@2", "learnability", "chance"} | {
-    f"{name}.{part}" for name in ("greedy", "pass@1") for part in ("swapped", "dependence", "kappa", "permutation")
+    f"{name}.{part}" for name in ("greedy", "pass@1") for part in ("swapped", "dependence", "kappa", "permutation", "gain")
 }
 
 
@@ -149,8 +159,7 @@ def test_the_chance_level_is_that_of_a_rule_chosen_on_the_training_rows():
     assert (chance.low, chance.high) == wilson(3, 10)
     assert named(found, "greedy", "a", None).null == named(found, "pass@1", "a", None).null == 0.3
     assert named(found, "pass@2", "a", None).null == pytest.approx(1 - 0.7**2)
-    hits = {row.example: row.value for row in found if row.example and row.name == "chance"}
-    assert hits == {f"e{n}": float(n < 3) for n in range(10)}
+    assert items_of(passes)["chance"] == {f"e{n}": float(n < 3) for n in range(10)}
 
 
 def asked(count: int, place: int | None, texts=("left", "right", "up"), split="eval") -> list[Example]:
@@ -194,10 +203,10 @@ def test_items_of_small_cells_are_judged_together():
     alone = Corpus.from_examples(rows[:2])
     passes = Passes(Script({row.id: ["1"] * 3 for row in rows}), None, MeasureConfig(samples=2), alone)  # pyright: ignore
     found = run("competence", passes, alone)
-    values = {(row.example, row.name): row.value for row in found if row.example}
-    assert [values["r0", name] for name in ("greedy", "greedy.swapped", "pass@1.swapped")] == [0, 0, 0]
-    assert [values["r1", name] for name in ("greedy", "greedy.swapped", "pass@1.swapped")] == [1, 1, 1]  # no D is claimed
-    assert not [row for row in found if row.example is None and row.name.endswith(("swapped", "kappa", "permutation"))]
+    values = items_of(passes)
+    for name in ("greedy", "greedy.swapped", "pass@1.swapped"):
+        assert values[name] == {"r0": 0, "r1": 1}, "no D is claimed"
+    assert not [row for row in found if row.name.endswith(("swapped", "kappa", "permutation"))]
 
 
 def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from _example_run import item_rows
+from answer_rows import write_measured
 
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, RunManifest
-from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
+from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.verdict.pack import pack
 from mixwright.verdict.page.text import format_p
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
@@ -80,7 +81,7 @@ def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str 
             "greedy.swapped": [0.0] * 40,
             "pass@1.swapped": [0.0] * 40,
         }
-        write_measurements(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 40}))
+        write_measured(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 40}))
     settings = {"items": items, LARGEST_CELL_ROWS_SETTING: rows, "max_new_tokens": 32}
     write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", command))
     if cut:

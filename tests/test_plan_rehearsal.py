@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from answer_rows import ItemValue, answers_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mixwright.answers.score import measure_answers
+from mixwright.answers.table import CellNull, Header
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.estimates.intervals import clustered_share
 from mixwright.plan.planners.rehearsal import Rehearsal
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup, from_data, to_data
@@ -25,12 +30,11 @@ def cell(task: str, rows: int, rehearsal: int = 0) -> Cell:
 
 
 def measured(task: str, right: int, items: int = 30, chance: int = 0) -> list[Measurement]:
-    """What the competence probe says of single items: the first `right` are right, `chance` others by the chance rule."""
-    return [
-        Measurement("competence", task, "greedy", float(n < right), 0.0, 1.0, 1, "share", None, f"{task}{n}",
-                    float(items - chance <= n), "chance")
-        for n in range(items)
-    ]  # fmt: skip
+    """What the competence probe says: the first `right` items are right, `chance` others by the chance rule."""
+    values = [ItemValue(task, "greedy", float(n < right), None, f"{task}{n}") for n in range(items)]
+    values += [ItemValue(task, "chance", float(items - chance <= n), None, f"{task}{n}") for n in range(items)]
+    shares = clustered_share(np.array([0.0] * (items - chance) + [1.0] * chance), 1)
+    return measure_answers(replace(answers_of(values), header=Header(nulls=(CellNull(task, None, shares, "chance", {}),))))
 
 
 def plan_of(cells: list[Cell], seen: list[Measurement], setup: TrainingSetup = SETUP, **options: object) -> Plan:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answer_rows import ItemValue, write_measured
 
 from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
@@ -28,8 +29,8 @@ from mixwright.estimates.power import (
     power,
     seeds_for,
 )
-from mixwright.records import Example, Measurement, TrialResult, from_data
-from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.records import Example, TrialResult, from_data
+from mixwright.run.folder import RunFolder
 from mixwright.trial.power import foresee_power
 
 ROOT = Path(__file__).parent.parent
@@ -176,10 +177,10 @@ def config(**trial: Any) -> RunConfig:
     return RunConfig(CorpusConfig("x.jsonl"), measure=MeasureConfig(items=10, samples=2), train=train, trial=asked)
 
 
-def item_rows(values: list[float]) -> list[Measurement]:
+def item_rows(values: list[float]) -> list[ItemValue]:
     names = {"pass@1": 1.0, "greedy": 1.0, "pass@1.swapped": 0.0, "greedy.swapped": 0.0}
     return [
-        Measurement("competence", "sum", name, value * part, 0.0, 1.0, 2, "share", example=f"e{n}")
+        ItemValue("sum", name, value * part, None, f"e{n}", 2)
         for name, part in names.items()
         for n, value in enumerate(values)
     ]
@@ -190,14 +191,14 @@ def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seed
     guessed = foresee_power(config(), run, corpus(), ["base-0"])
     assert [(each.against, each.seeds, each.items) for each in guessed] == [("untrained", 4, 10), ("trained", 4, 10)]
     assert "none was measured" in guessed[0].basis
-    write_measurements(run.measurements("base-0"), item_rows([0.0, 1.0] * 6))
+    write_measured(run.measurements("base-0"), item_rows([0.0, 1.0] * 6))
     sure = foresee_power(config(), run, corpus(), ["base-0"])
     assert sure[0].items == 12
     assert "as measured before" in sure[0].basis
     assert sure[0].half < guessed[0].half, "items that are always right, or never, hardly move"
     for arm, seed in itertools.product(("frozen", "uniform"), range(4)):
         rise = 0.0 if arm == "frozen" else 0.2 * seed
-        write_measurements(run.branch(arm, seed) / "after.parquet", item_rows([rise] * 12))
+        write_measured(run.branch(arm, seed) / "after.parquet", item_rows([rise] * 12))
     known = foresee_power(config(), run, corpus(), ["base-0"])
     assert "4 finished seeds" in known[0].basis
     # 6 seeds of the prior at 1 point, 3 degrees of freedom at 25.8 points: the root of (6 x 0.0001 + 3 x 0.0667) / 9

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import verdicts
 from _example_run import build
+from answer_rows import ItemValue, write_measured
 from test_beside import example
 
 from mixwright.catalog import create
 from mixwright.errors import InputError
 from mixwright.records import Measurement, Plan, Stage, TrialResult, Verdict
-from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_json, write_json, write_plan
 from mixwright.verdict.page.blocks import Table
 from mixwright.verdict.page.text import NO_VALUE_SIGN
 from mixwright.verdict.read_parts import read_decisions, read_pairs, read_stages
@@ -63,8 +64,8 @@ def test_stages_are_means_over_seeds(tmp_path: Path) -> None:
     write_plan(run.plan, Plan("proportional", stages))
     for seed in range(2):
         folder = run.branch("steered", seed) / "stages" / "1"
-        row = Measurement("competence", "gcd", "greedy", 0.25 + 0.5 * seed, 0.0, 1.0, 8, "share", example="gcd-0")
-        write_measurements(folder / "measured.parquet", [row])
+        row = ItemValue("gcd", "greedy", 0.25 + 0.5 * seed, None, "gcd-0", 8)
+        write_measured(folder / "measured.parquet", [row])
         write_json(folder / "stage.json", {"rehearses": ["lcm"]})
     success, replayed = read_stages(run)
     assert (success, replayed) == ({"gcd": (0.5, None)}, {"lcm": 2})

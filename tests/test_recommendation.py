@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from _example_run import build_pair, item_rows
+from answer_rows import write_measured
 
 from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selection
-from mixwright.run.folder import RunFolder, write_json, write_measurements
+from mixwright.run.folder import RunFolder, write_json
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.next_steps import _list_steps_after_comparison, list_next_steps
 from mixwright.verdict.rules.recommendation import PAIR_RULES, TRIAL_RULES, Contrast, PairBasis, TrialBasis, recommend
@@ -179,7 +180,7 @@ def wrong(run: RunFolder, *, right: int = 0) -> RunFolder:
     for name, count in (("before", 0), ("after", right)):
         values = [1.0] * count + [0.0] * (400 - count)
         columns = {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * 400, "pass@1.swapped": [0.0] * 400}
-        write_measurements(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 400}))
+        write_measured(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 400}))
     return run
 
 

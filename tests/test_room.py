@@ -201,9 +201,7 @@ def result(cut: float, values: dict[str, float]) -> MeasureResult:
     """Greedy and sampled success of one item per task."""
     names = ("greedy", "pass@1")
     made = [
-        Measurement("competence", task, name, value, 0, 1, 1, "share", example=f"{task}-1")
-        for task, value in values.items()
-        for name in names
+        Measurement("competence", task, name, value, 0, 1, 1, "share") for task, value in values.items() for name in names
     ]
     shown = [
         {"task": task, "example": f"{task}-1", "prompt": "3 + 4?", "answer": "7", "completion": "it is 8"} for task in values

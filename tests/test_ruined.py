@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from verdicts import ask
 
-from mixwright.run.folder import RunFolder, read_measurements, write_measurements
+from mixwright.answers.table import Answers
+from mixwright.run.folder import RunFolder
 from mixwright.verdict.words import START
 from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
 
@@ -40,10 +41,7 @@ def test_the_reason_is_named_where_a_form_was_lost(tmp_path: Path) -> None:
 def test_a_task_that_nothing_judges_is_no_ship(tmp_path: Path) -> None:
     run = write_comparison(tmp_path / "a", "a little better", 5)
     for when in ("before", "after"):
-        rows = read_measurements(run.measurements(when))
-        zero = [row for row in rows if row.task == TASKS[2]]
-        kept = [row for row in rows if row.task != TASKS[2]]
-        write_measurements(run.measurements(when), [*kept, *(replace(row, value=0.0, low=0.0, high=0.0) for row in zero)])
+        set_to_zero(run.answers(when), [TASKS[2]])
     verdict = ask(run)
     assert (verdict.reason, verdict.exit_code, list(verdict.not_judged)) == ("a task was not judged", 4, [TASKS[2]])
     verdict = ask(run, *TASKS[:2], margin=0.15)
@@ -51,13 +49,19 @@ def test_a_task_that_nothing_judges_is_no_ship(tmp_path: Path) -> None:
     assert TASKS[2] in verdict.headline
 
 
+def set_to_zero(path: Path, tasks: Sequence[str]) -> None:
+    """Let no answer to these tasks be right."""
+    answers = Answers.read(path)
+    is_zero = np.isin(answers.column("task").astype(str), tasks)
+    zero = {name: np.where(is_zero, 0.0, answers.column(name)) for name in ("right", "swapped", "chance")}
+    answers.with_columns(answers.header, **zero).write(path)
+
+
 def unjudged(path: Path, name: str, seed: int, tasks: Sequence[str]) -> RunFolder:
     """A made-up comparison in which no answer of these tasks was right before or after."""
     run = write_comparison(path, name, seed)
     for when in ("before", "after"):
-        rows = read_measurements(run.measurements(when))
-        zero = [replace(row, value=0.0, low=0.0, high=0.0) if row.task in tasks else row for row in rows]
-        write_measurements(run.measurements(when), zero)
+        set_to_zero(run.answers(when), tasks)
     return run
 
 

@@ -58,7 +58,7 @@ def corpus(grader: str, count: int = 4) -> Corpus:
 def test_measuring_goes_on_and_counts_what_was_late(grader: str, caplog: pytest.LogCaptureFixture) -> None:
     config = MeasureConfig(items=3, samples=1, probes=("competence",), grader_seconds=0.2)
     found = measure_learner(Script(), corpus(grader, 3), config, seed=0)  # type: ignore[arg-type]
-    rows = {(row.probe, row.name): row for row in found.measurements if row.example is None and row.task == "t"}
+    rows = {(row.probe, row.name): row for row in found.measurements if row.task == "t"}
     assert rows["competence", "greedy"].value == pytest.approx(2 / 3)
     late = rows["graders", "late"]
     assert (late.value, late.unit) == (2 + 2 * 2, "answers")  # its own, then of both decodings on each other item

@@ -6,14 +6,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from answer_rows import read_items
 from trial_parts import try_folder
 
+from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.bases import seed_after
 from mixwright.records import CellAssessment, Example, Judgement, Plan, Stage, TrialResult
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_plan
 from mixwright.trial import summary
 from mixwright.trial.arm_roles import make_branch
 from mixwright.trial.branch import base_digest, branch_digest
@@ -246,15 +248,15 @@ def test_every_setting_that_changes_a_branch_is_in_its_digest(finished, section)
     assert unnoticed == DECIDE_NO_BRANCH.get(section, set())
 
 
-def test_measurements_of_an_earlier_version_are_refused_before_anything_is_trained(finished, tmp_path, monkeypatch):
+def test_measurements_without_answers_are_refused_before_anything_is_trained(finished, tmp_path, monkeypatch):
     run, _, _ = finished
     older = RunFolder(tmp_path)
     make_corpus().save(older.corpus)
     write_plan(older.plan, PLAN)
-    rows = [row for row in read_measurements(run.measurements("base-0")) if "swapped" not in row.name]
-    write_measurements(older.measurements("base-0"), rows)
+    shutil.copytree(run.path / "measure", older.path / "measure")
+    older.answers("base-0").unlink()
     monkeypatch.setattr(Trial, "train", lambda *_: pytest.fail("trained"))
-    with pytest.raises(InputError, match="earlier version"):
+    with pytest.raises(InputError, match=r"base-0\.answers\.parquet.*nothing"):
         try_folder(older, CONFIG)
 
 
@@ -296,14 +298,10 @@ def test_success_on_the_way_is_a_mean_over_tasks_under_the_declared_decoding(tmp
     assert asked == [(count, 0.0 if decoding == "greedy" else 0.7)] * 2
 
 
-def item_rows(path):
-    return {(row.name, row.example): row.value for row in read_measurements(path) if row.example}
-
-
 def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finished):
     run, _, _ = finished
-    before = item_rows(run.measurements("base-0"))
-    after = [item_rows(run.branch("frozen", seed) / "after.parquet") for seed in (0, 1)]
+    before = read_items(run.measurements("base-0"))
+    after = [read_items(run.branch("frozen", seed) / "after.parquet") for seed in (0, 1)]
     for found in after:
         assert found.keys() == before.keys()
         assert {key: value for key, value in found.items() if key[0].startswith("greedy")} == {
@@ -316,7 +314,7 @@ def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finis
 
 def replan(corpus, measured):
     """The plan of shuffled levels: it shows that what was measured on them arrives here."""
-    assert [row.level for row in measured[0] if row.name == "greedy" and row.task == "copy" and row.example]
+    assert [row.level for row in measured[0] if row.name == "greedy" and row.task == "copy" and row.level is not None]
     cells = tuple(CellAssessment(cell.task, cell.level, "unknown", None, 0.0, 0, cell.count) for cell in corpus.cells())
     return Plan("anew", (Stage("x", "grpo", 99, {"copy": 0.25, "flip": 0.75}, selector="uniform"),), cells)
 
@@ -356,10 +354,10 @@ def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_t
     true = {example.id: example.level for example in Corpus.load(run.corpus)}
     drawn = pq.read_table(run.branch("shuffled_levels", 0) / "draws.parquet").to_pylist()
     assert any(row["level"] != true[row["example"]] for row in drawn if row["task"] == "copy")
-    measured = read_measurements(run.measurements("base-0.shuffled"))
-    assert any(row.level != true[row.example] for row in measured if row.example and row.task == "copy")
-    after = read_measurements(run.branch("shuffled_levels", 0) / "after.parquet")
-    assert all(row.level == true[row.example] for row in after if row.example)
+    measured = Answers.read(run.answers("base-0.shuffled"))
+    assert any(level != true[item] for task, level, item in measured.items if task == "copy")
+    after = Answers.read(run.branch("shuffled_levels", 0) / "after.answers.parquet")
+    assert all(level == true[item] for _, level, item in after.items)
 
 
 def test_nulls_are_made_from_their_own_levers_plan(finished):

@@ -8,14 +8,18 @@ import shutil
 from pathlib import Path
 
 import pytest
+from answer_rows import ItemValue, answers_of
 from trial_parts import start_run, try_folder
 
+from mixwright.answers.score import scores_of_items
+from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.estimates.outcome import ItemScores
 from mixwright.learner.load import load_learner
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
+from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.trial.arm_roles import make_branch, why_left_out
 from mixwright.trial.jobs import Trial
@@ -149,21 +153,17 @@ def test_sft_and_then_grpo(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(10))
     assert json.loads((branch / "branch.json").read_text())["objective"] == "grpo"
-    measured = sum(
-        row.n
-        for row in read_measurements(branch / "stages/1/measured.parquet")
-        if row.probe == "competence" and row.example and row.name in ("greedy", "pass@1")
-    )
+    measured = len(Answers.read(branch / "stages/1/measured.answers.parquet"))
     assert json.loads((branch / "proof.json").read_text())["rollouts"] == 2 * 4 * 4 + measured
 
 
-def measured(task: str, right: int, of: int) -> list[Measurement]:
+def measured(task: str, right: int, of: int) -> ItemScores:
     rows = []
     for number in range(of):
         value = float(number < right)
         for name in ("greedy", "greedy.swapped", "pass@1", "pass@1.swapped"):
-            rows.append(Measurement("competence", task, name, value, value, value, 1, "share", example=f"{task}{number}"))
-    return rows
+            rows.append(ItemValue(task, name, value, None, f"{task}{number}"))
+    return scores_of_items(answers_of(rows))
 
 
 def test_what_fell_below_what_was_expected_is_rehearsed() -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from answer_rows import ItemValue, write_measured
 
+from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Measurement
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
+from mixwright.run.folder import RunFolder, answers_file, read_json, write_json
 from mixwright.trial.arm_roles import assign_roles
 from mixwright.trial.judging import proof_of
 from mixwright.trial.seed_rows import BranchInfo, branch_rows, find_target, read_branch, target_tokens
@@ -34,8 +36,7 @@ def measurements(success, swapped=0.0, sampled=None, churn=None):
         for name, column in values.items():
             n = 8 if name == "pass@1" else 1
             rows += [
-                Measurement("competence", task, name, value, value, value, n, "share", level, f"{task}@{level}-{i}")
-                for i, value in enumerate(column.tolist())
+                ItemValue(task, name, value, level, f"{task}@{level}-{i}", n) for i, value in enumerate(column.tolist())
             ]
         rows.append(Measurement("entropy", task, "entropy", 1.0, 0, 2, 99, "nats per token", level))
     return rows
@@ -45,7 +46,7 @@ def measurements(success, swapped=0.0, sampled=None, churn=None):
 def start(tmp_path_factory):
     """Measurements of the starting model, one file for all branches."""
     path = tmp_path_factory.mktemp("start") / "before.parquet"
-    write_measurements(path, measurements(0.4))
+    write_measured(path, measurements(0.4))
     START.append(path)
     yield
     START.clear()
@@ -58,8 +59,9 @@ def write_branch(run, arm, seed, after, progress=(), *, base="base-0", objective
     folder = run.branch(arm, seed)
     trained, planned = arm != "frozen", arm not in ("frozen", "uniform", "equal_shares")
     write_json(folder / "branch.json", BranchInfo(arm, seed, base, objective, planned, trained, "d"))
-    (folder / "before.parquet").hardlink_to(START[0])
-    write_measurements(folder / "after.parquet", after)
+    for file in (START[0], answers_file(START[0])):
+        (folder / file.name).hardlink_to(file)
+    write_measured(folder / "after.parquet", after)
     if not trained:
         return
     steps = [
@@ -350,7 +352,7 @@ def test_a_number_that_was_not_measured_is_none_and_never_improves(tmp_path):
             path = run.branch(arm, seed) / "after.parquet"
             rows = measurements(**HELPS[arm], churn=np.random.default_rng([seed, *arm.encode()]))
             gone = {("greedy.swapped", "sum@9.0-3")}
-            write_measurements(path, [row for row in rows if (row.name, row.example) not in gone])
+            write_measured(path, [row for row in rows if not isinstance(row, ItemValue) or (row.name, row.item) not in gone])
     result = summarise(run, config, assign_roles(config.trial))
     assert {row.value for row in result.rows if row.name in ("swapped", "dependence")} == {None}
     (main,) = [e for e in result.effects if (e.arm, e.against, e.name) == ("steered", "frozen", "success")]
@@ -371,11 +373,10 @@ def test_broken_files_are_named(tmp_path):
         read_branch(run.branch("uniform", 1))
 
 
-def test_measurements_without_success_on_other_prompts_are_refused(tmp_path):
+def test_measurements_without_answers_are_refused(tmp_path):
     run, config = trial(tmp_path, HELPS, seeds=1)
-    old = [row for row in measurements(0.4) if not row.name.endswith("swapped")]
-    write_measurements(run.branch("uniform", 0) / "after.parquet", old)
-    with pytest.raises(InputError, match="without success on other prompts"):
+    answers_file(run.branch("uniform", 0) / "after.parquet").unlink()
+    with pytest.raises(InputError, match=r"after\.answers\.parquet"):
         summarise(run, config, assign_roles(config.trial))
 
 
@@ -398,7 +399,8 @@ def test_a_trial_without_samples_has_no_effect_on_them(tmp_path):
     run, config = trial(tmp_path, HELPS)
     for path in run.path.rglob("*.parquet"):
         if path.stem in ("before", "after"):
-            write_measurements(path, [row for row in read_measurements(path) if not row.name.startswith("pass@1")])
+            answers = Answers.read(answers_file(path))
+            replace(answers, table=answers.table.take(answers.rows_of("greedy"))).write(answers_file(path))
     result = summarise(run, config, assign_roles(config.trial))
     names = {effect.name for effect in result.effects if effect.arm == "steered"}
     assert "success" in names

@@ -8,6 +8,7 @@ import pytest
 import torch
 from cli_call import Call, write
 
+from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.judgement import change_word, format_word
@@ -103,10 +104,10 @@ def test_held_out_loss_is_the_mean_over_the_tokens_of_the_target_and_its_end() -
     rows.append(Example("long", "t", "Say it: ", target="0" * 3000, split="eval", source="x"))
     learner = learner_of([str(row.prompt) + str(row.target) for row in rows[:3]])
     found = measure_learner(learner, Corpus.from_examples(rows), MeasureConfig(probes=("held_out_loss",)), seed=0)
-    own = {row.example: row.value for row in found.measurements if row.example}
+    own = {item: value for (_, _, item), value in scores_of_items(found.answers).scores["loss"].items()}
     expected = {row.id: -sum(each := nats(learner, str(row.prompt), str(row.target))) / len(each) for row in rows[:3]}
     assert own == pytest.approx(expected, abs=1e-4)
-    (task,) = (row for row in found.measurements if row.name == "loss" and row.example is None)
+    (task,) = (row for row in found.measurements if row.name == "loss")
     assert task.value == pytest.approx(sum(expected.values()) / 3, abs=1e-4)
     (lost,) = (row for row in found.measurements if row.name == "too_long")
     assert (lost.value, lost.n) == (1, 4)
@@ -121,8 +122,8 @@ def test_a_pair_is_right_when_its_chosen_answer_is_likelier() -> None:
         row.id: sum(nats(learner, str(row.prompt), str(row.chosen))) - sum(nats(learner, str(row.prompt), str(row.rejected)))
         for row in rows
     }
-    own = {name: {r.example: r.value for r in found.measurements if r.name == name and r.example} for name in
-           ("margin", "preference", "chance")}  # fmt: skip
+    scores = scores_of_items(found.answers).scores
+    own = {name: {item: value for (_, _, item), value in values.items()} for name, values in scores.items()}
     assert own["margin"] == pytest.approx(margins, abs=1e-3)
     assert own["preference"] == {name: float(margin > 0) for name, margin in margins.items()}
     assert set(own["chance"].values()) == {0.5}

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from _example_run import item_rows
 from _scores import scores
+from answer_rows import write_measured
 
 from mixwright.estimates.intervals import wilson
 from mixwright.records import CellAssessment, Claim, Measurement, Observation, Plan, Stage
-from mixwright.run.folder import RunFolder, write_json, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, write_json, write_plan
 from mixwright.verdict.page.blocks import Headline
 from mixwright.verdict.rules.cells import cells_of, chance_levels
 from mixwright.verdict.rules.claims import chance_level
@@ -31,7 +32,7 @@ def half_right(folder: Path, *, aggregate: bool = False) -> RunFolder:
         rows = item_rows(CELL, values | {"greedy.swapped": [0.0] * ITEMS, "pass@1.swapped": [0.0] * ITEMS})
         if aggregate:
             rows.append(Measurement("competence", "t", "chance", 0.25, 0.14, 0.40, ITEMS, "share", 1.0))
-        write_measurements(run.measurements(name), rows)
+        write_measured(run.measurements(name), rows)
     cell = CellAssessment("t", 1.0, "lucky", 0.25, 0.31, 320, 200, swapped=0.25, kappa=0.0, kappa_high=0.05)
     write_plan(run.plan, Plan("difficulty", (Stage("grpo", "grpo", 10, {"t": 1.0}),), (cell,)))
     shown = ({"level": 1.0, "answer": "7", "rows": 88, "chance": 0.44},)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from _example_run import CELLS, build, build_pair, item_rows
 from _scores import scores
+from answer_rows import write_measured
 
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
-from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements
+from mixwright.run.folder import RunFolder, read_list, write_json
 from mixwright.verdict.rules.claims import (
     claims_between,
     compare_cells,
@@ -281,12 +282,10 @@ def test_claims_on_file_are_kept_when_there_is_nothing_to_judge(tmp_path: Path) 
     assert leading_claims(run) == [claim]
 
 
-def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    rows = item_rows(CELL, {"pass@1": [0.5] * 9, "greedy": [1.0] * 9})
-    for name in ("before", "after"):
-        write_measurements(run.measurements(name), rows)
-    with pytest.raises(InputError, match=r"before\.parquet.*earlier version, without success on other prompts"):
+def test_measurements_without_answers_are_refused(tmp_path: Path) -> None:
+    run = build_pair(tmp_path)
+    run.answers("before").unlink()
+    with pytest.raises(InputError, match=r"before\.answers\.parquet.*nothing"):
         judge(run)
 
 
@@ -304,8 +303,8 @@ def test_claims_of_another_form_are_refused_or_judged_again(tmp_path: Path) -> N
 
 def test_a_broken_table_names_its_file(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
-    run.measurements("after").write_text("not parquet")
-    with pytest.raises(InputError, match=r"after\.parquet"):
+    run.answers("after").write_text("not parquet")
+    with pytest.raises(InputError, match=r"after\.answers\.parquet"):
         judge(run)
 
 
@@ -314,8 +313,8 @@ def test_items_are_paired_and_unpaired_ones_left_out(tmp_path: Path) -> None:
     names = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
     rows = item_rows(CELL, {name: [0.0] * 10 for name in names})
     new = item_rows(CELL, {name: [float(name in names[:2])] * 12 for name in names})
-    write_measurements(run.measurements("before"), rows)
-    write_measurements(run.measurements("after"), [*new, Measurement("drift", "*", "kl", 0.1, 0.0, 0.2, 9, "nats")])
+    write_measured(run.measurements("before"), rows)
+    write_measured(run.measurements("after"), [*new, Measurement("drift", "*", "kl", 0.1, 0.0, 0.2, 9, "nats")])
     (claim,) = judge(run)
     assert (claim.before, claim.after, claim.difference.n) == (0.0, 1.0, 10)
 

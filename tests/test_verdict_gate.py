@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from _example_run import build, build_pair, item_rows
 from _scores import scores
+from answer_rows import write_measured
 
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -16,7 +17,7 @@ from mixwright.estimates.exclusion import churn_for_error, items_to_exclude
 from mixwright.estimates.loss_limits import SimulatedCheckpoint, find_min_items_for_cell_rule, share_passing
 from mixwright.estimates.protected import cells_with_right_answers, find_unreadable_cells
 from mixwright.records import Example
-from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.run.folder import RunFolder
 from mixwright.verbs import compare
 from mixwright.verbs.gating import Gating
 from mixwright.verdict.pack import pack
@@ -182,7 +183,7 @@ def test_too_few_questions_are_not_taken_for_no_right_answer(tmp_path: Path, rig
     for when, known in (("before", right), ("after", 5)):
         values = [1.0] * known + [0.0] * (5 - known)
         rows = item_rows(("t", None), {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * 5})
-        write_measurements(run.measurements(when), rows)
+        write_measured(run.measurements(when), rows)
     verdict = pack(run)
     assert (verdict.reason, verdict.exit_code) == (reason, 4)
 
@@ -348,7 +349,7 @@ def test_warn_is_for_wide_intervals_not_for_what_was_not_measured(tmp_path: Path
     run = RunFolder(tmp_path)
     for name, tasks in (("before", ("t", "u")), ("after", ("t",))):
         rows = [row for task in tasks for row in item_rows((task, None), {"greedy": [1.0, 0.0] * (items // 2)})]
-        write_measurements(run.measurements(name), rows)
+        write_measured(run.measurements(name), rows)
     write_question(run, GateQuestion((right,)))
     assert (pack(run).exit_code, pack(run, inconclusive="warn").exit_code, pack(run, gated=False).exit_code) == (4, code, 0)
 

@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 568_574,
-    "mixwright_lab": 194_895,
-    "tests": 488_590,
+    "mixwright": 568_758,
+    "mixwright_lab": 194_771,
+    "tests": 490_517,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -48,6 +48,8 @@ RAISED: tuple[str, ...] = (
     "TRL's mixture loses no task",
     "mixwright +1,246, tests +1,752: errors say what to do in plain words, preview names what it does not read of an "
     "Axolotl config, and a log's nulls are kept for every task",
+    "tests +1,614: scores of items by hand are files of answers, and one table whichever harness logged the answers",
+    "mixwright +302, tests +313: what is missing is told before minutes of measuring, and forgotten arguments are named",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

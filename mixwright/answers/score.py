@@ -11,22 +11,34 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.answers.table import Answers, CellNull, Group, SwapTest
+from mixwright.answers.table import READ_COLUMNS, Answers, CellNull, Group, SwapTest
+from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.dependence import dependence_of_items
-from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, LOG_PROBE, MEASUREMENT_BY_DECODING, PART_PREFIX, SWAPPED_SUFFIX
+from mixwright.estimates.intervals import clustered_share, pass_at_k, rate
+from mixwright.estimates.outcome import (
+    CHANCE_MEASUREMENT,
+    LOG_PROBE,
+    MEASUREMENT_BY_DECODING,
+    PART_PREFIX,
+    SWAPPED_SUFFIX,
+    ItemScores,
+)
 from mixwright.estimates.readings import READINGS
 from mixwright.records import Example, Interval, Measurement
+from mixwright.run.folder import answers_file
 
 PROBE = READINGS["greedy"].probe
+GAIN_SUFFIX = ".gain"
+"""After the name of a measurement of success: how far it lies above chance."""
 
 
 def measure_answers(answers: Answers) -> list[Measurement]:
-    """Success, pass@k, learnability, S, D, kappa, p value and chance level of cells and tasks; success and S of items.
+    """Success, pass@k, learnability, S, D, kappa, p value and chance level of cells and tasks, gain over chance of tasks.
 
     Rows of a cell have its level; rows of a whole task have level None and exist if a task has levels. Learnability is the
     mean over items of p(1 - p), unbiased: the variance of a 0/1 reward within one prompt, 0..0.25.
@@ -45,7 +57,8 @@ def measure_answers(answers: Answers) -> list[Measurement]:
             found += _measure_dependence(group, nulls[group].tests)
         elif of_task and len(places) > 2:  # the mean over its items, each swapped within its own level
             found += _measure_dependence(group, {name: _test_task(answers, name, places) for name in answers.decodings})
-    return [*found, *_measure_items(answers), *_measure_gold(answers)]
+        found += _measure_gain(answers, group, places)
+    return [*found, *_measure_gold(answers)]
 
 
 def _measure_log(answers: Answers) -> Iterator[Measurement]:
@@ -120,30 +133,43 @@ def _measure_dependence(group: Group, tests: Mapping[str, SwapTest]) -> Iterator
 def _make_row(group: Group, name: str, found: Interval, null: float | None, rule: str, unit: str = "share") -> Measurement:
     origin = rule if null is not None or name == CHANCE_MEASUREMENT else ""
     ends = (found.value, found.low, found.high, found.n)
-    return Measurement(PROBE, group[0], name, *ends, unit, group[1], None, null, origin)
+    return Measurement(PROBE, group[0], name, *ends, unit, group[1], null, origin)
 
 
-def _measure_items(answers: Answers) -> Iterator[Measurement]:
-    """Success and S of each item, and what the chance rule earns on it."""
-    chances = answers.of_items("chance")
-    columns = [
-        (MEASUREMENT_BY_DECODING[decoding], *answers.count_right(decoding), answers.swapped(decoding))
-        for decoding in reversed(answers.decodings)
-    ]
-    for place, (task, level, item) in enumerate(answers.items):
-        chance = None if np.isnan(chances[place]) else float(chances[place])
-        null = (None, "") if chance is None else (chance, CHANCE_MEASUREMENT)
-        for name, right, counts, swapped in columns:
-            count = int(counts[place])
-            found = share_interval(float(right[place]), count)
-            rows = {name: (found.value, found.low, found.high)}
-            if not np.isnan(other := float(swapped[place])):
-                rows[name + SWAPPED_SUFFIX] = (other, other, other)
-            for row, ends in rows.items():
-                yield Measurement(PROBE, task, row, *ends, count, "share", level, item, *null)
-        if chance is not None:
-            known = share_interval(chance, 1)
-            yield Measurement(PROBE, task, CHANCE_MEASUREMENT, known.value, known.low, known.high, 1, "share", level, item)
+def _measure_gain(answers: Answers, group: Group, places: NDArray[np.int64]) -> Iterator[Measurement]:
+    """Success minus what the chance rule earns on the same items of a whole task, so that the interval holds both errors."""
+    chance = answers.of_items("chance")[places]
+    levels = [answers.items[place][1] for place in places.tolist()]
+    for decoding in answers.decodings:
+        gaps = answers.success(decoding)[places] - chance
+        if group[1] is not None or not np.isfinite(gaps).all():
+            continue
+        found = estimate_crossed(gaps[None], [levels.index(level) for level in levels]).interval
+        if np.isfinite([found.low, found.high]).all():
+            yield _make_row(group, MEASUREMENT_BY_DECODING[decoding] + GAIN_SUFFIX, found, 0.0, "no gain over chance")
+
+
+def scores_of_items(answers: Answers) -> ItemScores:
+    """Success and S of each item under each decoding, its chance level, and what was read of it without writing."""
+    columns = {CHANCE_MEASUREMENT: answers.of_items("chance")}
+    for decoding in answers.decodings:
+        name = MEASUREMENT_BY_DECODING[decoding]
+        columns |= {name: answers.success(decoding), name + SWAPPED_SUFFIX: answers.swapped(decoding)}
+    columns |= {name: answers.of_items(column) for name, column in READ_COLUMNS.items()}
+    known = {name: np.flatnonzero(~np.isnan(values)) for name, values in columns.items()}
+    items = answers.items
+    return ItemScores(
+        {
+            name: dict(zip((items[place] for place in places.tolist()), columns[name][places].tolist(), strict=True))
+            for name, places in known.items()
+            if len(places)
+        }
+    )
+
+
+def read_scores(measurements: Path) -> ItemScores:
+    """Read the scores of the items that a table of measurements is about. Raises InputError without their answers."""
+    return scores_of_items(Answers.read(answers_file(measurements)))
 
 
 def _measure_gold(answers: Answers) -> Iterator[Measurement]:
@@ -157,7 +183,6 @@ def _measure_gold(answers: Answers) -> Iterator[Measurement]:
         by_item = {item.id: float(value) for item, value in zip(items, values[places], strict=True)}
         gold = READINGS["gold"]
         yield from cell_measurements(gold.probe, gold.column, gold.unit, items, by_item)
-        yield from item_measurements(gold.probe, gold.column, gold.unit, items, by_item)
 
 
 def cell_measurements(
@@ -177,13 +202,3 @@ def cell_measurements(
             low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
             measurements.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
     return measurements
-
-
-def item_measurements(
-    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
-) -> list[Measurement]:
-    """One row per item; it was read, not sampled, so its interval has no width."""
-    return [
-        Measurement(probe, item.task, name, value := values[item.id], value, value, 1, unit, item.level, item.id)
-        for item in items
-    ]

@@ -51,17 +51,25 @@ SCHEMA = pa.schema(
         "swapped": _NUMBER,
         "chance": _NUMBER,
         "gold_probability": _NUMBER,
+        "loss": _NUMBER,
+        "preference": _NUMBER,
+        "margin": _NUMBER,
     }
 )
-"""Columns, nullable but for the first five:
+"""Columns, nullable but for the first two:
 
-- `item` (unique over all tasks), `task`, `level`; `decoding` (`greedy` or `sampled`), `sample` (from 0);
+- `item` (unique over all tasks), `task`, `level`; `decoding` (`greedy` or `sampled`), `sample` (from 0): both null on the
+  row of what was read of an item without writing;
 - `prompt`, `gold` (the right answer), `text` (what the model wrote), `read` (what is graded of it, if not all), `cut` (at
   the limit of tokens), `tokens`, `logprob` (of all tokens, nats);
 - `score` (the grader's, 0..1), `right` (what of it counts as success, 0..1), `parts` (of a greedy answer -> whether right);
 - `swapped` (pseudo-value of S: success on other prompts of the cell; of the item under this decoding), `chance` (what the
-  best rule without the skill earns on the item), `gold_probability` (of the right answer, 0..1); each stands on all rows.
+  best rule without the skill earns on the item); each stands on all rows;
+- read without writing: `gold_probability` (of the right answer, 0..1), `loss` (of the target, nats per token), `preference`
+  (1 if the chosen answer is likelier, 0.5 for a tie), `margin` (chosen minus rejected, nats).
 """
+READ_COLUMNS = {"gold": "gold_probability", "loss": "loss", "preference": "preference", "margin": "margin"}
+"""Name of a reading of single items -> its column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,8 @@ class Answers:
             if found["format"] != FORMAT or table.schema.names != SCHEMA.names:
                 raise ValueError(f"format {found['format']}, columns {', '.join(table.schema.names)}")
             return cls(table.cast(SCHEMA), from_data(Header, found["header"]))
+        except FileNotFoundError:
+            raise InputError("a file of answers", "nothing", "Measure again, in a new folder.", file=path) from None
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RecursionError) as error:
             raise InputError("a Parquet file of answers", str(error)[:120], "Measure again.", file=path) from None
 
@@ -139,7 +149,12 @@ class Answers:
 
     def __len__(self) -> int:
         """Return the number of answers, all samples of all items."""
-        return len(self.table)
+        return len(self.table) - self.table["decoding"].null_count
+
+    def split(self) -> tuple[Answers, Answers]:
+        """Return the answers alone, and the rows of what was read without writing."""
+        is_read = pc.is_null(self.table["decoding"])
+        return replace(self, table=self.table.filter(pc.invert(is_read))), Answers(self.table.filter(is_read))
 
     def first_rows(self) -> list[dict[str, Any]]:
         """Return what was written first for each item: greedy if there is a greedy answer; nothing of unknown text."""
@@ -182,9 +197,12 @@ class Answers:
         """Shape (rows,): which item, from 0 in order of first appearance, a row is of."""
         return self._first_and_place[1]
 
-    def of_items(self, name: str) -> NDArray[Any]:
-        """Shape (items,): a column that is the same on all rows of an item."""
-        return self.column(name)[self._first_and_place[0]]
+    def of_items(self, name: str) -> NDArray[np.float64]:
+        """Shape (items,): a column of numbers that are the same on all rows of an item that have one; NaN without any."""
+        column, found = self.column(name), np.full(len(self.items), np.nan)
+        rows = np.flatnonzero(~np.isnan(column))
+        found[self.place[rows]] = column[rows]
+        return found
 
     @cached_property
     def items(self) -> list[tuple[str, float | None, str]]:

@@ -26,7 +26,7 @@ from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import GENERATED_PREFIX
-from mixwright.corpus.reading import open_unpacked, read_rows, suffix_of
+from mixwright.corpus.reading import MANIFEST_SUFFIX, open_unpacked, read_rows, suffix_of
 from mixwright.errors import InputError
 from mixwright.graders.choice import OPTION_COLUMNS
 from mixwright.records import Example, Observation, plain
@@ -214,7 +214,7 @@ def _for_user(one: Observation) -> dict[str, Any]:
 
 def manifest_of(out: Path) -> Path:
     """Return the path of the manifest of a cleaned copy."""
-    return out.with_name(f"{out.name}.manifest.json")
+    return out.with_name(out.name + MANIFEST_SUFFIX)
 
 
 def _check_count(cleaned: Cleaned, config: CorpusConfig) -> None:

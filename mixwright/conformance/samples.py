@@ -125,9 +125,7 @@ def competence() -> list[Measurement]:
             low, high = max(value - 0.05, -1.0), min(value + 0.05, 1.0)
             null = cell.chance if name in ("greedy", "pass@1") else None
             rows.append(
-                Measurement(
-                    "competence", cell.task, name, value, low, high, 256, "share", cell.level, None, null, "constant"
-                )
+                Measurement("competence", cell.task, name, value, low, high, 256, "share", cell.level, null, "constant")
             )
     return rows
 

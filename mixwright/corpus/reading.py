@@ -120,7 +120,9 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
     elif path.is_file():
         rows = _read_file(path, notes)
     elif suffix_of(path) in SUFFIXES or source.startswith((".", "/", "~")) or source.count("/") > 1 or "*" in source:
-        raise InputError("a file", "nothing there", "Correct the path; it is relative to the file that names it.", file=path)
+        raise InputError(
+            "a file", "nothing there", "Correct the path. In a settings file it starts from that file's folder.", file=path
+        )
     else:
         rows = _read_hub(source, split)
     count = 0
@@ -134,6 +136,10 @@ def suffix_of(path: Path) -> str:
     """The end of a file's name that says its form, `.jsonl.gz` as a whole."""
     ends = [end.lower() for end in path.suffixes[-2:]]
     return "".join(ends) if ends[-1:] in ([".gz"], [".zst"]) else "".join(ends[-1:])
+
+
+MANIFEST_SUFFIX = ".manifest.json"
+"""End of the name of a file in which Mixwright says how it made the rows beside it."""
 
 
 def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
@@ -151,6 +157,7 @@ def files_of(source: str, relative_to: Path = Path()) -> list[Path]:
         root = Path(path.anchor) if path.is_absolute() else relative_to
         paths = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
     data_files = [data_file for data_file in paths if suffix_of(data_file) in SUFFIXES and data_file.name[:1] != "."]
+    data_files = [data_file for data_file in data_files if not data_file.name.endswith(MANIFEST_SUFFIX)]
     check_regular(*data_files)
     files = sorted(filter(Path.is_file, data_files))
     splits = [data_file.name for data_file in files if data_file.name.partition(".")[0].lower() in SPLIT_BY_NAME]

@@ -2,8 +2,8 @@
 
 Where nothing is graded it is the held-out loss or the preference accuracy (`readings`), which have no parts.
 
-Read from the measurements of single items, which hold everything: success, S (pseudo-values, see `dependence`) and what the
-chance rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted.
+Read from the scores of single items, which hold everything: success, S (pseudo-values, see `dependence`) and what the chance
+rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.errors import InputError
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.possible import within_possible
-from mixwright.estimates.readings import READING_PROBES, READINGS
+from mixwright.estimates.readings import READINGS
 from mixwright.estimates.readings import Decoding as Decoding
 from mixwright.estimates.readings import Outcome as Outcome
-from mixwright.records import Measurement
 
 MEASUREMENT_BY_DECODING: dict[str, str] = {"greedy": "greedy", "sampled": "pass@1"}
 """Decoding -> name of its measurement."""
@@ -75,19 +73,6 @@ class ItemScores:
         """Values of a measurement; NaN where there is none."""
         values = self.scores.get(name, {})
         return np.array([values.get(item, np.nan) for item in items])
-
-
-def item_scores(rows: Sequence[Measurement]) -> ItemScores:
-    """The rows of single items. Raises InputError for measurements of an earlier version, which did not keep S."""
-    scores: dict[str, dict[Item, float]] = {}
-    for row in rows:
-        if row.probe in READING_PROBES and row.example is not None:
-            scores.setdefault(row.name, {})[row.task, row.level, row.example] = row.value
-    is_of_log = any(row.probe == LOG_PROBE for row in rows)
-    if "pass@1" in scores and not is_of_log and not any(name.endswith(SWAPPED_SUFFIX) for name in scores):
-        got = "measurements of an earlier version, without success on other prompts"
-        raise InputError("measurements that a change can be judged by", got, "Measure again, in a new folder.")
-    return ItemScores(scores)
 
 
 def keep_probe_columns(scores: ItemScores, outcome: Outcome) -> ItemScores:

@@ -48,7 +48,6 @@ READINGS: dict[Outcome, Reading] = {
     "margin": Reading("margin", "preference", "margin", "margin of chosen over rejected", "nats"),
     "gold": Reading("gold", "gold", "gold", "probability of the gold answer"),
 }
-READING_PROBES = frozenset(reading.probe for reading in READINGS.values())
 GRADED_OUTCOMES = ("greedy", "sampled")
 
 

@@ -57,7 +57,7 @@ def load_learner(
     if is_local(path) and not folder.is_dir():
         raise InputError("the folder of a model", f"{path!r}, which is none", "Correct the path.")
     if folder.is_dir() and not (folder / "config.json").is_file():
-        if adapter is None and _is_adapter(folder):
+        if adapter is None and is_adapter(folder):
             return load_learner(adapter_base(folder, base), adapter=path, form=form, batch_size=batch_size)
         raise InputError(
             "the folder of a model (config.json, *.safetensors, tokenizer files)",
@@ -88,7 +88,7 @@ def plain_source(path: str) -> str | None:
     adapter. Raises InputError as that does.
     """
     source = resolve_model(path)
-    return None if Path(source).is_dir() and _is_adapter(Path(source)) else source
+    return None if Path(source).is_dir() and is_adapter(Path(source)) else source
 
 
 def merge_adapter(learner: Learner) -> Learner:
@@ -124,7 +124,7 @@ def load_without_weights(path: str, *, form: PromptForm | None = None) -> Learne
     Raises InputError as `load_learner` does.
     """
     folder = Path(path)
-    path = resolve_model(adapter_base(folder) if _is_adapter(folder) else path)
+    path = resolve_model(adapter_base(folder) if is_adapter(folder) else path)
     config, tokenizer = _read_settings(path)
     return Learner(SimpleNamespace(config=config), tokenizer, describe_model(path), form=form)
 
@@ -157,7 +157,7 @@ def check_checkpoint(path: str, adapter: str | None = None, *, base: str | None 
         _check_adapter(Path(adapter))
 
 
-def _is_adapter(folder: Path) -> bool:
+def is_adapter(folder: Path) -> bool:
     """Whether an adapter was saved there, and no model."""
     return not (folder / "config.json").is_file() and any((folder / name).is_file() for name in ADAPTER_FILES)
 
@@ -241,7 +241,7 @@ def adapter_base(folder: Path, otherwise: str | None = None) -> str:
     """The model that an adapter belongs to: what its settings name, when that is a folder here or no other model is known;
     else `otherwise`. Raises InputError when neither is there.
     """
-    if otherwise is None or _is_adapter(Path(otherwise)):
+    if otherwise is None or is_adapter(Path(otherwise)):
         return _base_of(folder)
     try:
         named_base = _base_of(folder)

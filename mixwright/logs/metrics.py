@@ -94,6 +94,7 @@ def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequ
             return "is missing for all answers of one of the logs"
         for answer, value in known:
             if value not in (0.0, 1.0) and not (is_mean and 0 <= value <= 1):
-                return f"is graded ({value:g} for item {answer.item[:40]!r}), and partial credit is neither right nor wrong"
+                found = f"is graded ({value:g} for item {answer.item[:40]!r})"
+                return f"{found}, and partial credit is neither right nor wrong; fix a threshold, and log 1 or 0"
         some = True
     return None if some else "is missing for all answers"

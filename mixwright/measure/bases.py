@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mixwright.answers.table import Answers
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
@@ -92,8 +93,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     with load_writing(config, job.base) as base:
         learner = KeepingLearner(base, answers_file, others=parts)
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
-        if not job.shuffled:
-            result.answers.write(run.answers(name))
+        result.answers.write(run.answers(name))
         write_measurements(run.measurements(name), result.measurements)
         if job.shuffled:
             return result.cut, []
@@ -150,7 +150,7 @@ def pool_measurements(bases: Sequence[Sequence[Measurement]]) -> list[Measuremen
         return list(bases[0])
     groups: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
     for row in (row for rows in bases for row in rows):
-        groups[row.probe, row.task, row.level, row.name, row.unit, row.example].append(row)
+        groups[row.probe, row.task, row.level, row.name, row.unit].append(row)
     return [_mean(rows) for rows in groups.values()]
 
 
@@ -197,6 +197,8 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     if notes:
         write_notes(folder, notes)
     rows = pool_measurements([read_measurements(folder.measurements(base_name(b))) for b in bases])
-    write_measurements(folder.measurements("before"), rows)
+    first, *others = (Answers.read(folder.answers(base_name(b))) for b in bases)
+    first.followed_by(*others).write(folder.answers("before"))
+    write_measurements(folder.measurements("before"), rows)  # last: whoever finds it finds the answers
     drop_kept(folder.path)
     return rows

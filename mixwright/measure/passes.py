@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,6 +89,8 @@ class Passes:
     nested: bool = False
     """Whether what is sampled for an item does not depend on how many others are measured: a second, larger measuring then
     holds the first."""
+    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Item -> row of `Answers` with what was read of it without writing."""
 
     @cached_property
     def grades(self) -> TimedGrades:
@@ -175,6 +177,14 @@ class Passes:
             for number, (completion, score) in enumerate(zip(written.samples, written.scores, strict=True)):
                 rows.append(answer_row(item, completion, item.answer, score, decoding="sampled", sample=number))
         return Answers.from_rows(rows)
+
+    def keep_readings(self, items: Sequence[Example], **values: Mapping[str, float]) -> None:
+        """Keep what was read of items without writing: column of `Answers` -> item -> value."""
+        for item in items:
+            place = {"item": item.id, "task": item.task, "level": item.level}
+            place |= {"prompt": plain(item.prompt), "gold": item.answer}
+            own = {name: by_item[item.id] for name, by_item in values.items()}
+            self.readings[item.id] = self.readings.get(item.id, place) | own
 
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""

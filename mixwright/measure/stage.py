@@ -34,7 +34,7 @@ class MeasureResult:
     measurements: tuple[Measurement, ...]
     """Of all probes, long format."""
     answers: Answers = field(default_factory=lambda: Answers.from_rows(()))
-    """What was written, greedy and sampled."""
+    """What was written, greedy and sampled, and what was read of items."""
     seconds_per_item: float = 0.0
     """Seconds per item; 0 where nobody took the time."""
 
@@ -46,7 +46,7 @@ class MeasureResult:
     @property
     def cut(self) -> float:
         """Share of all that was written that was cut at `max_new_tokens`, 0..1."""
-        return float(np.mean(self.answers.column("cut").astype(bool))) if len(self.answers) else 0.0
+        return float(self.answers.column("cut").astype(bool).sum()) / max(len(self.answers), 1)
 
     @property
     def cut_examples(self) -> frozenset[str]:
@@ -97,7 +97,8 @@ def measure_learner(
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
     if passes.generated:
         measurements += _count_late_answers(passes)
-    return MeasureResult(tuple(measurements), passes.answers if passes.generated else Answers.from_rows(()))
+    read = Answers.from_rows(passes.readings.values())
+    return MeasureResult(tuple(measurements), passes.answers.followed_by(read) if passes.generated else read)
 
 
 def _count_late_answers(passes: Passes) -> list[Measurement]:

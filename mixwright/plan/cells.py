@@ -15,7 +15,7 @@ SUCCESS_MEASUREMENT = "pass@1"
 
 def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | None], Measurement]:
     """(task, level) -> its pass@1 row; per-example rows are left out."""
-    return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT and row.example is None}
+    return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT}
 
 
 def attainable_gain(cell: CellAssessment) -> float:
@@ -52,7 +52,7 @@ def assess_cells(
         InputError: a task of the data was not measured.
     """
     measured_tasks = {task for task, _ in success_rows(competence)}
-    row_by_name = {(row.name, row.task, row.level): row for row in competence if row.example is None}
+    row_by_name = {(row.name, row.task, row.level): row for row in competence}
     assessments = []
     for cell in sorted(cells, key=lambda cell: cell.key):
         if cell.task not in measured_tasks:

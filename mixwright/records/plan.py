@@ -50,8 +50,6 @@ class Measurement:
     """share, nats per token, characters ..."""
     level: float | None = None
     """Level of the cell; None for a task without levels or for the whole task."""
-    example: str | None = None
-    """Example id, for per-item rows; None for aggregates."""
     null: float | None = None
     """The same number under the null (chance level for success, 0 for dependence and drift)."""
     null_of: str = ""

@@ -167,6 +167,11 @@ def _parse_line(
     raise InputError("one JSON object per line", got, remedy, file=path, line=number)
 
 
+def answers_file(measurements: Path) -> Path:
+    """Return where the answers lie that a table of measurements was computed from."""
+    return measurements.with_suffix(".answers.parquet")
+
+
 def write_measurements(path: Path, rows: Iterable[Measurement]) -> None:
     """Write measurements as one long-format Parquet table, atomically."""
     import pyarrow as pa
@@ -346,7 +351,7 @@ class RunFolder:
 
     def answers(self, name: str) -> Path:
         """Path of the answers of a base, or of one side of a comparison."""
-        return self.measurements(name).with_suffix(".answers.parquet")
+        return answers_file(self.measurements(name))
 
     def branch(self, arm: str, seed: int) -> Path:
         """Folder of one arm and seed of the trial."""

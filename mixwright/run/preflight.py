@@ -25,8 +25,9 @@ from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_overrides
 from mixwright.records import Plan, Stage, from_data, to_data
 from mixwright.trial.arm_roles import choose_arms, make_branch
-from mixwright.trial.seed_rows import COMPETENCE_PROBE
 
+COMPETENCE_PROBE = "competence"
+"""Probe that success is read from."""
 TRAINING_PACKAGES = ("torch", "transformers", "trl", "datasets")
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.records import Measurement, Plan, Stage
+    from mixwright.measure.stage import MeasureResult
+    from mixwright.records import Plan, Stage
     from mixwright.trial.plan_stages import StageStart
 
 PERMUTATION_SEED = 5_000_011
@@ -239,7 +240,7 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     def load(model: Path | None) -> Learner:
         return load_base(config.model, job.base) if model is None else load_stage(config.model, model)
 
-    def train_one(stage_branch: Branch, start: StageStart, stage_folder: Path) -> Sequence[Measurement]:
+    def train_one(stage_branch: Branch, start: StageStart, stage_folder: Path) -> MeasureResult:
         learner = load(start.model)
         if start.reference is not None:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
@@ -247,7 +248,7 @@ def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
         _train(stage_job, stage_branch, corpus, learner, stage_folder, start)
         settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
         with run_engine(config, learner, _plain_weights(job, stage_folder)):
-            return measure_learner(learner, corpus, settings, start=load(None), seed=seed).measurements
+            return measure_learner(learner, corpus, settings, start=load(None), seed=seed)
 
     if branch.permute_order:
         branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
@@ -375,8 +376,7 @@ def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, f
     settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
     with run_engine(config, learner, _plain_weights(job, folder)):
         measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
-    if run.answers(job.base_name).is_file():
-        shutil.copyfile(run.answers(job.base_name), folder / "before.answers.parquet")
     measured.answers.write(folder / "after.answers.parquet")
     write_measurements(folder / "after.parquet", measured.measurements)
+    shutil.copyfile(run.answers(job.base_name), folder / "before.answers.parquet")
     shutil.copyfile(run.measurements(job.base_name), folder / "before.parquet")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mixwright.answers.score import read_scores
 from mixwright.config import RunConfig
 from mixwright.corpus.shuffled_levels import shuffle_levels
-from mixwright.estimates.outcome import item_scores
 from mixwright.measure.bases import MeasureJob, base_name, count_parts, measure_base, part_jobs, shuffled_name
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
@@ -105,7 +105,7 @@ class Trial:
         self._run_in_workers(jobs, "measure")
         drop_kept(self.run.path)
         for base in self.bases:
-            item_scores(read_measurements(self.run.measurements(base_name(base))))  # refused before hours of training
+            read_scores(self.run.measurements(base_name(base)))  # refused before hours of training
 
     def unfinished(self, jobs: Sequence[BranchJob]) -> list[BranchJob]:
         """Those that were not finished under the same plan, settings and data."""

@@ -17,18 +17,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.estimates.outcome import item_scores
-from mixwright.records import Measurement, Plan, Stage, to_data
-from mixwright.run.folder import read_json, read_measurements, write_json, write_measurements, write_text
+from mixwright.answers.score import read_scores
+from mixwright.answers.table import Answers
+from mixwright.estimates.outcome import ItemScores
+from mixwright.records import Plan, Stage, to_data
+from mixwright.run.folder import answers_file, read_json, write_json, write_measurements, write_text
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
+    from mixwright.measure.stage import MeasureResult
 
-TrainOne = Callable[["Branch", "StageStart", Path], Sequence[Measurement]]
+TrainOne = Callable[["Branch", "StageStart", Path], "MeasureResult"]
 """(branch of one stage, what it starts from, its folder) -> what was measured after it; leaves its files in the folder."""
 STANDARD_ERRORS_BELOW = 2.0
 """Standard errors by which a task has to be below what was expected before it is rehearsed."""
-STAGE_FILES = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "measured.parquet", "stage.json")
+MEASURED_FILES = ("measured.parquet", "measured.answers.parquet")
+STAGE_FILES = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "stage.json", *MEASURED_FILES)
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def train_stages(
     """
     stages, finished_folders, plan = branch.plan.stages, [], branch.plan
     for number, stage in enumerate(stages):
-        measured = read_measurements(finished_folders[-1] / "measured.parquet") if finished_folders else ()
+        measured = read_scores(finished_folders[-1] / "measured.parquet") if finished_folders else ItemScores({})
         stage = with_rehearsal(stages[:number], stage, measured, success_name)
         keeps_optimizer = number + 1 < len(stages) and "optimizer" in stages[number + 1].kept
         stage_branch = replace(branch, plan=replace(plan, stages=(stage,), why={}))
@@ -95,7 +99,7 @@ def train_stages(
     join_stages(stages, finished_folders, folder)
 
 
-def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Measurement], name: str) -> Stage:
+def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: ItemScores, name: str) -> Stage:
     """The stage, with its rehearsal share on tasks of earlier stages that are shown to be below what was expected of them.
 
     Args:
@@ -121,10 +125,10 @@ def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Me
     return replace(stage, weights=weights | dict.fromkeys(fallen_tasks, stage.earlier_share / len(fallen_tasks)))
 
 
-def success_of(measured: Sequence[Measurement], name: str) -> dict[str, tuple[float, float]]:
+def success_of(measured: ItemScores, name: str) -> dict[str, tuple[float, float]]:
     """Task -> (success, its standard error over items), read from the measurement of that name (greedy, pass@1)."""
     values_by_task: dict[str, list[float]] = {}
-    for (task, _, _), value in item_scores(measured).scores.get(name, {}).items():
+    for (task, _, _), value in measured.scores.get(name, {}).items():
         values_by_task.setdefault(task, []).append(value)
     success_by_task = {}
     for task, values in values_by_task.items():
@@ -181,7 +185,7 @@ def join_stages(stages: Sequence[Stage], finished_folders: Sequence[Path], folde
         steps += stage.steps
         rollouts += int(proof.get("rollouts", 0))
         if number + 1 < len(stages):
-            rollouts += measuring_rollouts(read_measurements(stage_folder / "measured.parquet"))
+            rollouts += measuring_rollouts(Answers.read(answers_file(stage_folder / "measured.parquet")))
     for name, joined_lines in lines.items():
         write_text(folder / name, "".join(line + "\n" for line in joined_lines))
     write_json(folder / "proof.json", {**proof, "rollouts": rollouts})
@@ -202,12 +206,14 @@ def _shift_counts(line: str, steps: int, rollouts: int) -> str:
     )
 
 
-def _keep_stage(folder: Path, stage: Stage, planned: Stage, train: Callable[[Path], Sequence[Measurement]]) -> None:
+def _keep_stage(folder: Path, stage: Stage, planned: Stage, train: Callable[[Path], MeasureResult]) -> None:
     """One stage in a folder that appears whole; of two branches that train the same at once, one is kept."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial_folder = Path(tempfile.mkdtemp(prefix=".", suffix=".partial", dir=folder.parent))
     try:
-        write_measurements(partial_folder / "measured.parquet", train(partial_folder))
+        measured, file = train(partial_folder), partial_folder / "measured.parquet"
+        measured.answers.write(answers_file(file))
+        write_measurements(file, measured.measurements)
         rehearsed_tasks = sorted(set(stage.weights) - set(planned.weights))
         write_json(partial_folder / "stage.json", {"stage": to_data(stage), "rehearses": rehearsed_tasks})
         try:

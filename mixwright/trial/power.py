@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.answers.score import read_scores
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, item_scores, shared_items
+from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, shared_items
 from mixwright.estimates.power import (
     PRIOR_NOISE,
     TYPICAL_ITEM_SPREAD,
@@ -26,7 +27,6 @@ from mixwright.estimates.power import (
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
-from mixwright.run.folder import read_measurements
 from mixwright.trial.arm_roles import builtin_arm, choose_arms
 
 if TYPE_CHECKING:
@@ -177,5 +177,5 @@ def _read_scores(paths: Iterable[Path]) -> list[ItemScores]:
     for path in paths:
         if path.is_file():
             with contextlib.suppress(InputError):
-                scores_by_file.append(item_scores(read_measurements(path)))
+                scores_by_file.append(read_scores(path))
     return [scores for scores in scores_by_file if scores.items]

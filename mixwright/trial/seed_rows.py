@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from mixwright.answers.score import scores_of_items
+from mixwright.answers.table import Answers
 from mixwright.estimates.outcome import (
     MEASUREMENT_BY_DECODING,
     SWAPPED_SUFFIX,
     Item,
     ItemScores,
-    item_scores,
     keep_probe_columns,
     mean_score,
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
-from mixwright.records import Measurement, SeedRow
-from mixwright.run.folder import read_json, read_json_lines, read_measurements
+from mixwright.records import SeedRow
+from mixwright.run.folder import answers_file, read_json, read_json_lines
 
-COMPETENCE_PROBE = "competence"
-"""Probe that success is read from."""
-CHARGED_MEASUREMENTS = ("pass@1", "greedy")
-"""Per-example measurements whose `n` counts rollouts."""
 COUNT_FIELDS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
 """Counts of a line of steps.jsonl or progress.jsonl."""
 PROGRESS_FIELDS = ("rollouts", "evaluated", "success")
@@ -60,10 +57,10 @@ class BranchFiles:
 
     info: BranchInfo
     """Its branch.json."""
-    before: Sequence[Measurement]
-    """Measurements of its starting model."""
-    after: Sequence[Measurement]
-    """Measurements after training."""
+    before: Answers
+    """Of its starting model."""
+    after: Answers
+    """After training."""
     steps: Sequence[Mapping[str, Any]]
     """Lines of steps.jsonl; none without training."""
     progress: Sequence[Mapping[str, Any]]
@@ -85,13 +82,13 @@ class BranchFiles:
 
     @cached_property
     def scores(self) -> ItemScores:
-        """Of the model after training. Raises InputError for measurements of an earlier version."""
-        return item_scores(self.after)
+        """Of the model after training."""
+        return scores_of_items(self.after)
 
     @cached_property
     def start_scores(self) -> ItemScores:
-        """Of its starting model. Raises InputError as `scores` does."""
-        return item_scores(self.before)
+        """Of its starting model."""
+        return scores_of_items(self.before)
 
 
 def read_branch(folder: Path) -> BranchFiles:
@@ -99,8 +96,8 @@ def read_branch(folder: Path) -> BranchFiles:
     info = read_json(folder / "branch.json", BranchInfo)
     return BranchFiles(
         info,
-        read_measurements(folder / "before.parquet"),
-        read_measurements(folder / "after.parquet"),
+        Answers.read(answers_file(folder / "before.parquet")),
+        Answers.read(answers_file(folder / "after.parquet")),
         list(read_json_lines(folder / "steps.jsonl", check=_check_line, remedy=REMEDY)),
         list(
             read_json_lines(
@@ -127,11 +124,9 @@ def _check_line(line: Mapping[str, Any], required_fields: Sequence[str] = ()) ->
         raise ValueError(f"a result with success {success!r:.40}, which is not a share")
 
 
-def measuring_rollouts(measurements: Iterable[Measurement]) -> int:
-    """Completions that these measurements were graded on; greedy and sampled ones of each item."""
-    return sum(
-        row.n for row in measurements if row.probe == COMPETENCE_PROBE and row.example and row.name in CHARGED_MEASUREMENTS
-    )
+def measuring_rollouts(answers: Answers) -> int:
+    """Completions that were graded, greedy and sampled ones of each item."""
+    return len(answers.table) - answers.table["right"].null_count
 
 
 def find_target(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
-from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file
 from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, write_notes
@@ -168,7 +168,8 @@ def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | Non
                 ready.config, measure=replace(ready.config.measure, probes=(GOLD_PROBE,))
             )  # of earlier versions
             gold = measure_with_progress("gold answers before", start, replace(ready, config=gold_only))
-            result = replace(result, measurements=(*result.measurements, *gold.measurements))
+            measurements = (*result.measurements, *gold.measurements)
+            result = replace(result, measurements=measurements, answers=result.answers.followed_by(gold.answers))
     return {"before": result, "after": measure_with_progress("measure after", end, ready, start=start)}
 
 
@@ -204,9 +205,8 @@ def write_comparison(
         if question is not None:
             write_question(folder, question)
         for name, result in results.items():
+            result.answers.write(folder.answers(name))
             write_measurements(folder.measurements(name), result.measurements)
-            if len(result.answers):
-                result.answers.write(folder.answers(name))
         if len(results["after"].answers):
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
@@ -316,7 +316,7 @@ def measure_in_looks(
                 "before": measure_with_progress(f"measure before, {look.label}", learners[0], ready),
                 "after": measure_with_progress(f"measure after, {look.label}", learners[1], ready, start=learners[0]),
             }
-            before, after = ([item_scores(result.measurements)] for result in results.values())
+            before, after = ([scores_of_items(result.answers)] for result in results.values())
             gate_result = check_sides((before, after), decoding, replace(question, look=look))
             say(one_line(f"{look.label}: {gate_result.outcome}{_format_mean(gate_result)}"))
             protected_tasks = {cell.task for cell in gate_result.cells} if question.protect else None

@@ -314,10 +314,10 @@ def with_greedy_answers(
     )
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
-        known = result.answers.of_tasks(corpus.tasks)
+        known, read = result.answers.of_tasks(corpus.tasks).split()
         if not len(known) or not same_answers(known.first_rows(), items, max_tokens):
             known = write_answers(learner, items, max_tokens, ready.config.seed)
-        answered[side] = replace(result, answers=result.answers.without_tasks(corpus.tasks).followed_by(known))
+        answered[side] = replace(result, answers=result.answers.without_tasks(corpus.tasks).followed_by(known, read))
     return answered
 
 
@@ -418,7 +418,7 @@ def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureRes
         write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         for table in {name, "before"}:
             write_measurements(folder.measurements(table), result.measurements)
-        result.answers.write(folder.answers(name))
+            result.answers.write(folder.answers(table))
         write_notes(folder, notes)  # last: who was stopped before goes on
 
 

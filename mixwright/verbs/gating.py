@@ -12,7 +12,6 @@ import typer
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.looks import PLANNED_LOOKS
 from mixwright.records import Cell
-from mixwright.suite.draw import MIN_ITEMS
 from mixwright.verbs import options
 from mixwright.verdict.rules.gate import items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion
@@ -94,9 +93,6 @@ class Gating:
         """
         if self.max_items is not None and not self.until_decided and not general:
             raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
-        if self.max_items is not None and general and self.max_items < MIN_ITEMS:
-            remedy = "Fewer items cannot decide anything."
-            raise InputError(f"--max-items of {MIN_ITEMS} or more for general requests", f"{self.max_items}", remedy)
         if self.margin is not None:
             if not 0 < self.margin < 100:
                 raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")

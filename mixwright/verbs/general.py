@@ -101,6 +101,9 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     Raises:
         InconclusiveError: too little of the suite suits the model.
     """
+    if gating.max_items is not None and gating.max_items < draw.MIN_ITEMS:
+        expected = f"--max-items of {draw.MIN_ITEMS} or more"
+        raise InputError(expected, f"{gating.max_items}", "Fewer items cannot decide anything.")
     say("suite: choosing levels of difficulty, on separate items")
     alone = dataclasses.replace(measuring, held_out=None, column=None, task=None, grader=None, budget=None, items=None)
     first = {family.name: range(1, min(family.rungs, FIRST_RUNGS) + 1) for family in draw.FAMILIES}
@@ -134,7 +137,7 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
 def _measure_rungs(model: str, measuring: Measuring, rows: list[dict[str, Any]]) -> dict[tuple[str, int], float]:
     """Return the share of right answers by family and rung."""
     found = measure_checkpoint(model, with_suite(model, measuring, rows), None, with_notes=False)[1].measurements
-    is_share = [row for row in found if (row.probe, row.name) == ("competence", "greedy") and row.example is None]
+    is_share = [row for row in found if (row.probe, row.name) == ("competence", "greedy")]
     return {(row.task, int(row.level)): row.value for row in is_share if row.level is not None}
 
 

@@ -29,7 +29,7 @@ from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
-from mixwright.run.folder import RunFolder, write_measurements, write_text, yaml_text
+from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import file_digest, note_run, settings_file
 from mixwright.verbs.comparison_folder import check_folder, clear
 from mixwright.verbs.gating import Gating
@@ -78,6 +78,8 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         seen = "; ".join(
             f"{one.task}: {one.message}" for one in found.caveats if one.prevents_pass or len(found.caveats) == 1
         )
+        names = [join_some(sorted(log.tasks)) for log in logs]
+        seen = seen if set(logs[0].tasks) & set(logs[1].tasks) else f"no task in both ({names[0]}; {names[1]})"
         remedy = "Evaluate both models in the same way, on the same items."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)
@@ -194,22 +196,17 @@ def _describe_judging(task: JudgedTask, grader: FoundGrader | str) -> str:
 def _write(
     folder: RunFolder, logs: Sequence[EvaluationLog], found: Comparison, graders: Mapping[str, FoundGrader | str]
 ) -> None:
-    """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays."""
+    """Write manifest, both tables, the completions and the notes; nothing of an earlier comparison stays."""
     decoding = "sampled" if found.sampled else "greedy"
-    tables: list[list[Measurement]] = []
-    written: list[list[Answers]] = []
+    sides: list[Answers] = []
     for side, log in enumerate(logs):
-        rows: list[Measurement] = []
-        of_side: list[Answers] = []
+        of_tasks: list[Answers] = []
         for task in found.judged:
             grader = graders[task.name]
-            answers = answers_of(task, side, decoding, grader if isinstance(grader, FoundGrader) else None, log.form)
-            rows += measure_answers(answers)
-            of_side.append(answers)
-        for task in found.judged_before_alone if side == 0 else ():
-            rows += measure_answers(answers_of(task, 0, decoding, None, log.form))
-        tables.append(rows)
-        written.append(of_side)
+            of_tasks.append(answers_of(task, side, decoding, grader if isinstance(grader, FoundGrader) else None, log.form))
+        alone = found.judged_before_alone if side == 0 else ()
+        first, *others = [*of_tasks, *(answers_of(task, 0, decoding, None, log.form) for task in alone)]
+        sides.append(first.followed_by(*others))
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
     reasons = dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass)
     reason = ", or ".join(reasons)
@@ -230,11 +227,11 @@ def _write(
     }
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
-        write_text(settings_file(folder), yaml_text({"measure": {"decoding": decoding, "probes": ["competence"]}}))
+        settings_file(folder).unlink(missing_ok=True)  # of an earlier comparison of checkpoints
         note_run(folder, inputs, logs[0].source, settings=settings, seeds={})
-        for when, rows, (first, *others) in zip(SIDES, tables, written, strict=True):
-            write_measurements(folder.measurements(when), rows)
-            first.followed_by(*others).write(folder.answers(when))
+        for when, answers in zip(SIDES, sides, strict=True):
+            answers.write(folder.answers(when))
+            write_measurements(folder.measurements(when), measure_answers(answers))
         listed = _list_notes(logs, found, graders)
         write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
 

@@ -54,7 +54,7 @@ def measure(
 
     Examples:
         >>> rows = measure("checkpoint", "train.jsonl", measuring=Measuring(items=8, samples=2))
-        >>> [(row.task, row.n) for row in rows if row.name == "pass@1" and row.example is None]
+        >>> [(row.task, row.n) for row in rows if row.name == "pass@1"]
         [('sum', 16)]
 
     Args:
@@ -113,12 +113,12 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print the tasks, lowest first, and the next command."""
-    rows, files = [row for row in found if row.example is None], options.join_sources(held_out)
+    files = options.join_sources(held_out)
     kind, source = _find_kind(model, has_rows=files is not None), str(model)
     if as_json:
-        output.out_json({"measurements": rows})
+        output.out_json({"measurements": found})
         return
-    lines = profile_lines(source, rows) if kind == "suite" and not full else measured_lines(source, rows, full=full)
+    lines = profile_lines(source, found) if kind == "suite" and not full else measured_lines(source, found, full=full)
     following = comparing_command(source, files, "LOG_AFTER" if kind == "log" else "YOUR_MODEL")
     next_line = "mixwright plan" if kind == "settings" else f"train, then  {following}"
     output.out("\n".join([*lines, "", f"Next: {next_line}"]))

@@ -68,7 +68,7 @@ def plan(
         measuring: Rows, and how the model is measured.
         planning: Options of the plan.
         folder: Run folder; default: runs/<name of RUN.YAML>.
-        dry_run: Show the steps; write nothing.
+        dry_run: With RUN.YAML: show the steps; write nothing.
         output_file: With --eval: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to
             stdout, and the report to stderr.
         export: Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported
@@ -81,15 +81,16 @@ def plan(
     check_export(export, export_to, dry_run=dry_run)
     if not isinstance(source, RunConfig):
         source = str(source)
+        if dry_run and not options.is_settings(source):
+            raise InputError("RUN.YAML with --dry-run", source, "Leave --dry-run out: new files alone are written.")
         if train is not None and not options.is_settings(source) and not planning.by_measured_tasks(measuring):
-            given = {"--output": output_file, "--dry-run": dry_run or None}
-            if names := ", ".join(name for name, value in given.items() if value is not None):
-                raise InputError(f"--eval FILE with {names}", "no --eval", "Leave them out, or add --eval.")
+            if output_file is not None:
+                raise InputError("--eval FILE with --output", "no --eval", "Leave it out, or add --eval.")
             return plan_training(source, train, measuring, planning, folder, export, export_to)
         measuring = replace(measuring, train=train)
         if measuring.measures_checkpoint(source):
-            if folder is not None or dry_run or planning.only_replay:
-                got = "--folder, --dry-run or --only-replay"
+            if folder is not None or planning.only_replay:
+                got = "--folder or --only-replay"
                 raise InputError("--output FILE with --eval, --objective, --planner or --keep", got, "Leave them out.")
             return _plan_checkpoint(source, measuring, planning, output_file, export, export_to)
     options_by_name = {**asdict(planning), "output": output_file}

@@ -218,7 +218,9 @@ def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
 
     if chat is None and (prompt is None or target is None):
         got = f"columns {', '.join(map(str, row))}"
-        remedy = "Name them: --column prompt=COLUMN. For RL: --objective grpo."
+        remedy = (
+            "To train by RL on rows without completions: --objective grpo. Else name the columns: --column target=COLUMN."
+        )
         raise InputError("rows of prompt and completion, or of messages", got, remedy)
     return write
 

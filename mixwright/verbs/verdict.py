@@ -133,8 +133,8 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
     """Compare two servers, logs or checkpoints, and judge what came of it."""
     gating.check(compares=True, general=gating.asks_general)
     alone = Measuring(greedy=measuring.greedy)
+    check_folder(run)
     if any(map(is_server, (before, after))):
-        check_folder(run)
         check_log_options(alone, gating)
         compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
         return _conclude(run, None, gating)
@@ -144,7 +144,6 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
             return _conclude(run, None, gating)
     measuring.check_budget()
     if gating.asks_general:
-        check_folder(run)
         if gating.beside is not None:
             read_earlier(gating.beside, before, run)
         check_before_measuring((before, after), measuring, gating)

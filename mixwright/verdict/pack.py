@@ -402,7 +402,7 @@ def _choose_pairs(
 def _read_summary_rows(run: RunFolder) -> tuple[Measurement, ...]:
     """Numbers of tasks, and not of single items, of what was measured before training."""
     path = run.measurements("before")
-    return tuple(row for row in read_measurements(path) if row.example is None) if path.is_file() else ()
+    return tuple(read_measurements(path)) if path.is_file() else ()
 
 
 def _collect_extra(verdict: Verdict) -> dict[str, Any]:

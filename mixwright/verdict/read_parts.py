@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from mixwright.answers.score import read_scores
 from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
-from mixwright.estimates.outcome import PART_PREFIX, Change, estimate_change, keep_probe_columns, mean_score
+from mixwright.estimates.outcome import PART_PREFIX, Change, ItemScores, estimate_change, keep_probe_columns, mean_score
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
 from mixwright.run.folder import RunFolder, read_json, read_json_lines, read_measurements
@@ -56,7 +57,7 @@ def read_parts(run: RunFolder) -> dict[tuple[str, float | None], tuple[PartChang
     for when in ("before", "after"):
         found = defaultdict[tuple[str, float | None], dict[str, Interval]](dict)
         for row in read_measurements(path) if (path := run.measurements(when)).is_file() else ():
-            if row.example is None and row.name.startswith(PART_PREFIX):
+            if row.name.startswith(PART_PREFIX):
                 part = Interval(row.value, row.low, row.high, row.n)
                 found[row.task, row.level][row.name.removeprefix(PART_PREFIX)] = part
         sides.append(found)
@@ -81,7 +82,7 @@ def read_stages(run: RunFolder) -> tuple[dict[str, tuple[float | None, ...]], di
     for folder in leading_folders(run):
         for place in range(len(plan.stages)):
             path = folder / "stages" / str(place + 1) / "measured.parquet"
-            measured = read_measurements(path) if path.is_file() else []
+            measured = read_scores(path) if path.is_file() else ItemScores({})
             for task, (value, _) in success_of(measured, READINGS[declared].column).items():
                 success[task][place].append(value)
         for path in (folder / "stages").glob("*/stage.json"):

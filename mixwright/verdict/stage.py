@@ -32,7 +32,9 @@ def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["
     run_parts = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
     if not any(run_part.exists() for run_part in run_parts):
         got = "a folder without the files of a run" if run.path.is_dir() else "nothing"
-        raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
+        raise InputError(
+            "a run folder", got, "To compare two models, name both: mixwright verdict BEFORE AFTER.", file=run.path
+        )
     if claims := judge(run):
         write_json(run.claims, claims)
     verdict = pack(run, gated=gated, inconclusive=inconclusive)

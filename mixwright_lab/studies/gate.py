@@ -27,11 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from mixwright.answers.score import measure_answers
 from mixwright.answers.table import Answers
 from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.outcome import ItemScores
-from mixwright.records import Interval, Measurement
+from mixwright.records import Interval
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.gate import check_protected
@@ -152,28 +153,21 @@ def write_comparison(folder: Path, name: str, seed: int, items: int = 50) -> Run
     golds[NEW] = [f'{{"tool": "alarm", "time": "{rng.integers(1, 12)}:00"}}' for _ in range(items)]
     before[NEW], after[NEW] = [sentence("morning")] * items, list(golds[NEW])
     for when, said in (("before", before), ("after", after)):
-        table, rows = list[Measurement](), list[dict[str, Any]]()
+        rows = list[dict[str, Any]]()
         for task, own in said.items():
-            table += _measured(task, own, golds[task], graded=fake.graded or task == NEW)
+            graded = fake.graded or task == NEW
+            grades = np.array([[float(graded and gold in text) for gold in golds[task]] for text in own])
+            others = dependence(grades).items
             rows += [
                 {"item": f"{task}-{place}", "task": task, "prompt": f"Question {place}?", "gold": gold, "text": text}
                 | {"decoding": "greedy", "sample": 0, "score": float(fake.graded and gold in text), "cut": False}
+                | {"right": grades[place, place], "swapped": others[place], "chance": 0.0}
                 for place, (text, gold) in enumerate(zip(own, golds[task], strict=True))
             ]
-        write_measurements(run.measurements(when), table)
-        Answers.from_rows(rows).write(run.answers(when))
+        answers = Answers.from_rows(rows)
+        write_measurements(run.measurements(when), measure_answers(answers))
+        answers.write(run.answers(when))
     return run
-
-
-def _measured(task: str, texts: Sequence[str], golds: Sequence[str], *, graded: bool) -> list[Measurement]:
-    grades = np.array([[float(graded and gold in text) for gold in golds] for text in texts])
-    found = dependence(grades)
-    columns = {"greedy": np.diagonal(grades), "greedy.swapped": found.items, "chance": np.zeros(len(texts))}
-    return [
-        Measurement("competence", task, name, float(value), float(value), float(value), 1, "share", None, f"{task}-{place}")
-        for name, values in columns.items()
-        for place, value in enumerate(values)
-    ]
 
 
 SIZES = ((1, 1000), (8, 50), (40, 25))

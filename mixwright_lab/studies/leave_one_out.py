@@ -27,11 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import api
+from mixwright.answers.score import read_scores
 from mixwright.config import CorpusConfig, RunConfig
 from mixwright.corpus import read_corpus
-from mixwright.estimates.outcome import ItemScores, estimate_change, item_scores
+from mixwright.estimates.outcome import ItemScores, estimate_change
 from mixwright.records import Example, TrialResult, to_data
-from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml
+from mixwright.run.folder import RunFolder, read_json, read_yaml
 from mixwright_lab.studies import outcome
 from mixwright_lab.studies.report import Goal, Result, run
 
@@ -86,7 +87,7 @@ def _row(example: Example) -> dict[str, Any]:
 
 def rows_of(case: str, folder: RunFolder) -> list[dict[str, Any]]:
     """A row of the items, then one per branch with values in that order."""
-    branches = [(arm, seed, item_scores(read_measurements(path / "after.parquet"))) for arm, seed, path in folder.branches()]
+    branches = [(arm, seed, read_scores(path / "after.parquet")) for arm, seed, path in folder.branches()]
     items = branches[0][2].items
     rows: list[dict[str, Any]] = [{"case": case, "items": [list(item) for item in items]}]
     for arm, seed, scores in branches:

@@ -193,8 +193,10 @@ def measure_model(model: Path, seed: int, sizes: Sizes, place: Path) -> tuple[li
         options={GOLD: {"times": 1}},
     )
     found = measure_learner(load_learner(str(model)), corpus, config, seed=seed)
-    sampled = {row.example: row.value for row in found.measurements if row.name == "pass@1" and row.example}
-    gold = {row.example: row.value for row in found.measurements if row.name == GOLD and row.example}
+    from mixwright.answers.score import scores_of_items
+
+    scores = scores_of_items(found.answers).scores
+    sampled, gold = ({item: value for (_, _, item), value in scores.get(name, {}).items()} for name in ("pass@1", GOLD))
     answers = [
         [row["task"], row["example"], row["score"], sampled.get(row["example"]), gold.get(row["example"]), row["completion"]]
         for row in found.completions

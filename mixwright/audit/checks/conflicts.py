@@ -49,7 +49,7 @@ class Conflicts(Check):
             observations.append(Observation("conflicts", None, "info", rows, total, text, "", NULL))
         if not observations:
             prompts = sum(one.prompts for one in found)
-            text = "No prompt has conflicting answers"
+            text = "No prompt has conflicting answers" + (" within a task" if len(corpus.tasks) > 1 else "")
             text += f"; {prompts:,} prompts with several rows were compared." if prompts else ": none has several rows."
             observations.append(Observation("conflicts", None, "info", 0, len(corpus), text, "", NULL))
         return observations

@@ -112,7 +112,7 @@ def normalised_entropy(counts: NDArray[np.float64]) -> float:
 
 def _make_row(task: str, name: str, estimate: Interval, null: float, null_of: str) -> Measurement:
     interval = (estimate.value, estimate.low, estimate.high, estimate.n)
-    return Measurement("formats", task, name, *interval, "share", None, None, null, null_of)
+    return Measurement("formats", task, name, *interval, "share", None, null, null_of)
 
 
 def warn_of_unused_forms(rows: Sequence[Measurement]) -> list[str]:
@@ -121,7 +121,7 @@ def warn_of_unused_forms(rows: Sequence[Measurement]) -> list[str]:
     Args:
         rows: measurements before the run.
     """
-    task_rows = [row for row in rows if row.null is not None and row.example is None]
+    task_rows = [row for row in rows if row.null is not None]
     accuracy_by_task = {row.task: row.null or 0.0 for row in task_rows if row.name.startswith(FORM_ACCURACY_NAME_PREFIX)}
     greedy = [row for row in task_rows if (row.probe, row.name) == ("competence", "greedy")]
     tasks_in_reach = {task for task, share in accuracy_by_task.items() if share >= LOW_ACCURACY}

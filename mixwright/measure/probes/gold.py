@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from mixwright.answers.score import cell_measurements, item_measurements
+from mixwright.answers.score import cell_measurements
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import check_range
@@ -52,9 +52,8 @@ class Gold(Probe):
             item.id: min(math.exp(math.fsum(token_logprobs)), 1.0)
             for item, token_logprobs in zip(fitting_items, logprobs_by_item, strict=True)
         }
-        measurements = cell_measurements("gold", "gold", "share", fitting_items, values)
+        passes.keep_readings(fitting_items, gold_probability=values)
         return [
-            *measurements,
-            *item_measurements("gold", "gold", "share", fitting_items, values),
+            *cell_measurements("gold", "gold", "share", fitting_items, values),
             *count_too_long("gold", items, fitting_items),
         ]

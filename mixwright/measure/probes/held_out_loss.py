@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixwright.answers.score import cell_measurements, item_measurements
+from mixwright.answers.score import cell_measurements
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -42,9 +42,8 @@ class HeldOutLoss(Probe):
             item.id: -float(np.mean(token_logprobs))
             for item, token_logprobs in zip(fitting_items, logprobs_by_item, strict=True)
         }
-        unit = "nats per token"
+        passes.keep_readings(fitting_items, loss=values)
         return [
-            *cell_measurements("held_out_loss", "loss", unit, fitting_items, values),
-            *item_measurements("held_out_loss", "loss", unit, fitting_items, values),
+            *cell_measurements("held_out_loss", "loss", "nats per token", fitting_items, values),
             *count_too_long("held_out_loss", items, fitting_items),
         ]

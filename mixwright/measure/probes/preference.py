@@ -14,11 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mixwright.answers.score import cell_measurements, item_measurements
+from mixwright.answers.score import cell_measurements
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT
 from mixwright.learner.warmup import completion_tokens
 from mixwright.measure.passes import Passes
 from mixwright.measure.targets import count_too_long, keep_fitting_items
@@ -66,9 +65,6 @@ class Preference(Probe):
         accuracy_rows = cell_measurements("preference", "preference", "share", fitting_items, wins)
         measurements = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in accuracy_rows]
         measurements += cell_measurements("preference", "margin", "nats", fitting_items, margins)
-        measurements += item_measurements("preference", "preference", "share", fitting_items, wins)
-        measurements += item_measurements("preference", "margin", "nats", fitting_items, margins)
-        measurements += item_measurements(
-            "preference", CHANCE_MEASUREMENT, "share", fitting_items, dict.fromkeys(wins, COIN_ACCURACY)
-        )
+        chances = dict.fromkeys(wins, COIN_ACCURACY)
+        passes.keep_readings(fitting_items, preference=wins, margin=margins, chance=chances)
         return [*measurements, *count_too_long("preference", items, fitting_items)]

@@ -27,11 +27,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
+from mixwright.answers.score import GAIN_SUFFIX
 from mixwright.contracts import Planner
 from mixwright.errors import InputError, join_some
-from mixwright.estimates.crossed import estimate_crossed
 from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
 
@@ -253,27 +251,16 @@ def _explain_share(
 def measured_evidence(competence: Sequence[Measurement]) -> dict[str, tuple[str, bool]]:
     """Find of every measured task how often it was right before, and whether that is shown to lie above its chance level.
 
-    Of each item the chance rule's score is taken off, so that the interval holds both errors.
+    By the gain over chance, whose interval holds both errors, where it was measured.
     """
-    rows = [row for row in competence if row.probe == "competence" and row.name in SUCCESS_NAMES]
+    rows = [row for row in competence if row.probe == "competence"]
     name = next((name for name in SUCCESS_NAMES if any(row.name == name for row in rows)), "")
     evidence_by_task = {}
     for task in sorted({row.task for row in rows}):
-        task_rows = [row for row in rows if row.task == task and row.name == name]
-        items = [row for row in task_rows if row.example is not None and row.null is not None]
-        task_row = next((row for row in task_rows if row.example is None and row.level is None), None)
-        if items:
-            value, chance = (float(np.mean([getattr(row, field) for row in items])) for field in ("value", "null"))
-            gaps = [row.value - (row.null or 0.0) for row in items]
-            levels = list(dict.fromkeys(row.level for row in items))
-            low_gain = estimate_crossed(np.array([gaps]), [levels.index(row.level) for row in items]).low
-            count = len(items)
-        elif task_row is not None:
-            value = task_row.value
-            chance = task_row.null or 0.0
-            low_gain = task_row.low - (task_row.null or 0.0)
-            count = task_row.n
-        else:
+        of_task = {row.name: row for row in rows if row.task == task and row.level is None}
+        if (row := of_task.get(name)) is None:
             continue
-        evidence_by_task[task] = (f"{value:.0%} of {count} right before, {chance:.0%} by chance", low_gain > 0)
+        chance, gain = row.null or 0.0, of_task.get(name + GAIN_SUFFIX)
+        low_gain = row.low - chance if gain is None else gain.low
+        evidence_by_task[task] = (f"{row.value:.0%} of {row.n} right before, {chance:.0%} by chance", low_gain > 0)
     return evidence_by_task

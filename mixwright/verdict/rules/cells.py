@@ -62,7 +62,7 @@ def _find_chances(sides: Sides) -> dict[ClaimKey, Interval | None]:
 def _read_measured_chances(path: Path, version: tuple[int, int] | None) -> dict[ClaimKey, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
     measured = read_measurements(path) if version else []
-    rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
+    rows = [row for row in measured if row.name == CHANCE_MEASUREMENT]
     levelled = {row.task for row in rows if row.level is not None}
     return {
         (row.task, row.level, row.level is None and row.task in levelled): Interval(row.value, row.low, row.high, row.n)

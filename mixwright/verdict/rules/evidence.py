@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from mixwright.answers.score import read_scores
+from mixwright.answers.table import Answers
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import ItemScores, item_scores
+from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
-from mixwright.run.folder import RunFolder, read_json, read_measurements, read_plan, read_yaml
+from mixwright.run.folder import RunFolder, answers_file, read_json, read_plan, read_yaml
 from mixwright.verdict.page.answers import find_answers
 
 P = ParamSpec("P")
@@ -46,8 +48,13 @@ def plan_of(run: RunFolder) -> Plan | None:
 
 
 def read_outcome(run: RunFolder) -> Outcome:
-    """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded."""
+    """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded.
+
+    Logs have no settings, and answers of one decoding.
+    """
     path = run.path / "run.yaml"
+    if not path.is_file() and run.answers("after").is_file():
+        return "sampled" if Answers.read(run.answers("after")).decodings == ("sampled",) else "greedy"
     measure_settings = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
     measure_settings = measure_settings if isinstance(measure_settings, dict) else {}
     probes = measure_settings.get("probes")
@@ -90,19 +97,16 @@ def headline_arm(run: RunFolder) -> str:
 
 @functools.lru_cache(maxsize=128)
 def _read_scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
-    try:
-        return item_scores(read_measurements(path))
-    except InputError as error:
-        raise error.with_place(path) from None
+    return read_scores(path)
 
 
 def scores(path: Path) -> ItemScores:
-    """Scores of single items in a table of measurements; kept, because sections ask for them again.
+    """Scores of the single items that a table of measurements is about; kept, because sections ask for them again.
 
     Raises:
         InputError: the table is broken, or of an earlier version.
     """
-    return _read_scores(path, file_version(path))
+    return _read_scores(path, file_version(answers_file(path)))
 
 
 Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]

@@ -17,7 +17,7 @@ from mixwright.verdict.page.blocks import Code
 from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommendation, TrialBasis
 
-DEFAULT_COMMAND = "mixwright run run.yaml"
+DEFAULT_COMMAND, PLAN_COMMAND = "mixwright run run.yaml", "mixwright plan MODEL TRAIN"
 """Where nobody noted how the run was started."""
 COMPARE_COMMAND = "mixwright verdict BEFORE AFTER --eval FILE"
 COMPARE_LOGS_COMMAND = "mixwright verdict BEFORE AFTER"
@@ -238,4 +238,6 @@ def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> li
         else ("Read its answers on the page, or judge them by another metric", another_metric),
         "none right": ("Use easier questions, or a model that can answer some", command),
     }
-    return [Code(*step_by_advice.get(advice, (f"Log more questions for both models{needed}, and compare again", command)))]
+    steps = [Code("Fix it, with the model that the log before is of", PLAN_COMMAND)] if advice == "do not ship" else []
+    undecided = (f"Log more questions for both models{needed}, and compare again", command)
+    return [*steps, Code(*step_by_advice.get(advice, undecided))]
