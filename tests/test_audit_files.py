@@ -6,6 +6,7 @@ import gzip
 import json
 import tempfile
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -327,3 +328,35 @@ def test_a_pattern_of_files_is_cleaned(call: Call, tmp_path: Path, monkeypatch: 
     assert call("audit", "parts/*.jsonl", "--fix", "clean.jsonl")[0] == 0
     tasks = [json.loads(line)["task"] for line in Path("clean.jsonl").read_text().splitlines()]
     assert tasks == ["a"] * 20 + ["b"] * 20
+
+
+def test_files_without_a_task_column_are_compared_with_each_other(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows 15 to 19 are in a and b; of rows 3 to 5 of a, c has other answers, and no prompt is in one file twice."""
+    monkeypatch.chdir(tmp_path)
+    bare = [{name: value for name, value in _row(n).items() if name != "task"} for n in range(60)]
+    a, b = write("a.jsonl", bare[:20]), write("b.jsonl", bare[15:35])
+    c = write("c.jsonl", [*bare[40:60], *({**bare[n], "answer": str(-n)} for n in (3, 4, 5))])
+    code, out, _ = call("audit", a, b, c, "--check", "conflicts", "--json")
+    (found,) = json.loads(out)["observations"]
+    assert (code, found["task"], found["severity"], found["count"], found["total"]) == (0, None, "warning", 6, 63)
+    assert [(one["usual_source"], one["other_source"]) for one in found["evidence"]] == [
+        (f"a.jsonl:{n + 1}", f"c.jsonl:{18 + n}") for n in (3, 4, 5)
+    ]
+    assert call("audit", a, b, c, "--fix", "clean.jsonl")[0] == 0
+    dropped = {one["row"]: one["partner"] for one in json.loads(Path("clean.jsonl.manifest.json").read_text())["dropped"]}
+    assert dropped == {f"b.jsonl:{n}": f"a.jsonl:{15 + n}" for n in range(1, 6)}
+
+
+def test_repeats_that_chance_explains_go_too_and_are_not_urged(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """60 sums are drawn from 100: the finding is a note, and the copy has no row twice."""
+    monkeypatch.chdir(tmp_path)
+    pairs = [divmod(number, 10) for number in Random(0).choices(range(100), k=60)]
+    train = write("train.jsonl", [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a, b in pairs])
+    _, out, _ = call("audit", train, "--check", "duplicates")
+    assert "--fix" not in out
+    assert call("audit", train, "--check", "duplicates", "--fix", "clean.jsonl")[0] == 0
+    assert len(Path("clean.jsonl").read_text().splitlines()) == len({*pairs})

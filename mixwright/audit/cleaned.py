@@ -21,7 +21,7 @@ import pyarrow as pa
 from mixwright.audit.findings import two_sides
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.masking import RowMask, rows_to_mask, with_masks, write_mask
-from mixwright.audit.rows import Reader, list_for_files
+from mixwright.audit.rows import Reader, list_for_files, tasks_of_files
 from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus
@@ -33,7 +33,7 @@ from mixwright.records import Example, Observation, plain
 from mixwright.run.folder import replacing, write_json
 
 MAX_PASSES = 50
-"""Audits of what is left: of fewer rows chance explains fewer repeats."""
+"""Audits of what is left: a finding lists so many rows at most."""
 REPEAT, COPY = "repeat_", "train_"
 """How the fields of a row begin that repeats another, and of one that is a held-out item."""
 CONTENT = ("task", "prompt", "target", "answer", "chosen", "rejected", "level", "skills")
@@ -150,9 +150,10 @@ def _repeats(observations: Sequence[Observation], corpus: Corpus) -> Iterator[tu
     pairs = [(one.check, row) for one in observations if one.drop == REPEAT for row in one.evidence]
     check_by_id = {row[f"{REPEAT}id"]: check for check, row in pairs}
     ids = check_by_id.keys() | {row["first_id"] for _, row in pairs}
-    first_by_content: dict[str, Example] = {}
+    first_by_content, of_files = dict[str, Example](), tasks_of_files(corpus)
     for row in corpus.select(ids=ids) if ids else ():
         content = {name: getattr(row, name) for name in CONTENT} | {"extra": dict(row.extra)}
+        content |= {"task": None} if row.task in of_files else {}
         first = first_by_content.setdefault(json.dumps(content, sort_keys=True, default=str), row)
         if first is not row and row.id in check_by_id:
             yield row, first, check_by_id[row.id]

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixwright.audit.rows import Fingerprints, Reader, fingerprints, hash64, positions_by_code
+from mixwright.audit.rows import Fingerprints, Reader, fingerprints, hash64, positions_by_code, tasks_of_files
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, to_visible
 from mixwright.audit.unseen import CONTEXT_WORDS, name_words
 from mixwright.corpus import Corpus
@@ -97,8 +97,8 @@ class Clash:
 class ConflictsOfTask:
     """What was found in a task."""
 
-    task: str
-    """Its name."""
+    task: str | None
+    """Its name; None for prompts that several files have, each of which is a task."""
     total: int
     """Its training rows with an answer."""
     prompts: int
@@ -128,7 +128,8 @@ class ConflictsOfTask:
 
 
 def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
-    """Prompts of training rows with several answers, of each task that has repeated prompts. Bounded memory.
+    """Prompts of training rows with several answers, of each task that has repeated prompts, and last (task None) of prompts
+    that stand in several files. Bounded memory.
 
     A prompt is the same whatever its case, space and closing marks (`normal_form`); rows that differ in a column called like
     a context have different prompts. Preference pairs are left out.
@@ -136,21 +137,32 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     prints, reader, found = fingerprints(corpus), Reader(corpus), list[ConflictsOfTask]()
     left = [ROWS_READ_TOGETHER, ROWS_READ_TOGETHER]
     train = np.flatnonzero(~prints.held_out & (prints.answer != 0))
-    for code, positions in positions_by_code(prints.task[train]).items():
-        task = corpus.tasks[prints.tasks[code]]
-        if task.kind == "preference":
-            continue
-        repeated = _Repeated.read(prints, train[positions])
+    by_code = {code: train[positions] for code, positions in positions_by_code(prints.task[train]).items()}
+    by_code = {code: rows for code, rows in by_code.items() if corpus.tasks[prints.tasks[code]].kind != "preference"}
+    groups = [(prints.tasks[code], len(rows), rows) for code, rows in by_code.items()]
+    of_files = tasks_of_files(corpus)
+    in_files = [rows for code, rows in by_code.items() if prints.tasks[code] in of_files]
+    groups = [*sorted(groups, key=lambda group: group[0]), (None, sum(map(len, in_files)), _shared(prints, in_files))]
+    for name, total, rows in groups:
+        repeated = _Repeated.read(prints, rows)
         if not len(repeated):
             continue
-        compared = ConflictsOfTask(task.name, len(positions), len(repeated), "open", (), None, 0.0)
+        compared = ConflictsOfTask(name, total, len(repeated), "open", (), None, 0.0)
         if repeated.is_differing.any() and left[0] > 0:
-            kind = _KindOfTask.read(reader, train[positions])
+            kind = _KindOfTask.read(reader, rows)
             compared, left[0] = _compare(compared, reader, repeated, kind, left[0])
             if compared.verdict != "open":
                 compared, left[1] = _list(compared, reader, repeated, kind, left[1])
         found.append(compared)
-    return sorted(found, key=lambda one: one.task)
+    return found
+
+
+def _shared(prints: Fingerprints, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the row numbers (int64, ascending) whose prompt stands in several of these groups."""
+    own = [np.unique(prints.normal[rows]) for rows in groups]
+    prompts, counts = np.unique(np.concatenate([np.zeros(0, np.uint64), *own]), return_counts=True)
+    rows = np.sort(np.concatenate([np.zeros(0, np.int64), *groups]))
+    return rows[np.isin(prints.normal[rows], prompts[counts > 1])]
 
 
 @dataclass(frozen=True)
@@ -170,7 +182,7 @@ class _Repeated:
     def read(prints: Fingerprints, numbers: np.ndarray) -> _Repeated:
         """Those among the rows of a task."""
         numbers = numbers[np.argsort(prints.normal[numbers], kind="stable")]
-        starts = np.flatnonzero(np.r_[True, prints.normal[numbers][1:] != prints.normal[numbers][:-1]])
+        starts = np.flatnonzero(np.r_[len(numbers) > 0, prints.normal[numbers][1:] != prints.normal[numbers][:-1]])
         counts = np.diff(np.r_[starts, len(numbers)])
         least, most = (extreme.reduceat(prints.answer[numbers], starts) for extreme in (np.minimum, np.maximum))
         several = counts > 1

@@ -8,10 +8,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -28,6 +30,7 @@ from mixwright.audit.text import (
     to_visible,
 )
 from mixwright.corpus import Corpus, texts
+from mixwright.corpus.reading import task_of
 from mixwright.corpus.rows import decode
 from mixwright.records import Example, plain
 
@@ -229,6 +232,16 @@ def rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
     numbers = np.flatnonzero(splits.indices.to_numpy() == names.index(split))
     by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
     return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
+
+
+def tasks_of_files(corpus: Corpus) -> frozenset[str]:
+    """Names of tasks that are those of their files, where several files are read; a task column can name them so, too."""
+    tasks = corpus.table["task"].combine_chunks().dictionary_encode()
+    codes, firsts = np.unique(tasks.indices.to_numpy(), return_index=True)
+    places = corpus.table["source"].take(pa.array(firsts)).to_pylist()
+    names = zip(tasks.dictionary.take(pa.array(codes)).to_pylist(), places, strict=True)
+    found = frozenset(name for name, place in names if name == task_of(Path(re.sub(r"[:#]\d+$", "", place))))
+    return found if len(found) > 1 else frozenset()
 
 
 def note_unlisted(count: int) -> str:

@@ -106,7 +106,7 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
     path, notes = relative_to / source, [] if notes is None else notes
     if len(sources_of(source)) > 1:
         for one in sources_of(source):
-            task = _task_of(Path(one))
+            task = task_of(Path(one))
             for row, location in read_rows(one, split, relative_to=relative_to, notes=notes):
                 yield row, location._replace(task=location.task or task)
         return
@@ -196,10 +196,10 @@ def _read_several(files: list[Path], folder: Path, source: str, notes: list[str]
         notes.append(f"{source}: not read, because of their file types: {join_some(others)}")
     for path in files:
         for row, location in _read_file(path, notes):
-            yield row, location._replace(task=_task_of(path))
+            yield row, location._replace(task=task_of(path))
 
 
-def _task_of(path: Path) -> str:
+def task_of(path: Path) -> str:
     """Return the task that a file stands for: its name."""
     return path.name.removesuffix(suffix_of(path)) or path.name
 
@@ -207,7 +207,7 @@ def _task_of(path: Path) -> str:
 def refuse_held_out(source: str) -> None:
     """Raise InputError if one of several files to train on is called as held-out rows are."""
     for one in sources_of(source) if len(sources_of(source)) > 1 else ():
-        if SPLIT_BY_NAME.get(_task_of(Path(one)).lower()) == "eval":
+        if SPLIT_BY_NAME.get(task_of(Path(one)).lower()) == "eval":
             raise InputError("training rows", f"{one}, which is a split", "Name held-out rows with --eval.", file=one)
 
 

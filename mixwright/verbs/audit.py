@@ -185,7 +185,8 @@ def show(
     left = found.observations if found.cleaned is None else found.cleaned.left
     head = [line for text in (*found.written, _headline(left, found)) for line in wrap(text)]
     tail = [] if fix is None else [f"Next: train on {fix}"]
-    dropped = [] if found.written or not can_be_cleaned(found.config) else rows_to_drop(found.observations, found.corpus)
+    notable = [one for one in found.observations if one.severity != "info"]
+    dropped = [] if found.written or not can_be_cleaned(found.config) else rows_to_drop(notable, found.corpus)
     if dropped:
         tail = [f"Next: {output.command_line('--fix', 'clean.jsonl')}"]
         others = "; the other findings are for you to decide" if sum(one.severity != "info" for one in left) > 1 else ""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixwright.audit.conflicts import ConflictsOfTask, find_conflicts
-from mixwright.audit.rows import Reader, note_unlisted
+from mixwright.audit.rows import Reader, note_unlisted, tasks_of_files
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.errors import join_some
@@ -42,14 +42,16 @@ class Conflicts(Check):
         told = [one for one in found if one.clashes and one.verdict != "open"]
         observations = [_observe(corpus, reader, one) for one in told]
         if undecided := [one for one in found if one.clashes and one.verdict == "open"]:
-            prompts, names = sum(len(one.clashes) for one in undecided), join_some([repr(one.task) for one in undecided])
+            prompts, names = sum(len(one.clashes) for one in undecided), join_some([_name(one) for one in undecided])
             text = f"{_count_prompts(prompts)} several answers in tasks with free answers: {names}."
             rows = sum(one.rows for one in undecided)
             total = sum(one.total for one in undecided)
             observations.append(Observation("conflicts", None, "info", rows, total, text, "", NULL))
         if not observations:
             prompts = sum(one.prompts for one in found)
-            text = "No prompt has conflicting answers" + (" within a task" if len(corpus.tasks) > 1 else "")
+            text = "No prompt has conflicting answers" + (
+                " within a task" if len(corpus.tasks) > max(1, len(tasks_of_files(corpus))) else ""
+            )
             text += f"; {prompts:,} prompts with several rows were compared." if prompts else ": none has several rows."
             observations.append(Observation("conflicts", None, "info", 0, len(corpus), text, "", NULL))
         return observations
@@ -58,7 +60,8 @@ class Conflicts(Check):
 def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observation:
     prompts, pairs = len(one.clashes), one.pairs
     evidence = reader.pair_evidence(pairs, "other_", "usual_")
-    text = f"{_count_prompts(prompts)} conflicting answers, such as "
+    place = " in different files" if one.task is None else ""
+    text = f"{_count_prompts(prompts)} conflicting answers{place}, such as "
     text += f"{_show_answers(one, evidence[0])}."
     null = "none: such a prompt has one answer"
     if one.verdict == "decided" and one.disagreement is not None:
@@ -66,7 +69,8 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
         null = NULL
     elif one.disagreement is not None:
         text += " Both may be right: prompts of this task often have several answers."
-    is_graded = corpus.tasks[one.task].kind == "verifiable"
+    names = tasks_of_files(corpus) if one.task is None else (one.task,)
+    is_graded = all(corpus.tasks[name].kind == "verifiable" for name in names)
     severity: Severity = (
         "error" if is_graded and one.verdict == "decided" and one.rows >= ERROR_SHARE * one.total else "warning"
     )
@@ -75,6 +79,10 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
     remedy = "" if severity == "info" else REMEDY
     text += note_unlisted(len(pairs))
     return Observation("conflicts", one.task, severity, one.rows, one.total, text, remedy, null, evidence)
+
+
+def _name(one: ConflictsOfTask) -> str:
+    return "several files" if one.task is None else repr(one.task)
 
 
 def _show_answers(one: ConflictsOfTask, evidence: Mapping[str, Any]) -> str:

@@ -66,8 +66,8 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
         text += " This is expected: the task has few different prompts at these levels."
         severity, remedy = "info", ""
     text, null = text + note_unlisted(len(pairs)), f"by chance {format_expected(expected)} rows"
-    evidence, drop = reader.pair_evidence(pairs, "repeat_", "first_"), "repeat_" if severity == "warning" else None
-    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence, drop)]
+    evidence = reader.pair_evidence(pairs, "repeat_", "first_")
+    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence, drop="repeat_")]
 
 
 def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
