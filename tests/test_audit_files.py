@@ -54,6 +54,7 @@ def test_the_cleaned_copy_has_every_other_line_as_it_was(call: Call, dirty: tupl
     (wrapped,) = (one for one in manifest["left for you"] if one["check"] == "contamination")
     assert wrapped["rows"] == [["eval.jsonl:9", "train.jsonl:53"]]
     assert "42 rows" in out
+    assert "Next: fix contamination" in out, "before training"
     assert "train.jsonl:53" in out
     assert call("audit", "clean.jsonl", "--eval", held_out, "--fix", "twice.jsonl")[0] == 0
     assert Path("twice.jsonl").read_bytes() == Path("clean.jsonl").read_bytes()
@@ -360,3 +361,20 @@ def test_repeats_that_chance_explains_go_too_and_are_not_urged(
     assert "--fix" not in out
     assert call("audit", train, "--check", "duplicates", "--fix", "clean.jsonl")[0] == 0
     assert len(Path("clean.jsonl").read_text().splitlines()) == len({*pairs})
+
+
+def test_rows_without_any_answer_go(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty earlier turn of a chat stays, and an empty completion beside a gold answer."""
+    monkeypatch.chdir(tmp_path)
+    rows: list[dict[str, Any]] = [{"prompt": _row(n)["prompt"], "completion": f"It is {n}."} for n in range(40)]
+    rows[4]["completion"], rows[9]["completion"] = "", " \n"
+    turns = [("user", "Hello, who is there?"), ("assistant", ""), ("user", rows[30]["prompt"])]
+    rows[30]["prompt"] = [{"role": role, "content": text} for role, text in turns]
+    code, out, err = call("audit", write("train.jsonl", rows), "--check", "single_rows", "--fix", "clean.jsonl")
+    assert code == 0, err
+    kept = [json.loads(line) for line in Path("clean.jsonl").read_text().splitlines()]
+    assert kept == [row for n, row in enumerate(rows) if n not in (4, 9)]
+    assert "Next: train on clean.jsonl" in out, "no error is left"
+    graded = [row | {"answer": str(n)} for n, row in enumerate(rows)]
+    assert call("audit", write("graded.jsonl", graded), "--check", "single_rows", "--fix", "all.jsonl")[0] == 0
+    assert len(Path("all.jsonl").read_text().splitlines()) == 40

@@ -36,6 +36,8 @@ MAX_PASSES = 50
 """Audits of what is left: a finding lists so many rows at most."""
 REPEAT, COPY = "repeat_", "train_"
 """How the fields of a row begin that repeats another, and of one that is a held-out item."""
+EMPTY = "empty"
+"""What a finding says whose rows are left out if they have no answer at all."""
 CONTENT = ("task", "prompt", "target", "answer", "chosen", "rejected", "level", "skills")
 LINES, TABLE = (".jsonl", ".ndjson"), ".parquet"
 PACKED_LINES = tuple(end + packed for end in LINES for packed in (".gz", ".zst"))
@@ -113,9 +115,10 @@ def rows_to_drop(observations: Sequence[Observation], corpus: Corpus) -> dict[st
             found.setdefault(row.source, reason)
     for row, first, check in _repeats(observations, corpus):
         found.setdefault(row.source, {"id": row.id, "check": check, "task": row.task, "partner": first.source})
-    for one in (one for one in observations if one.drop == ""):
+    for one in (one for one in observations if one.drop in ("", EMPTY)):
         for row in corpus.select(ids=[row["id"] for row in one.evidence]):
-            if row.chosen == row.rejected:
+            is_empty = not any(plain(text).strip() for text in (row.target, row.chosen, row.answer))
+            if is_empty if one.drop == EMPTY else row.chosen == row.rejected:
                 found.setdefault(row.source, {"id": row.id, "check": one.check, "task": one.task, "partner": None})
     return found
 

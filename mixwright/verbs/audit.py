@@ -102,7 +102,7 @@ def audit(
         grader: Grader of every task.
         checks: Run only this check; repeatable.
         out: Write a page, and a file of all rows for each check.
-        fix: Write a copy of TRAIN without exact duplicates and without copies of held-out items, and a manifest.
+        fix: Write a copy of TRAIN without exact duplicates, empty answers and copies of held-out items, and a manifest.
         mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
         balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
         top_up: Write rows to add to TRAIN: to fill gaps that held-out items show, and to break cues.
@@ -185,6 +185,8 @@ def show(
     left = found.observations if found.cleaned is None else found.cleaned.left
     head = [line for text in (*found.written, _headline(left, found)) for line in wrap(text)]
     tail = [] if fix is None else [f"Next: train on {fix}"]
+    if fix is not None and (errors := sorted({one.check for one in left if one.severity == "error"})):
+        tail = wrap(f"Next: fix {join_words(errors)}, of which {manifest_of(fix).name} lists the rows; then train on {fix}")
     notable = [one for one in found.observations if one.severity != "info"]
     dropped = [] if found.written or not can_be_cleaned(found.config) else rows_to_drop(notable, found.corpus)
     if dropped:

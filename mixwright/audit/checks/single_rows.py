@@ -46,7 +46,7 @@ one copy of GSM8K."""
 MIN_FIELDS_SHARE = 0.01
 """Share of rows with an unfilled field that is a warning; fewer, such as a letter's `[Your Name]`, are a note."""
 REMEDIES = {
-    "empty": "Leave these rows out: the model would learn to answer nothing.",
+    "empty": "The model would learn to answer nothing. --fix FILE removes rows without any answer; fill in empty turns.",
     "unanswered": "Leave these rows out, or end each chat with the assistant's turn.",
     "missing": "Leave these rows out: a table with missing values was exported as text.",
     "cut": (
@@ -92,8 +92,9 @@ class SingleRows(Check):
                 is_rare = kind.startswith("unfilled") and len(found) < max(3, MIN_FIELDS_SHARE * total)
                 severity, remedy = ("info", "") if is_rare else ("warning", REMEDIES[kind])
                 null = "ends without a mark at any length" if kind == "cut" else "none"
+                drop = "empty" if kind == "empty" else None
                 observations.append(
-                    Observation("single_rows", task, severity, len(found), total, text, remedy, null, evidence)
+                    Observation("single_rows", task, severity, len(found), total, text, remedy, null, evidence, drop)
                 )
         rows_read = sum(count["rows"] for count in counts.values())
         sound = Observation("single_rows", None, "info", 0, rows_read, "No training row is broken by itself.", "")
