@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 568_758,
+    "mixwright": 569_642,
     "mixwright_lab": 194_771,
-    "tests": 490_517,
+    "tests": 491_354,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -50,6 +50,8 @@ RAISED: tuple[str, ...] = (
     "Axolotl config, and a log's nulls are kept for every task",
     "tests +1,614: scores of items by hand are files of answers, and one table whichever harness logged the answers",
     "mixwright +302, tests +313: what is missing is told before minutes of measuring, and forgotten arguments are named",
+    "mixwright +884, tests +837: the audit compares several files with each other, and --fix removes every exact repeat and "
+    "empty answer",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
