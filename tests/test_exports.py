@@ -198,6 +198,7 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
     model = found["actor_rollout_ref"].pop("model")
     assert found["actor_rollout_ref"] == {"actor": {"ppo_mini_batch_size": 8}, "rollout": {"n": 4}}, "the plan's groups"
     assert "..." not in told
+    assert f""" "data.train_files=['{place / "train.parquet"}']" """ in told, "quotes that people can read"
     command = shlex.split(told.partition("for your GPUs: ")[2])
     assert command[:3] == ["python3", "-m", "verl.trainer.main_ppo"]
     assert set(command[3:]) == {

@@ -240,6 +240,7 @@ def test_a_function_of_the_project(project: Path) -> None:
         judge.grade(Example("i", "t", "p", answer="a", extra={"end": "!", "answer": "no", "completion": "no"}), "a!t") == 1.0
     )
     assert judge.grade(row("a", end="!"), "a") == 0.0
+    assert load_grader("./mine_a.py:score").grade(row("a", end="!"), "a!t") == 1.0, "as a shell completes it"
     (project / "data" / "rows.jsonl").write_text('{"prompt": "p", "answer": "a", "end": "!"}\n')
     corpus = read_corpus(CorpusConfig(train="data/rows.jsonl", grader="mine_a:score"))
     assert corpus.grade(corpus[0], "a!all") == 1.0
@@ -260,6 +261,8 @@ def test_results_that_are_no_score(project: Path, result: str) -> None:
         ("json:nothing", "a function nothing in json"),
         ("json.nowhere:f", "a module json.nowhere, got none"),
         ("data.evil:score", "outside the corpus's folder"),
+        ("data/evil.py:score", "outside the corpus's folder"),
+        ("nowhere_at_all.py:score", "a module nowhere_at_all.py, got none"),
         ("broken_b:score", "that imports, got RuntimeError: on import"),
         ("../evil:score", "package.module:function"),
         ("a b:c", "package.module:function"),

@@ -212,15 +212,17 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
         (["good.jsonl", "good.jsonl", "--until-decided"], "got --until-decided"),
         (["good.jsonl", "good.jsonl", "--grader", "summ=score"], "Nearest: sum."),
         (["good.jsonl", "good.jsonl", "--grader", "sum=scores"], "metric of task sum (--grader)"),
-        (["good.jsonl", "good.jsonl", "--protect", "summ"], "task or cell of the logs (--protect)"),
+        (["good.jsonl", "good.jsonl", "--protect", "summ"], "task or TASK@LEVEL of the logs (--protect)"),
         (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers with --sampled"),
-        (["good.jsonl", "other.jsonl"], "expected items that both logs have and that can be judged"),
+        (["good.jsonl", "other.jsonl"], "no task in both (sum; other). Evaluate both models on the same tasks."),
+        (["parts.jsonl", "parts.jsonl"], "Log a metric of 1 and 0 for both models."),
         (["good.jsonl", "missing.jsonl"], "missing.jsonl: expected an evaluation log, or a model, got nothing there"),
     ],
 )
 def test_options_and_logs_that_do_not_go_together_are_refused(call: Call, arguments: list[str], message: str) -> None:
     write_lines("good.jsonl", plain_rows([True] * 12))
     write_lines("other.jsonl", plain_rows([True] * 12, task="other"))
+    write_lines("parts.jsonl", [row | {"score": 0.63} for row in plain_rows([True] * 12)])
     code, _, err = call("verdict", *arguments, "--no-gate")
     assert code == 1
     assert message in err

@@ -68,6 +68,22 @@ def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> N
     assert {row.extra["parents"][0] for row in found.rows} == {row.id.removesuffix(":own") for row in found.rows}
 
 
+def test_no_request_is_asked_for_which_no_time_is_left() -> None:
+    """40 requests in three parts of 14, 13 and 13 take .1 s a token: 44.8 s, and 41.6 s of the 60 - 44.8 left are too many;
+    with 100 s two parts are answered, and the third is not.
+    """
+    for seconds, sizes, unasked in ((60, [14], 26), (100, [14, 13], 13), (1000, [14, 13, 13], 0)):
+        model = Answers()
+
+        def left(model: Answers = model, seconds: int = seconds) -> float:
+            return seconds - sum(0.1 * count * tokens for count, tokens in model.rooms)
+
+        found = answer_prompts(model, rows("short", [3] * 40), max_new_tokens=256, seconds_left=left)  # type: ignore[arg-type]
+        assert [count for count, _ in model.rooms] == sizes
+        assert len(found.rows) == sum(sizes)
+        assert any(f"{unasked} of 40 requests are not answered" in note for note in found.notes) == (unasked > 0)
+
+
 def test_the_room_ends_at_the_limit_and_empty_answers_are_none() -> None:
     model = Answers()
     found = answer_prompts(model, rows("endless", (500, 500, 0)), max_new_tokens=100)  # type: ignore[arg-type]

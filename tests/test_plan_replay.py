@@ -32,7 +32,7 @@ def answered(count: int, kinds: int = 4) -> tuple[Example, ...]:
 
 def plan_with(monkeypatch: pytest.MonkeyPatch, call: Call, rows: list[dict[str, Any]], own: int, *more: str) -> list[Any]:
     made = RehearsalRows(answered(own), ("a note",), 0, own, {})
-    monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, max_new_tokens: made)
+    monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, **_: made)
     checkpoint("model", chat="messages" in rows[0])
     code, out, err = call("plan", "model", write("train.jsonl", rows), *more)
     assert code == 0, err
@@ -93,7 +93,7 @@ def test_files_of_several_forms_make_a_mix_of_one_form_that_goes_with_its_plan(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = RehearsalRows(answered(9), (), 0, 9, {})
-    monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, max_new_tokens: made)
+    monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, **_: made)
     checkpoint("model", chat=True)
     Path("two").mkdir()
     write("two/sums.jsonl", PLAIN[:30])

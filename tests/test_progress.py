@@ -95,5 +95,5 @@ def test_answers_under_way_are_counted() -> None:
     learner = build_tiny(prompts, ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
     heard: list[float] = []
     learner.sample(prompts, count=1, temperature=0, max_new_tokens=4, seed=0, progress=heard.append)
-    assert progress._latest == ["5 of 5 prompts are answered"]
+    assert progress._latest == ["5 of 5 prompts are answered in up to 4 tokens"]
     assert heard[-1] == 1.0

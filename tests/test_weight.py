@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 569_642,
+    "mixwright": 570_156,
     "mixwright_lab": 194_771,
-    "tests": 491_356,
+    "tests": 491_604,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -52,6 +52,7 @@ RAISED: tuple[str, ...] = (
     "mixwright +302, tests +313: what is missing is told before minutes of measuring, and forgotten arguments are named",
     "mixwright +884, tests +837: the audit compares several files with each other, and --fix removes every exact repeat and "
     "empty answer",
+    "mixwright +514, tests +248: plan keeps to --budget, rewards can be named as files, and logs say what to log instead",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

@@ -76,7 +76,7 @@ def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] =
         known_names = {name for item in items for name in (item[0], cell_key(*item[:2]))}
         for name in names:
             if name not in known_names:
-                raise unknown_name("task or cell that was measured before (trial.protect)", name, known_names)
+                raise unknown_name("task or TASK@LEVEL that was measured before (trial.protect)", name, known_names)
         return frozenset(item for item in items if item[0] in names or cell_key(*item[:2]) in names)
     if outcome not in GRADED_OUTCOMES:
         return frozenset()

@@ -68,7 +68,7 @@ def _format_value(value: Any) -> str:
 def code_digest(name: str) -> str:
     """SHA-256 of the file that a grader `package.module:function` stands in; empty for one of the catalogue."""
     stem = name.partition("?")[0]
-    source_file = _find_source(stem.partition(":")[0]) if ":" in stem else None
+    source_file = _find_source(_split_name(stem)[0]) if ":" in stem else None
     return hashlib.sha256(source_file.read_bytes()).hexdigest() if source_file is not None and source_file.is_file() else ""
 
 
@@ -101,13 +101,13 @@ def import_function(name: str, never_import_from: Path | None) -> Callable[..., 
     """The function that `package.module:function` names.
 
     Args:
-        name: as a user wrote it; the working folder is searched, too.
+        name: as a user wrote it; the working folder is searched, too, and its files can be named: `folder/file.py:function`.
         never_import_from: folder of data, which never brings code.
 
     Raises:
         InputError: no such module or function, or one in that folder.
     """
-    module_name, _, attribute = name.partition(":")
+    module_name, attribute = _split_name(name)
     remedy = "Write package.module:function of an installed package or of a file in the working folder."
     if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
         raise InputError("package.module:function", repr(name), remedy)
@@ -134,6 +134,14 @@ def import_function(name: str, never_import_from: Path | None) -> Callable[..., 
     if not callable(function):
         raise InputError(f"a function {attribute} in {module_name}", repr(function)[:40], remedy)
     return function
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """Return module and function of `package.module:function`, where a file in the working folder can be named as one."""
+    module_name, _, attribute = name.partition(":")
+    if module_name.endswith(".py") and Path(module_name).is_file():
+        module_name = ".".join(Path(module_name).with_suffix("").parts)
+    return module_name, attribute
 
 
 def _find_source(module_name: str) -> Path | None:

@@ -406,7 +406,8 @@ class Learner:
         self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
     ) -> Iterator[dict[int, list[Continuation]]]:
         def report(share: float) -> None:
-            describe_work(f"{share * len(jobs):.0f} of {len(jobs)} prompts are answered")
+            count, most = len(jobs), decoding.max_new_tokens
+            describe_work(f"{share * count:.0f} of {count} prompts are answered in up to {most} tokens")
             if progress is not None:
                 progress(share)
 

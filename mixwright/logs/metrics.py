@@ -25,6 +25,8 @@ _SAMPLES = re.compile(
 """Names of metrics of several samples: `pass@4`, `pass@k:k=4`, `exact_match,maj@8`, `pass_at_1`, `avg@n:n=4`."""
 _MEANS = ("avg", "mean")
 """Kinds of them that are the mean over samples."""
+PARTIAL_CREDIT = "partial credit is neither right nor wrong"
+"""What a message says of a metric with values between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,6 @@ def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequ
         for answer, value in known:
             if value not in (0.0, 1.0) and not (is_mean and 0 <= value <= 1):
                 found = f"is graded ({value:g} for item {answer.item[:40]!r})"
-                return f"{found}, and partial credit is neither right nor wrong; fix a threshold, and log 1 or 0"
+                return f"{found}, and {PARTIAL_CREDIT}; fix a threshold, and log 1 or 0"
         some = True
     return None if some else "is missing for all answers"

@@ -7,6 +7,7 @@ limit: short rooms would keep only the kinds of answers that are short, and thos
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,10 +28,12 @@ from mixwright.words import copies_prompt, repeats_itself
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
+    from mixwright.learner.learner import Completion, Learner
 
 FIRST_ROOM_TOKENS = 32
 """Tokens of an answer that are tried first."""
+TIMED_ROWS = 16
+"""Requests that are answered between two looks at the clock."""
 ENOUGH_ENDED_SHARE = 0.75
 """Share of a task's prompts whose answers must have ended before no more room is tried."""
 
@@ -75,20 +78,28 @@ class RehearsalRows:
         return {"miner": "rehearsal", "kind": "new rows", **counts, "tasks": tasks, "room": self.room, "notes": self.notes}
 
 
-def rehearsal_rows(corpus: Corpus, load: Callable[[], Learner], *, max_new_tokens: int = 256) -> RehearsalRows:
+def rehearsal_rows(
+    corpus: Corpus,
+    load: Callable[[], Learner],
+    *,
+    max_new_tokens: int = 256,
+    seconds_left: Callable[[], float] | None = None,
+) -> RehearsalRows:
     """The rows to rehearse of a corpus; the model is loaded where there are prompts without a completion.
 
     Args:
         corpus: with `rehearse` rows, held-out rows and training rows.
         load: gives the model that is to be trained.
         max_new_tokens: longest answer.
+        seconds_left: as for `answer_prompts`.
 
     Raises:
         InputError: as `answer_prompts`.
     """
     prompts, answered = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
     if prompts.without_completion:
-        answered = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens)
+        limits = {"max_new_tokens": max_new_tokens, "seconds_left": seconds_left}
+        answered = answer_prompts(load(), prompts.without_completion, **limits)
         answered = _without_wrong_answers(answered, prompts.without_completion, corpus)
     rows, notes = (*prompts.with_completion, *answered.rows), (*prompts.notes, *answered.notes)
     return replace(answered, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
@@ -186,13 +197,20 @@ def trains_on_pairs(corpus: Corpus) -> bool:
     return bool(len(train)) and not train["rejected"].null_count
 
 
-def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_tokens: int = 256) -> RehearsalRows:
+def answer_prompts(
+    learner: Learner,
+    prompts: Sequence[Example],
+    *,
+    max_new_tokens: int = 256,
+    seconds_left: Callable[[], float] | None = None,
+) -> RehearsalRows:
     """The model's own greedy answers that ended by themselves, as rows to train on.
 
     Args:
         learner: the model that is to be trained, before it is.
         prompts: rows without completions.
         max_new_tokens: longest answer, tokens; the room is doubled up to it.
+        seconds_left: gives the time that is left; requests for which none is left stay unanswered. None sets no limit.
 
     Raises:
         InputError: chat prompts without a chat template.
@@ -217,18 +235,30 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
     answers: dict[str, str] = {}
     ended = set[str]()
     ended_counts, room = Counter[str](), dict.fromkeys(prompt_counts, 0)
+    seconds_per_token, unasked = 0.0, 0
     while waiting:
-        texts = learner.sample([row.prompt for row in waiting], count=1, temperature=0, max_new_tokens=answer_tokens, seed=0)
-        rollouts += len(waiting)
-        room |= dict.fromkeys({row.task for row in waiting}, answer_tokens)
-        for row, (completion,) in zip(waiting, texts, strict=True):
+        part_count = 1 if seconds_left is None else math.ceil(len(waiting) / TIMED_ROWS)
+        completions: list[tuple[Example, Completion]] = []
+        for part in (waiting[start::part_count] for start in range(part_count)):  # each has all kinds
+            seconds, tokens = math.inf if seconds_left is None else seconds_left(), len(part) * answer_tokens
+            if seconds <= seconds_per_token * tokens:
+                unasked += len(part)
+                continue
+            texts = learner.sample(
+                [row.prompt for row in part], count=1, temperature=0, max_new_tokens=answer_tokens, seed=0
+            )
+            completions += [(row, completion) for row, (completion,) in zip(part, texts, strict=True)]
+            seconds_per_token = 0.0 if seconds_left is None else (seconds - seconds_left()) / tokens
+        rollouts += len(completions)
+        room |= dict.fromkeys({row.task for row, _ in completions}, answer_tokens)
+        for row, completion in completions:
             ended |= {row.id} if completion.finished else set()
             if completion.finished and copies_prompt(_last_message(row), completion.text, merely=True):
                 copies += 1
             elif completion.finished and completion.text.strip() and not repeats_itself(completion.text):
                 answers[row.id] = completion.text  # as it was written: after plain text it may begin with a space
         ended_counts = Counter(row.task for row in fitting if row.id in answers)
-        if answer_tokens == max_new_tokens:
+        if answer_tokens == max_new_tokens or unasked:
             break
         answer_tokens = min(2 * answer_tokens, max_new_tokens)
         unanswered = [
@@ -244,6 +274,10 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
             blank = {"answer": None, "chosen": None, "rejected": None, "extra": {**row.extra, **origin}}
             identity = {"id": f"{row.id}:own", "source": "rehearsal", "split": REHEARSE_SPLIT}
             rows.append(replace(row, target=answers[row.id], **identity, **blank))
+    if unasked:
+        notes.append(
+            f"{unasked} of {len(prompts)} requests are not answered in up to {answer_tokens} tokens: no time is left."
+        )
     if copies:
         notes.append(f"{copies} of {len(fitting)} own answers are left out because they copy their prompt.")
     notes += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -12,6 +13,8 @@ from mixwright.errors import InputError
 
 BEGAN = monotonic()
 """Reading of the clock when the verb was loaded, which is soon after the command was given."""
+RESERVED_SHARE = 0.08
+"""Share of the budget that is kept for what follows measuring: BEFORE's answers read by AFTER, the page, files."""
 
 
 def parse_duration(text: str) -> float:
@@ -58,3 +61,8 @@ def start_budget(text: str) -> Budget:
 def as_budget(budget: Budget | str | None) -> Budget | None:
     """Return a budget; one in words begins now."""
     return Budget(parse_duration(budget), monotonic()) if isinstance(budget, str) else budget
+
+
+def time_left(budget: Budget | None) -> Callable[[], float] | None:
+    """Return a function that gives the seconds which models may still take; None without a budget."""
+    return None if budget is None else lambda: budget.seconds_left - RESERVED_SHARE * budget.seconds

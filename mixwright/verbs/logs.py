@@ -25,6 +25,7 @@ from mixwright.logs.judged import (
     judge_logs,
     judge_one,
 )
+from mixwright.logs.metrics import PARTIAL_CREDIT
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.notes import write_notes
@@ -78,9 +79,12 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         seen = "; ".join(
             f"{one.task}: {one.message}" for one in found.caveats if one.prevents_pass or len(found.caveats) == 1
         )
-        names = [join_some(sorted(log.tasks)) for log in logs]
-        seen = seen if set(logs[0].tasks) & set(logs[1].tasks) else f"no task in both ({names[0]}; {names[1]})"
         remedy = "Evaluate both models in the same way, on the same items."
+        if not set(logs[0].tasks) & set(logs[1].tasks):
+            names = [join_some(sorted(log.tasks)) for log in logs]
+            seen, remedy = f"no task in both ({names[0]}; {names[1]})", "Evaluate both models on the same tasks."
+        elif all(PARTIAL_CREDIT in one.message for one in found.caveats):
+            remedy = "Log a metric of 1 and 0 for both models."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)
     if measuring.decoding == "sampled" and not found.sampled:
@@ -167,7 +171,7 @@ def _check_protected(found: Comparison, names: Sequence[str]) -> None:
             got = one_line(f"{name}: {'; '.join(reasons)}"[:400])
             remedy = "Leave it out of --protect, or name another metric: --grader TASK=METRIC."
             raise InputError("tasks that both logs can be judged on, with --protect", got, remedy)
-        raise unknown_name("task or cell of the logs (--protect)", name, measured)
+        raise unknown_name("task or TASK@LEVEL of the logs (--protect)", name, measured)
 
 
 def _names_of(task: JudgedTask) -> Iterable[str]:
@@ -188,8 +192,8 @@ def _describe_judging(task: JudgedTask, grader: FoundGrader | str) -> str:
     head = f"judged by {task.metric}{others}"
     if isinstance(grader, str):
         return f"{head}; the chance level is not known, because {grader}"
-    text = "what was read out of it" if grader.basis == "reading" else "the whole completion"
-    how = f"chance level by grader {grader.name}, which repeats {grader.agreement:.1%} of the scores on {text}"
+    text = "the extracted answer" if grader.basis == "reading" else "the whole completion"
+    how = f"chance level by grader {grader.name}, which agrees with {grader.agreement:.1%} of the scores (it reads {text})"
     return f"{head}; {how}"
 
 

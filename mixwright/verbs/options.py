@@ -77,7 +77,8 @@ class Measuring:
     system: Annotated[str | None, typer.Option()] = None
     """System message of every prompt; uses the chat template."""
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME")] = None
-    """Time for the whole command, such as 90s, 20m or 1h30m; as many items are measured as fit. Default: no limit."""
+    """Time for the whole command, such as 90s, 20m or 1h30m; as many items are measured, or requests answered, as fit.
+    Default: no limit."""
     served_model: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
     """Model to use on the server given as MODEL (http://HOST/v1); give it twice for two servers. Default: the only model
     that the server lists."""

@@ -28,6 +28,7 @@ from mixwright.run.preflight import check_keep, check_planner, check_training_pa
 from mixwright.run.ray_workers import start_workers
 from mixwright.trial.stage import checked_plan
 from mixwright.verbs import options, output
+from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import comparing_command, load_models, measure_checkpoint, read_rows
 from mixwright.verbs.export import TextHandling, build_mix, check_export, read_text_handling, write_mix
 from mixwright.verbs.options import MEASURING, Folder, Measuring, Placing, open_settings, parse_columns
@@ -247,7 +248,8 @@ def _measure_and_plan(
     if len(requests := corpus.select(split=REHEARSE_SPLIT)):
         if unanswered := requests.table["target"].null_count:
             output.say(f"replay: the model answers {format_count(unanswered, 'request')} without a completion")
-        rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0])
+        limit = time_left(measuring.budget)
+        rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0], seconds_left=limit)
         for note in rehearsal.notes:
             output.say(one_line(f"replay: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)

@@ -19,7 +19,7 @@ from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example, Observation
 from mixwright.run.progress import format_duration, progress_line
-from mixwright.verbs.budget import Budget
+from mixwright.verbs.budget import RESERVED_SHARE, Budget
 from mixwright.verbs.output import say
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 GROWTH_FACTOR = 4
 """Times as many items as were timed that may follow untimed: larger batches are quicker, so the first items say little."""
-RESERVED_SHARE = 0.08
-"""Share of the budget that is kept for what follows measuring: BEFORE's answers read by AFTER, the page."""
 Z_95 = 1.96
 """Half-width of a 95 % interval, standard errors."""
 

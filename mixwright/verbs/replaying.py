@@ -29,6 +29,7 @@ from mixwright.records import Example, Plan, plain
 from mixwright.run.folder import RunFolder, write_plan, write_text
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.verbs import output
+from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import load_models
 from mixwright.verbs.export import TextHandling, build_mix, write_mix
 from mixwright.verbs.options import Measuring, parse_columns
@@ -112,14 +113,15 @@ def plan_training(
     from mixwright.measure.kept_answers import make_keeping
 
     (learner,) = make_keeping(load_models((model,), measuring))
-    made = rehearsal_rows(corpus, lambda: learner, max_new_tokens=measuring.max_new_tokens or 256)
+    limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
+    made = rehearsal_rows(corpus, lambda: learner, **limits)
     for note in made.notes:
         output.say(one_line(f"replay: {note}"))
     if not made.rows:
         raise InputError(
             "answers of the model that end within the token limit",
             f"none of {asked}",
-            "Raise --max-new-tokens, or train without replay.",
+            f"Raise {'--max-new-tokens' if measuring.budget is None else '--budget'}, or train without replay.",
         )
     steps = planning.steps or math.ceil(len(new) / (1 - share) / batch)
     settings = TrainConfig(objective="sft", steps=steps, prompts=batch)

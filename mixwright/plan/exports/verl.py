@@ -101,7 +101,12 @@ def _flatten_settings(settings: Mapping[str, Any], path_prefix: str = "") -> Ite
             text = f"{value}"
             needs_quotes = isinstance(value, str) and not re.fullmatch(r"[\w./-]*", text)
             value_text = f"'{text}'" if needs_quotes else text  # in quotes hydra takes it as it is
-            yield shlex.quote(f"{path_prefix}{name}={value_text}")
+            yield _quote(f"{path_prefix}{name}={value_text}")
+
+
+def _quote(text: str) -> str:
+    """Quote a word for a shell: in double quotes if single quotes are all that it holds."""
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
 def _plain_template(mix: Mix) -> str:

@@ -446,7 +446,7 @@ def named_cells(cells: Sequence[TaskLevel], names: Sequence[str]) -> list[TaskLe
     known_names = {name for cell in cells for name in (cell[0], cell_key(*cell))}
     for name in names:
         if name not in known_names:
-            raise unknown_name("task or cell that was measured (--protect)", name, known_names)
+            raise unknown_name("task or TASK@LEVEL that was measured (--protect)", name, known_names)
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
