@@ -67,7 +67,8 @@ def test_what_was_written_before_a_stop_is_not_written_again_and_nothing_changes
         count_written(patch, stop_after=2)
         with pytest.raises(Stops):
             stopped.sample(PROMPTS, **{**how, "continue_up_to": None})
-    before = path.read_text().count("\n")
+    rows = 1 if temperature == 0 else 3
+    before = path.read_text().count("\n") // rows
     assert 2 <= before < len(PROMPTS), "those that had ended were kept"
     kept = KeepingLearner(learner(), path)
     written, shares = count_written(monkeypatch), list[float]()
@@ -77,7 +78,7 @@ def test_what_was_written_before_a_stop_is_not_written_again_and_nothing_changes
     assert shares[-1] == 1.0
     KeepingLearner(learner(1), path).sample(PROMPTS[:2], **{**how, "continue_up_to": None})
     assert written[1:] == [2], "another model finds nothing"
-    assert path.read_text().count("\n") == len(PROMPTS) + 2
+    assert path.read_text().count("\n") == rows * (len(PROMPTS) + 2)
     longer = KeepingLearner(learner(), path).sample(PROMPTS, **how)
     same(longer, learner().sample(PROMPTS, **how))
     written.clear()
@@ -216,7 +217,7 @@ def test_a_greedy_answer_that_ended_is_taken_over_wherever_it_fits(tmp_path: Pat
         assert [row[0].token_ids for row in found] == [row[0].token_ids for row in alone]
         for one, other in zip(found, alone, strict=True):
             assert one[0].logprobs == pytest.approx(other[0].logprobs, abs=1e-4)
-        assert sum(written) == sum(not end for end in ended), "what did not end has to be cut where it is asked"
+        assert written == [], "what did not end is cut where it is asked"
         written.clear()
         short = again.sample(PROMPTS, max_new_tokens=4, **how)
         assert [len(row[0].token_ids) for row in short] == [min(length, 4) for length in lengths]
@@ -248,9 +249,6 @@ def test_what_was_to_be_continued_is_not_written_again(
     written = count_written(monkeypatch)
     same(KeepingLearner(learner(batch_size=rows), path).sample(PROMPTS, **how), whole)
     assert 0 < sum(written) <= cut, "no prompt is begun again"
-    again = KeepingLearner(learner(), None)
-    again.sample(PROMPTS, **how)
-    assert again.written == rows * len(PROMPTS), "those that were continued count once"
 
 
 def test_the_other_form_of_prompts_is_kept_in_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

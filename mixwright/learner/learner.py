@@ -8,7 +8,6 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -183,7 +182,6 @@ class Learner:
         continue_up_to: int | None = None,
         draw_keys: Sequence[int] | None = None,
         progress: Callable[[float], None] | None = None,
-        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> list[list[Completion]]:
         """`count` completions per prompt, in the order of `prompts`.
 
@@ -203,7 +201,6 @@ class Learner:
             draw_keys: number of each prompt that its draws depend on, where they are part of a longer list; None counts
                 them.
             progress: called while each batch is written, and after it, with the share that is done, 0..1.
-            on_finished: called after each batch with the completions, by index of the prompt, that nothing is added to.
 
         Raises:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
@@ -224,67 +221,33 @@ class Learner:
         longest = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else max_new_tokens
         first_progress = scale_progress(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
         with reading_mode(self.model):
-            for ended_jobs in self._generate(jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
+            for ended_jobs in self.generate(jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
                 for number, continuations in ended_jobs.items():
                     prompt_index, first_sample = owners[number]
                     completions[prompt_index][first_sample : first_sample + len(continuations)] = [
                         self._completion(row) for row in continuations
                     ]
-                prompt_indices = dict.fromkeys(owners[number][0] for number in ended_jobs)
-                written_so_far = {
-                    prompt_index: [row for row in completions[prompt_index] if row is not None]
-                    for prompt_index in prompt_indices
-                }
-                ended = {
-                    prompt_index: rows_written
-                    for prompt_index, rows_written in written_so_far.items()
-                    if len(rows_written) == rows and (longest == max_new_tokens or all(row.finished for row in rows_written))
-                }
-                if on_finished and ended:
-                    on_finished(ended)
             whole_rows = [[row for row in rows_written if row is not None] for rows_written in completions]
             if longest > max_new_tokens:
                 later_progress = scale_progress(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
-                self._lengthen(encoded, whole_rows, temperature, longest, seed, draw_keys, on_finished, later_progress)
+                self._lengthen(encoded, whole_rows, Decoding(temperature, longest, seed), draw_keys, later_progress)
         return [rows_written * count for rows_written in whole_rows] if temperature == 0 else whole_rows
-
-    def lengthen(
-        self,
-        prompts: Sequence[Text],
-        completions: list[list[Completion]],
-        *,
-        temperature: float,
-        continue_up_to: int,
-        seed: int,
-        draw_keys: Sequence[int],
-        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
-        """Continue what `sample` cut, in place, as `sample` with `continue_up_to` does. Raises InputError as that does."""
-        encoded = [self.encode(prompt) for prompt in prompts]
-        self.check_length(max(map(len, encoded), default=0) + continue_up_to)
-        with reading_mode(self.model):
-            self._lengthen(encoded, completions, temperature, continue_up_to, seed, draw_keys, on_finished, progress)
 
     def _lengthen(
         self,
         prompts: Sequence[list[int]],
         completions: list[list[Completion]],
-        temperature: float,
-        continue_up_to: int,
-        seed: int,
+        decoding: Decoding,
         draw_keys: Sequence[int],
-        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None,
         progress: Callable[[float], None] | None,
     ) -> None:
         """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
         cut_samples = [
             (prompt_index, sample_index)
             for prompt_index, row in enumerate(completions)
-            for sample_index, ended_jobs in enumerate(row)
-            if not ended_jobs.finished
+            for sample_index, completion in enumerate(row)
+            if not completion.finished
         ]
-        samples_left = Counter(prompt_index for prompt_index, _ in cut_samples)
         jobs = [
             GenerationJob(
                 prompts[prompt_index],
@@ -294,18 +257,12 @@ class Learner:
             )
             for prompt_index, sample_index in cut_samples
         ]
-        for ended_jobs in self._generate(jobs, Decoding(temperature, continue_up_to, seed), progress):
-            ended = {}
+        for ended_jobs in self.generate(jobs, decoding, progress):
             for number, (row,) in ended_jobs.items():
                 prompt_index, sample_index = cut_samples[number]
                 before = completions[prompt_index][sample_index].logprobs
                 row.logprobs[: len(before)] = before
                 completions[prompt_index][sample_index] = self._completion(row)
-                samples_left[prompt_index] -= 1
-                if not samples_left[prompt_index]:
-                    ended[prompt_index] = completions[prompt_index]
-            if on_finished and ended:
-                on_finished(ended)
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.
@@ -402,9 +359,11 @@ class Learner:
                 raise
             raise refused from error
 
-    def _generate(
+    def generate(
         self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
-    ) -> Iterator[dict[int, list[Continuation]]]:
+    ) -> Iterator[Mapping[int, list[Continuation]]]:
+        """Yield the completions of jobs as they end, by the index of their job; by the engine, or transformers."""
+
         def report(share: float) -> None:
             count, most = len(jobs), decoding.max_new_tokens
             describe_work(f"{share * count:.0f} of {count} prompts are answered in up to {most} tokens")
