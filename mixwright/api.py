@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from mixwright.verbs.audit import AuditReport, audit
 from mixwright.verbs.diagnose import Diagnosis, diagnose
-from mixwright.verbs.dial import dial
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.init import init
 from mixwright.verbs.measure import measure
@@ -22,10 +21,8 @@ from mixwright.verbs.plan import plan, plan_measured
 from mixwright.verbs.planned import Planning, PlanReport
 from mixwright.verbs.plugins import explain, list_plugins
 from mixwright.verbs.preview import Preview, preview
-from mixwright.verbs.replicates import replicates
 from mixwright.verbs.rewards import rewards
 from mixwright.verbs.run import run, steer, trial
-from mixwright.verbs.scan import scan
 from mixwright.verbs.schema import schema
 from mixwright.verbs.verdict import verdict
 
@@ -33,7 +30,6 @@ __all__ = ["AuditReport", "Diagnosis", "Gating", "Measuring", "Mined", "Placing"
 __all__ += [
     "audit",
     "diagnose",
-    "dial",
     "explain",
     "init",
     "list_plugins",
@@ -43,4 +39,4 @@ __all__ += [
     "plan_measured",
     "preview",
 ]
-__all__ += ["replicates", "rewards", "run", "scan", "schema", "steer", "trial", "verdict"]
+__all__ += ["rewards", "run", "schema", "steer", "trial", "verdict"]

@@ -1,8 +1,8 @@
 """Catalogue of plug-ins, read from the folders: a file without a leading underscore is a thing a user can name.
 
 Kinds whose plug-ins are small have one file in place of a folder, and each class in it is one: `EqualShares` is
-`equal_shares`. Listing reads the source (`ast`) and imports nothing; naming imports one file. Third parties add entry
-points in the group `mixwright.<kind>`. Left out on purpose: decorators, and lists to keep.
+`equal_shares`. Listing reads the source (`ast`) and imports nothing; naming imports one file. Third parties, and the house's
+own `mixwright_extras`, add entry points in the group `mixwright.<kind>`. Left out on purpose: decorators, and lists to keep.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import functools
 import importlib
 import importlib.util
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ KIND_BY_NAME: dict[str, Kind] = {
     for name, base, package in (
         ("graders", "Grader", "mixwright.graders"),
         ("checks", "Check", "mixwright.audit.checks"),
-        ("columns", "Columns", "mixwright.scan.columns"),
+        ("columns", "Columns", "mixwright_extras.scan.columns"),
         ("probes", "Probe", "mixwright.measure.probes"),
         ("miners", "Miner", "mixwright.mine.miners"),
         ("adapters", "Adapter", "mixwright.learner.adapters"),
@@ -93,7 +93,7 @@ def _read_entries(kind: str, package: str) -> dict[str, Entry]:
     entries_here = (
         _read_class_entries(kind, class_file)
         if class_file.is_file()
-        else [_read_entry(kind, path) for path in _plugin_files(package)]
+        else [_read_entry(kind, path.stem, f"{package}.{path.stem}", path) for path in _plugin_files(package)]
     )
     entries = {entry.name: entry for entry in entries_here}
     for entry_point in entry_points(group=f"mixwright.{kind}"):
@@ -101,10 +101,15 @@ def _read_entries(kind: str, package: str) -> dict[str, Entry]:
         if entry_point.name in entries:
             expected, remedy = f"one {kind} plug-in named {entry_point.name!r}", f"Rename one, or uninstall {distribution}."
             raise InputError(expected, f"a second from {distribution}", remedy)
-        docstring = _read_docstring(entry_point.module)
-        summary = f"{docstring.splitlines()[0]} (from {distribution})" if docstring else f"from {distribution}"
-        entries[entry_point.name] = Entry(kind, entry_point.name, entry_point.value, summary, docstring)
+        entry = _read_entry(kind, entry_point.name, entry_point.value, find_source(entry_point.module))
+        origin = "" if distribution == "mixwright" else f" (from {distribution})"
+        entries[entry.name] = replace(entry, summary=f"{entry.summary}{origin}".strip())
     return dict(sorted(entries.items()))
+
+
+def list_defaults(kind: str) -> list[str]:
+    """Return the names of the plug-ins that run unless others are named: all but those of `mixwright_extras`."""
+    return [name for name, entry in listing(kind).items() if not entry.module.startswith("mixwright_extras.")]
 
 
 def find_entry(kind: str, name: str) -> Entry:
@@ -141,8 +146,8 @@ def load(kind: str, name: str) -> type[Any]:
 
 def _is_child_of(cls: type, base_name: str) -> bool:
     """Whether a class is a child of Mixwright's abstract class of that name, which is known by name: nothing is imported."""
-    parents = ((parent.__name__, parent.__module__.partition(".")[0]) for parent in cls.__mro__[1:])
-    return (base_name, "mixwright") in parents
+    parents = [(parent.__name__, parent.__module__.partition(".")[0]) for parent in cls.__mro__[1:]]
+    return any((base_name, package) in parents for package in ("mixwright", "mixwright_extras"))
 
 
 def create(kind: str, name: str, options: dict[str, Any] | None = None) -> Any:
@@ -202,35 +207,34 @@ def _plugin_files(package: str) -> list[Path]:
     return sorted(path for path in _package_folder(package).glob("*.py") if not path.stem.startswith("_"))
 
 
-def _read_docstring(module: str) -> str:
-    """The docstring of an installed module, from its source; empty when there is none to be read. Imports nothing."""
+def find_source(module: str) -> Path | None:
+    """Return the file of an installed module; None if there is none to be read. Imports nothing."""
     top_package, *submodules = module.split(".")
     try:
         spec = importlib.util.find_spec(top_package)  # of a dotted name it would import the parents
-        folders = spec.submodule_search_locations if spec else None
-        paths_without_suffix = [Path(folder, *submodules) for folder in folders or ()]
-        candidates = [
-            path for stem in paths_without_suffix for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
-        ]
-        if spec and spec.origin and not submodules:
-            candidates = [Path(spec.origin)]
-        source_file = next((path for path in candidates if path.is_file()), None)
-        return (ast.get_docstring(ast.parse(source_file.read_bytes())) or "") if source_file else ""
-    except (ImportError, OSError, SyntaxError, ValueError):
-        return ""
+    except (ImportError, ValueError):
+        return None
+    if spec and spec.origin and not submodules:
+        return Path(spec.origin)
+    stems = [Path(folder, *submodules) for folder in (spec.submodule_search_locations if spec else None) or ()]
+    candidates = [path for stem in stems for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")]
+    return next((path for path in candidates if path.is_file()), None)
 
 
-def _read_entry(kind: str, path: Path) -> Entry:
-    """The entry of one file: first docstring line and the literals NEEDS and EXTRA."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _read_entry(kind: str, name: str, module: str, source: Path | None) -> Entry:
+    """Return the entry of one file, with its docstring and the literals NEEDS and EXTRA; empty without a file."""
+    try:
+        tree = ast.parse(source.read_bytes() if source else "")
+    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse("")
     docstring = ast.get_docstring(tree) or ""
     literals: dict[str, Any] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and target.id in ("NEEDS", "EXTRA"):
             literals[target.id] = ast.literal_eval(node.value)
-    module, needs = f"{KIND_BY_NAME[kind].package}.{path.stem}", tuple(literals.get("NEEDS", ()))
-    return Entry(kind, path.stem, module, docstring.split("\n", 1)[0], docstring, needs, literals.get("EXTRA", "train"))
+    needs, extra = tuple(literals.get("NEEDS", ())), literals.get("EXTRA", "train")
+    return Entry(kind, name, module, docstring.split("\n", 1)[0], docstring, needs, extra)
 
 
 def _read_class_entries(kind: str, path: Path) -> list[Entry]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
+    from mixwright.mine.choosing import TrainRows
     from mixwright.plan.mix import Mix
-    from mixwright.scan.passes import ScanPasses
-    from mixwright.scan.rows import Pass, ScanRow
-    from mixwright.scan.table import Scan
+    from mixwright.run.checked import CheckedRun
+    from mixwright.run.folder import RunFolder
+    from mixwright.run.workers import Workers
     from mixwright.steer.pool import Pool as Pool
     from mixwright.steer.scene import Scene as Scene
     from mixwright.verdict.page.blocks import Block
@@ -87,7 +88,7 @@ class Miner(ABC):
     """
 
     COLUMNS: tuple[str, ...] = ()
-    """Columns of the scan that are read."""
+    """Values of each row that are read (`rows.columns`); what has some overrides `prepare` and `read_rows`."""
     NEEDS_MODEL: bool = False
     """Whether the model is read or a copy of it trained; else `learner` is None."""
 
@@ -98,28 +99,21 @@ class Miner(ABC):
         return 0
 
     def count_needed_rows(self) -> int:
-        """Training rows below which it refuses a corpus, so that nothing is scanned for it; 0 for any number."""
+        """Training rows below which it refuses a corpus, so that nothing is made for it; 0 for any number."""
         return 0
 
+    def prepare(self, run: CheckedRun, workers: Workers, base: str, say: Callable[[str], None]) -> None:  # noqa: B027
+        """Make the columns that are not there yet, with running workers and the starting model; nothing by default."""
+
+    def read_rows(self, corpus: Corpus, folder: RunFolder, base: str) -> TrainRows:
+        """Return the rows that may be chosen, with their columns, as `prepare` left them in the run folder."""
+        from mixwright.mine.choosing import train_rows
+
+        return train_rows(corpus, base)
+
     @abstractmethod
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
+    def mine(self, corpus: Corpus, rows: TrainRows, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""
-
-
-class Columns(ABC):
-    """A group of columns of the scan: numbers, texts or vectors per example, computed from passes that all groups share.
-
-    Pure: reads the rows and the passes that it declares, and no others. A value that a row does not have is NaN.
-    """
-
-    NAMES: ClassVar[Mapping[str, str]] = {}
-    """Column -> what it is, and its unit."""
-    PASSES: ClassVar[tuple[Pass, ...]] = ()
-    """Passes that it reads; the stage makes these and no others."""
-
-    @abstractmethod
-    def compute(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
-        """Every column of `NAMES`: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions)."""
 
 
 class Adapter(ABC):

@@ -20,10 +20,11 @@ from mixwright.records import (
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
+    from mixwright.learner.training_rows import TrainingRow
     from mixwright.measure.passes import Passes
     from mixwright.plan.mix import Mix
-    from mixwright.scan.passes import ScanPasses
-    from mixwright.scan.rows import Pass, ScanRow
+    from mixwright_extras.scan.contract import Pass
+    from mixwright_extras.scan.passes import ScanPasses
 
 
 def measurable() -> Corpus:
@@ -59,9 +60,9 @@ def passes(learner: Learner, over: Corpus) -> Passes:
     return Passes(learner, learner, MeasureConfig(items=2, samples=2, max_new_tokens=4), over.select(split="eval"))
 
 
-def scanned(learner: Learner) -> list[list[ScanRow]]:
+def scanned(learner: Learner) -> list[list[TrainingRow]]:
     """Rows of the scan: healthy ones, odd ones (cut, chats, without prompt, target or answer, pairs), and none of use."""
-    from mixwright.scan.rows import scan_rows
+    from mixwright.learner.training_rows import read_training_rows
 
     chat = ({"role": "user", "content": "2 + 2 ="},)
     odd = [
@@ -75,15 +76,16 @@ def scanned(learner: Learner) -> list[list[ScanRow]]:
     ]
     healthy = list(measurable())[:6]
     return [
-        list(scan_rows(learner, rows, tokenise_together=True, limit=48)) for rows in (healthy, healthy[:1] + odd, odd[:1])
+        list(read_training_rows(learner, rows, tokenise_together=True, limit=48))
+        for rows in (healthy, healthy[:1] + odd, odd[:1])
     ]
 
 
-def scan_passes(learner: Learner, rows: Sequence[ScanRow], asked: Sequence[Pass]) -> ScanPasses:
+def scan_passes(learner: Learner, rows: Sequence[TrainingRow], asked: Sequence[Pass]) -> ScanPasses:
     """The passes of the scan over a few rows; those not in `asked` raise."""
     from mixwright.config import MeasureConfig
-    from mixwright.scan.passes import ScanPasses
-    from mixwright.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
+    from mixwright_extras.scan.passes import ScanPasses
+    from mixwright_extras.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
 
     config, every = MeasureConfig(samples=2, max_new_tokens=4), scanned(learner)[0]
     found = None

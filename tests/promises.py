@@ -18,13 +18,14 @@ from mixwright.conformance import check_plugin, check_steerer, samples
 from mixwright.conformance.promises import model_state, require, require_round_trip, require_valid_plan, same_randomness
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup, Verdict
-from mixwright.scan.rows import Pass
 from mixwright.verdict.page.blocks import keep_filled
+from mixwright_extras.scan.contract import Pass
 from mixwright_lab.promises import check_finding
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Columns, Controller, Export, Gate, Monitor, Planner, Probe, Section, World
+    from mixwright.contracts import Controller, Export, Gate, Monitor, Planner, Probe, Section, World
     from mixwright.learner.learner import Learner
+    from mixwright_extras.scan.contract import Columns
 
 __all__ = ["check_adapter", "check_finding"]
 

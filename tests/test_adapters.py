@@ -19,8 +19,8 @@ from mixwright.errors import InputError
 from mixwright.learner.adapting import count_trainable, load_adapted, matrices
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import check_checkpoint, load_learner
-from mixwright.learner.singular import Scaled, read_expert, scaled_matrices, scales, set_scales, without_adapter
 from mixwright.run.preflight import check_model
+from mixwright_extras.experts.singular import Scaled, read_expert, scaled_matrices, scales, set_scales, without_adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of trl and transformers themselves
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 7, 6, 5, 4]])

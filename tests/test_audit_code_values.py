@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.audit.checks.traces import Traces
-from mixwright.audit.steps.code_rules import code_rules
-from mixwright.audit.steps.code_values import read_code_values
-from mixwright.audit.steps.safe_values import MAX_WEIGHT, Budget, UnknownValueError, parse, value_of
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright_extras.code.rules import code_rules
+from mixwright_extras.code.safe_values import MAX_WEIGHT, Budget, UnknownValueError, parse, value_of
+from mixwright_extras.code.values import read_code_values
 
 NUMBERS = st.integers(-30, 30).map(str)
 EXPRESSIONS = st.recursive(

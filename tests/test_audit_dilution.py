@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.checks.dilution import Dilution
-from mixwright.audit.frames import find_frame
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
+from mixwright_extras.checks.dilution import Dilution
+from mixwright_extras.instructions.frames import find_frame
 
 PREAMBLE = " ".join(f"word{n}" for n in range(57))
 

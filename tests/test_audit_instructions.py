@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.checks.instructions import Instructions
-from mixwright.audit.instruction_answers import Answered, describe_answer, what_answers_show
-from mixwright.audit.instruction_parts import END_CHARACTERS, cut, divide_rows, read_parts, write_instruction
-from mixwright.audit.instruction_wording import REQUESTS, compare_with_named, what_excludes
-from mixwright.audit.instructions import find_instructions
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation, Text, plain
+from mixwright_extras.checks.instructions import Instructions
+from mixwright_extras.instructions.answers import Answered, describe_answer, what_answers_show
+from mixwright_extras.instructions.following import find_instructions
+from mixwright_extras.instructions.parts import END_CHARACTERS, cut, divide_rows, read_parts, write_instruction
+from mixwright_extras.instructions.wording import REQUESTS, compare_with_named, what_excludes
 
 WORDS = ("film", "slow", "warm", "old", "sailors", "lost", "boat", "near", "cold", "northern", "islands", "until", "spring")
 LANGUAGES = (

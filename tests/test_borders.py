@@ -20,7 +20,6 @@ FLOORS = (
     ("audit", "rewards", "answers"),
     ("measure",),
     ("logs",),
-    ("scan",),
     ("mine",),
     ("plan",),
     ("steer",),
@@ -31,7 +30,7 @@ FLOORS = (
     ("run.opening",),
     ("run.pipeline", "conformance"),
     ("verbs",),
-    ("api",),
+    ("api", "extend"),
     ("__main__",),
 )
 """First part of a module's name below `mixwright`, from the lowest floor up; `run/` has files on several floors.
@@ -43,7 +42,7 @@ MODULES = {
     for path in PRODUCT
     if path.relative_to(ROOT).parts[0] == "mixwright"
 }
-FACE = ("mixwright", "mixwright.contracts")
+FACE = ("mixwright", "mixwright.contracts", "mixwright.extend")
 """They offer names of every floor: `mixwright` by its lazy face, the contracts in annotations that nothing runs."""
 
 

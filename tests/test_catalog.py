@@ -70,11 +70,15 @@ def test_the_docstring_of_an_installed_module_is_read_without_importing_it(tmp_p
     (inner / "broken.py").write_text("def (")
     (tmp_path / "made_module.py").write_text('"""One file."""\nraise RuntimeError("imported")\n')
     monkeypatch.syspath_prepend(tmp_path)
-    assert catalog._read_docstring("made_package.inner.check").splitlines() == ["What it sees.", "", "Source: none."]
-    assert catalog._read_docstring("made_package.inner") == "A package."
-    assert catalog._read_docstring("made_module") == "One file."
+
+    def read(module: str) -> str:
+        return catalog._read_entry("checks", "made", module, catalog.find_source(module)).docstring
+
+    assert read("made_package.inner.check").splitlines() == ["What it sees.", "", "Source: none."]
+    assert read("made_package.inner") == "A package."
+    assert read("made_module") == "One file."
     for nothing in ("made_package.inner.broken", "made_package.nowhere", "nowhere_at_all.x", "sys"):
-        assert catalog._read_docstring(nothing) == ""
+        assert read(nothing) == ""
 
 
 def test_an_unknown_kind_gives_the_nearest() -> None:

@@ -14,8 +14,8 @@ from transformers import LogitsProcessorList
 from mixwright.catalog import create
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import wilson
-from mixwright.learner.dial import Dial, ExpertDial, Reader, complete, loss_interval, sweep
 from mixwright.learner.learner import Learner
+from mixwright_extras.experts.dial import Dial, ExpertDial, Reader, complete, loss_interval, sweep
 
 PROMPTS = ["say a=", "1+2=", "say something longer="]
 NEW = 5

@@ -12,11 +12,11 @@ from cli_call import Call
 
 from mixwright.config import ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
-from mixwright.learner.dial import Setting, Sweep
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.records import Example, Interval
-from mixwright.verbs.dial import format_sweep
+from mixwright_extras.experts.dial import Setting, Sweep
+from mixwright_extras.verbs.dial import format_sweep
 
 
 def examples(task: str, place: int, count: int, split: str, seed: int) -> list[Example]:

@@ -19,9 +19,9 @@ from mixwright.config import ModelConfig
 from mixwright.conformance import samples
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.scan.gradient_sketch import GradientSketch, find_matrices
-from mixwright.scan.rows import ScanRow, scan_rows
-from mixwright.scan.sketch_calibration import (
+from mixwright.learner.training_rows import TrainingRow, read_training_rows
+from mixwright_extras.scan.gradient_sketch import GradientSketch, find_matrices
+from mixwright_extras.scan.sketch_calibration import (
     SketchSettings,
     calibrate,
     calibration_rows,
@@ -43,7 +43,7 @@ def gpt() -> Learner:
     return Learner(GPT2LMHeadModel(shape).eval(), base.tokenizer, "gpt")
 
 
-def exact(learner: Learner, row: ScanRow, names: list[str]) -> dict[str, torch.Tensor]:
+def exact(learner: Learner, row: TrainingRow, names: list[str]) -> dict[str, torch.Tensor]:
     model = copy.deepcopy(learner.model)
     ids = torch.tensor([[*row.prompt, *row.target]])
     logits = model(input_ids=ids).logits[0, len(row.prompt) - 1 : -1]
@@ -51,8 +51,8 @@ def exact(learner: Learner, row: ScanRow, names: list[str]) -> dict[str, torch.T
     return {name: parameter.grad for name, parameter in model.named_parameters() if name in names}  # pyright: ignore
 
 
-def rows_of(learner: Learner, count: int = 12) -> list[ScanRow]:
-    return list(scan_rows(learner, list(measurable())[:count]))
+def rows_of(learner: Learner, count: int = 12) -> list[TrainingRow]:
+    return list(read_training_rows(learner, list(measurable())[:count]))
 
 
 @pytest.mark.parametrize("make", [llama, gpt])

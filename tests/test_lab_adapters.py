@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from mixwright.learner.mixing import mix_experts
-from mixwright.learner.singular import scales, set_scales
+from mixwright_extras.experts.mixing import mix_experts
+from mixwright_extras.experts.singular import scales, set_scales
 from mixwright_lab.findings.adapters import MATRICES, adapted, changes, loss_at, mixtures, moved, rows_of, success, trained
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds.chain import OPERATIONS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixwright.measure.bursts import Burst
+from mixwright_extras.orders.bursts import Burst
 from mixwright_lab.findings.rare_tasks import GAP_STEPS, RARE, TASKS, Settings, batches_of
 from mixwright_lab.training.tables import Data, Model, interference
 from mixwright_lab.worlds.tables import Tables

@@ -21,7 +21,7 @@ def files(*suffixes: str, root: Path = ROOT) -> list[Path]:
 
 PAGE = ROOT / "contributing" / "architecture.md"
 SOURCES = files(".py")
-PRODUCT = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("mixwright", "mixwright_lab")]
+PRODUCT = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("mixwright", "mixwright_extras", "mixwright_lab")]
 PLUGINS = {f"{kind}/{name}": entry for kind in KIND_BY_NAME for name, entry in listing(kind).items()}
 
 
@@ -94,9 +94,19 @@ def imported(path: Path) -> Iterator[str]:
             yield node.module
 
 
-def test_the_library_never_imports_the_lab() -> None:
+def test_the_library_never_imports_the_lab_or_the_extras() -> None:
     library = [path for path in PRODUCT if path.relative_to(ROOT).parts[0] == "mixwright"]
-    assert [name(p) for p in library if any(module.split(".")[0] == "mixwright_lab" for module in imported(p))] == []
+    others = ("mixwright_lab", "mixwright_extras")
+    assert [name(p) for p in library if any(module.split(".")[0] in others for module in imported(p))] == []
+
+
+def test_extras_import_one_module_of_the_core() -> None:
+    extras = [path for path in PRODUCT if path.relative_to(ROOT).parts[0] == "mixwright_extras"]
+    assert len(extras) > 50
+    found = [
+        (name(path), module) for path in extras for module in imported(path) if module.split(".")[0].startswith("mixwright")
+    ]
+    assert [pair for pair in found if pair[1] != "mixwright.extend" and not pair[1].startswith("mixwright_extras.")] == []
 
 
 def test_only_trainers_know_trl() -> None:

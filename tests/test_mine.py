@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
+from made_scans import write_scan
 
 from mixwright.catalog import create
 from mixwright.config import CorpusConfig, RunConfig
@@ -22,7 +22,7 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.mine.choosing import COPIES_PER_ROW, check_row_count, count_to_keep, resample_by_weight, train_rows
+from mixwright.mine.choosing import COPIES_PER_ROW, TrainRows, check_row_count, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, make_record
 from mixwright.mine.job import (
     MineJob,
@@ -30,14 +30,13 @@ from mixwright.mine.job import (
     is_mined,
     mine_in_worker,
     mined_from_digest,
-    missing_columns,
     note_cpu_seconds,
 )
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, write_json
-from mixwright.scan.table import Scan
+from mixwright_extras.scan.table import Scan
 
 
 @pytest.fixture
@@ -74,42 +73,47 @@ def test_rows_are_repeated_by_weight() -> None:
 
 def test_rows_that_were_not_scanned_are_told(corpus: Corpus, tmp_path: Path) -> None:
     part = Corpus.from_examples(list(corpus)[:60])
-    scan = samples.scan(part, tmp_path, ("el2n",))
-    found = mine(Fixed(of_task(part, "add")), "fixed", corpus, scan, None)  # type: ignore[arg-type]
+    rows = samples.rows_to_choose(part, ())
+    found = mine(Fixed(of_task(part, "add")), "fixed", corpus, rows, None)  # type: ignore[arg-type]
     assert any("60 of 96 training rows were scanned" in note for note in found.mined.notes)
 
 
 def test_a_scan_of_a_sample_is_not_replaced(corpus: Corpus, tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    corpus.save(run.corpus)
+    run, count = RunFolder(tmp_path), len(corpus)
     wants, has = create("miners", "influence"), create("miners", "influence", {"by": "words"})
-    assert missing_columns(wants, run, "base") == ["sketch"]
-    samples.scan(corpus, tmp_path, ("el2n",), {"rows": 50})
+    assert wants._missing_columns(count, run, "base") == ["sketch"]
+    write_scan(corpus, tmp_path, ("el2n",), {"rows": 50})
     with pytest.raises(InputError, match="--columns sketch"):
-        missing_columns(wants, run, "base")
-    assert missing_columns(has, run, "base") == []
-    samples.scan(corpus, tmp_path, ("el2n",), {"rows": len(corpus)})
-    assert missing_columns(wants, run, "base") == ["sketch"]
+        wants._missing_columns(count, run, "base")
+    assert has._missing_columns(count, run, "base") == []
+    write_scan(corpus, tmp_path, ("el2n",), {"rows": count})
+    assert wants._missing_columns(count, run, "base") == ["sketch"]
 
 
 def test_only_training_rows_that_were_scanned_may_be_chosen(corpus: Corpus, tmp_path: Path) -> None:
-    rows = train_rows(corpus, samples.scan(corpus, tmp_path, ("el2n",)))
-    assert set(rows.ids) == {example.id for example in corpus if example.split == "train"}
-    assert {task: len(own) for task, own in rows.by_task().items()} == {"add": 48, "times": 48}
+    run, miner = RunFolder(tmp_path), create("miners", "pruning", {"end": "hard"})
+    part = Corpus.from_examples(list(corpus)[:60])
+    scan = write_scan(part, tmp_path, ("el2n", "pass_1"), {"corpus": corpus.digest()})
+    rows = miner.read_rows(corpus, run, "base")
+    assert set(rows.ids) == {example.id for example in part}
+    assert {task: len(own) for task, own in rows.by_task().items()} == {"add": 30, "times": 30}
+    assert [corpus[int(place)].id for place in rows.corpus_indices] == list(rows.ids)
+    assert rows.columns.keys() == {"el2n", "pass_1"}
+    assert rows.columns["el2n"].tolist() == [scan.column("el2n")[scan.places[name]] for name in rows.ids]
     other = Corpus.from_examples([Example("x", "add", "1 + 1 =", answer="2")])
-    with pytest.raises(InputError, match="mixwright scan"):
-        train_rows(other, samples.scan(corpus, tmp_path, ("el2n",)))
+    with pytest.raises(InputError, match="other rows"):
+        miner.read_rows(other, run, "base")
 
 
 def test_a_held_out_row_from_a_miner_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     held_out = next(example.id for example in corpus if example.split == "eval")
     with pytest.raises(InputError, match=held_out):
-        mine(Fixed([held_out]), "fixed", corpus, samples.scan(corpus, tmp_path, ("el2n",)), None)  # type: ignore[arg-type]
+        mine(Fixed([held_out]), "fixed", corpus, samples.rows_to_choose(corpus, ("el2n",)), None)  # type: ignore[arg-type]
 
 
 def test_a_task_keeps_its_least_rows_and_changed_shares_are_said(corpus: Corpus, tmp_path: Path) -> None:
     chosen = [*of_task(corpus, "add"), of_task(corpus, "times")[7]]
-    found = mine(Fixed(chosen), "fixed", corpus, samples.scan(corpus, tmp_path, ("el2n",)), None)  # type: ignore[arg-type]
+    found = mine(Fixed(chosen), "fixed", corpus, samples.rows_to_choose(corpus, ("el2n",)), None)  # type: ignore[arg-type]
     assert found.counts == {"add": (48, 49 - MIN_TASK_ROWS), "times": (48, MIN_TASK_ROWS)}  # as many as were chosen
     assert [row.id for row in found.mined.rows[:3]] == chosen[:3]  # what was chosen last gives way
     assert found.shifts()["times"] == pytest.approx((0.5, MIN_TASK_ROWS / 49))
@@ -158,7 +162,7 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     told = summary_of(path)
     assert told is not None
     assert (told.rows, told.training_rows, told.harmful) == (30, 96, 1)
-    assert told.price == "1.5 CPU seconds beyond the scan"
+    assert told.price == "1.5 CPU seconds"
     assert told.shares_changed["times"] == {"before": 0.5, "after": 0.0}
     (tmp_path / "own.json").write_text("[]")
     assert summary_of(tmp_path / "own.parquet") is None, "beside a table of one's own may stand anything"
@@ -188,24 +192,19 @@ def test_a_row_has_the_fields_of_its_kind() -> None:
     assert (pair["prompt"], pair["chosen"]) == ([*chat], [*said]), "messages stay messages"
 
 
-def planted(corpus: Corpus, tmp_path: Path) -> Any:
-    """A scan whose sketches point along the first axis for `add`, against it for the first ten rows of `times`."""
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
-
-    rng = np.random.default_rng(0)
-    examples = list(corpus)
-    sketch = rng.normal(0, 0.1, (len(examples), 8))
-    against = set(of_task(corpus, "times")[:10])
-    sketch[:, 0] += [1.0 if e.task == "add" else -1.0 if e.id in against else 0.0 for e in examples]
-    sketch[:, 1] += [1.0 if e.task == "times" else 0.0 for e in examples]
-    own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
-    write_shard(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, {"sketch": sketch})
-    return Scan(tmp_path, "base")
+def planted(corpus: Corpus) -> TrainRows:
+    """Rows whose sketches point along the first axis for `add`, against it for the first ten rows of `times`."""
+    rows, rng = train_rows(corpus), np.random.default_rng(0)
+    sketch = rng.normal(0, 0.1, (len(rows.ids), 8))
+    against = np.isin(rows.ids, of_task(corpus, "times")[:10])
+    sketch[:, 0] += (rows.tasks == "add").astype(float) - against
+    sketch[:, 1] += rows.tasks == "times"
+    return dataclasses.replace(rows, columns={"sketch": sketch})
 
 
 def test_influence_chooses_rows_along_the_targets_gradients_and_lists_those_against(corpus: Corpus, tmp_path: Path) -> None:
     miner = create("miners", "influence", {"targets": ["add"], "protected": ["add"], "shots": 6, "keep": 0.25})
-    found = miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
+    found = miner.mine(corpus, planted(corpus), None, np.random.default_rng(0))
     assert len(found.rows) == 24
     assert {row.id for row in found.rows} <= set(of_task(corpus, "add"))
     assert {row.id for row in found.harmful} <= set(of_task(corpus, "times")[:10])
@@ -215,7 +214,7 @@ def test_influence_chooses_rows_along_the_targets_gradients_and_lists_those_agai
 def test_shots_of_named_targets_are_kept_and_others_are_not_chosen(corpus: Corpus, tmp_path: Path) -> None:
     def mined(**options: Any) -> Any:
         miner = create("miners", "influence", {"shots": 6, **options})
-        return miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
+        return miner.mine(corpus, planted(corpus), None, np.random.default_rng(0))
 
     named, own = mined(targets=["add"], keep=1.0), of_task(corpus, "add")
     assert len({row.id for row in named.rows}) == 96
@@ -228,7 +227,7 @@ def test_shots_of_named_targets_are_kept_and_others_are_not_chosen(corpus: Corpu
 def test_the_simple_rule_of_influence_is_the_rows_of_the_named_targets(corpus: Corpus, tmp_path: Path) -> None:
     def rule(*targets: str) -> Any:
         miner = create("miners", "influence", {"targets": targets, "keep": 0.1})
-        return miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
+        return miner.mine(corpus, planted(corpus), None, np.random.default_rng(0))
 
     alone = rule("add")
     assert {row.id for row in alone.simple_rule_rows} == set(of_task(corpus, "add"))
@@ -238,12 +237,12 @@ def test_the_simple_rule_of_influence_is_the_rows_of_the_named_targets(corpus: C
 
 def test_influence_refuses_unknown_targets(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'mul'"):
-        create("miners", "influence", {"targets": ["mul"]}).mine(corpus, planted(corpus, tmp_path), None, None)
+        create("miners", "influence", {"targets": ["mul"]}).mine(corpus, planted(corpus), None, None)
 
 
 def test_influence_by_words_needs_no_gradients(corpus: Corpus, tmp_path: Path) -> None:
     miner = create("miners", "influence", {"targets": ["times"], "by": "words", "keep": 0.1})
-    found = miner.mine(corpus, samples.scan(corpus, tmp_path, ("n_tokens",)), None, np.random.default_rng(0))
+    found = miner.mine(corpus, samples.rows_to_choose(corpus, ("n_tokens",)), None, np.random.default_rng(0))
     assert len({row.id for row in found.rows} & set(of_task(corpus, "times"))) > len(found.rows) / 2
     with pytest.raises(InputError, match="gradients"):
         create("miners", "influence", {"by": "luck"})
@@ -251,9 +250,9 @@ def test_influence_by_words_needs_no_gradients(corpus: Corpus, tmp_path: Path) -
 
 @pytest.mark.parametrize(("end", "best"), [("hard", 47), ("easy", 0)])
 def test_pruning_keeps_the_end_that_it_is_told_to(end: str, best: int, corpus: Corpus, tmp_path: Path) -> None:
-    scan = samples.scan(corpus, tmp_path, ("el2n",))
+    scan = samples.rows_to_choose(corpus, ("el2n",))
     found = create("miners", "pruning", {"end": end, "keep": 0.25}).mine(corpus, scan, None, np.random.default_rng(0))
-    score = dict(zip(scan.ids, scan.column("el2n"), strict=True))
+    score = dict(zip(scan.ids, scan.columns["el2n"].tolist(), strict=True))
     for task in ("add", "times"):
         own = sorted(of_task(corpus, task), key=lambda name: score[name])
         kept = {row.id for row in found.rows} & set(own)
@@ -264,7 +263,7 @@ def test_pruning_keeps_the_end_that_it_is_told_to(end: str, best: int, corpus: C
 
 def test_pruning_without_a_model_says_what_to_do(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="end to hard or easy"):
-        create("miners", "pruning").mine(corpus, samples.scan(corpus, tmp_path, ("el2n",)), None, np.random.default_rng(0))
+        create("miners", "pruning").mine(corpus, samples.rows_to_choose(corpus, ("el2n",)), None, np.random.default_rng(0))
 
 
 def test_too_few_rows_are_refused_before_the_scan_and_all_of_them_are_kept_without_a_training(call: Call) -> None:
@@ -326,22 +325,18 @@ def test_a_named_end_takes_any_number_of_rows_and_the_test_of_ends_a_whole_numbe
 
 
 def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corpus, tmp_path: Path) -> None:
-    run, scan = RunFolder(tmp_path), samples.scan(corpus, tmp_path, ("el2n",))
-    digest = mined_from_digest(scan, {"keep": 0.5}, 0)
+    run, rows = RunFolder(tmp_path), samples.rows_to_choose(corpus, ("el2n",))
+    digest = mined_from_digest(rows, {"keep": 0.5}, 0)
     assert not is_mined(run, "fixed", digest)
-    found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, scan, None)  # type: ignore[arg-type]
+    found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, rows, None)  # type: ignore[arg-type]
     table = write_mined(found, tmp_path / "mine", digest)
     assert is_mined(run, "fixed", digest)
     others = (
-        mined_from_digest(scan, {"keep": 0.4}, 0),
-        mined_from_digest(scan, {"keep": 0.5}, 1),
+        mined_from_digest(rows, {"keep": 0.4}, 0),
+        mined_from_digest(rows, {"keep": 0.5}, 1),
+        mined_from_digest(dataclasses.replace(rows, made_from={"corpus": "another"}), {"keep": 0.5}, 0),
     )
     assert not any(is_mined(run, "fixed", other) for other in others)
-    (part, *_) = tmp_path.glob("scan/*/part-*.parquet")
-    os.utime(part, (2e9, 2e9))
-    assert not is_mined(run, "fixed", digest), "scanned again since"
-    os.utime(part, (1e9, 1e9))
-    assert is_mined(run, "fixed", digest)
     table.unlink()
     assert not is_mined(run, "fixed", digest)
 
@@ -375,13 +370,14 @@ def test_cpu_seconds_of_a_mining_that_was_killed_count(tmp_path: Path) -> None:
 def test_the_price_has_what_a_killed_call_spent_on_the_same_mining_alone(corpus: Corpus, tmp_path: Path) -> None:
     run, config, options = RunFolder(tmp_path), RunConfig(CorpusConfig("unused")), {"by": "words", "keep": 0.2}
     corpus.save(run.corpus)
-    scan = samples.scan(corpus, tmp_path, ("el2n",), {"corpus": Corpus.load(run.corpus).digest()})
+    write_scan(corpus, tmp_path, ("el2n",), {"corpus": Corpus.load(run.corpus).digest()})
+    rows = create("miners", "influence", options).read_rows(corpus, run, "base")
     spent = tmp_path / "mine" / "influence.spent.json"
     prices = []
-    for digest in (mined_from_digest(scan, options, config.seed), "of other rows"):
+    for digest in (mined_from_digest(rows, options, config.seed), "of other rows"):
         write_json(spent, SpentSeconds(digest, 5000.0))
         mine_in_worker(MineJob(str(run.path), "base", config, "influence", options))
         prices.append(json.loads((tmp_path / "mine" / "influence.json").read_text())["price"])
         assert not spent.exists()
-    assert prices[0] == "5e+03 CPU seconds beyond the scan"
+    assert prices[0] == "5e+03 CPU seconds"
     assert float(prices[1].split()[0]) < 100

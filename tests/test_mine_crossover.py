@@ -11,12 +11,11 @@ import pytest
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.mine.choosing import train_rows
-from mixwright.mine.crossover import Crossover, crossover, kept_rows
-from mixwright.mine.miners.pruning import Pruning, find_disputed, pruning_groups
-from mixwright.mine.proxies import choose_held_back
 from mixwright.records import Example
 from mixwright.run.progress import listen_with
+from mixwright_extras.miners.pruning import Pruning, find_disputed, pruning_groups
+from mixwright_extras.mining.crossover import Crossover, crossover, kept_rows
+from mixwright_extras.mining.proxies import choose_held_back
 
 SCORE = np.arange(40.0)
 GROUPS = np.repeat([0, 1], 20)
@@ -104,7 +103,7 @@ def test_tasks_with_few_answers_are_pruned_within_each(tmp_path: Path) -> None:
     examples = [Example(f"y{n}", "yes", f"is {n} even?", answer="yes" if n % 2 else "no") for n in range(30)]
     examples += [Example(f"n{n}", "number", f"{n} + 1 =", answer=str(n + 1)) for n in range(30)]
     corpus = Corpus.from_examples(examples)
-    rows = train_rows(corpus, samples.scan(corpus, tmp_path, ("el2n",)))
+    rows = samples.rows_to_choose(corpus, ("el2n",))
     assert np.bincount(pruning_groups(corpus, rows, 0.1)).tolist() == [30, 15, 15]
     assert np.bincount(pruning_groups(corpus, rows, 0.05)).tolist() == [30, 30]  # no answer has a whole row
 
@@ -120,7 +119,7 @@ def test_as_many_rows_are_kept_as_the_share_says(sizes: list[int], keep: float) 
 def test_many_answers_of_few_rows_do_not_raise_the_share_that_is_kept(tmp_path: Path) -> None:
     examples = [Example(f"r{n}", "day", f"which day is {n} days on?", answer=str(n % 8)) for n in range(40)]
     corpus = Corpus.from_examples(examples)
-    scan = samples.scan(corpus, tmp_path, ("el2n",))
+    scan = samples.rows_to_choose(corpus, ("el2n",))
     for keep, count in ((0.1, 4), (0.5, 20)):
         mined = Pruning(keep=keep, end="hard").mine(corpus, scan, None, np.random.default_rng(0))
         assert len(mined.rows) == count
@@ -129,11 +128,10 @@ def test_many_answers_of_few_rows_do_not_raise_the_share_that_is_kept(tmp_path: 
 def test_labels_that_the_grader_or_the_model_refuses_are_named(tmp_path: Path) -> None:
     examples = [Example(f"r{n}", "add", f"{n} + 1 =", str(n + (5 if n == 3 else 1)), str(n + 1)) for n in range(20)]
     corpus = Corpus.from_examples(examples)
-    scan = samples.scan(corpus, tmp_path, ("el2n",))
-    rows = train_rows(corpus, scan)
+    rows = samples.rows_to_choose(corpus, ("el2n",))
     place = rows.ids.index("r3")
-    assert find_disputed(corpus, scan, rows, [place, rows.ids.index("r4")]) == ["r3"]
-    assert find_disputed(corpus, scan, rows, [rows.ids.index("r4")]) == []
+    assert find_disputed(corpus, rows, [place, rows.ids.index("r4")]) == ["r3"]
+    assert find_disputed(corpus, rows, [rows.ids.index("r4")]) == []
 
 
 def test_a_fifth_of_each_task_is_held_back() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,18 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.candidates import Candidates, candidates_of, lowest_per_prompt, random_per_prompt, train_on_each_source
-from mixwright.mine.choosing import train_rows
-from mixwright.mine.miners import frontier
+from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.stage import mine
 from mixwright.records import Example
 from mixwright.trial.data_rows import choose_rows, read_data
+from mixwright_extras.miners import frontier
+from mixwright_extras.mining.candidates import (
+    Candidates,
+    candidates_of,
+    lowest_per_prompt,
+    random_per_prompt,
+    train_on_each_source,
+)
 
 PROMPTS = 80
 
@@ -40,26 +47,21 @@ def two_sources(*, answers: bool = True) -> Corpus:
     return Corpus.from_examples(rows)
 
 
-def scan_of(corpus: Corpus, tmp_path: Path, **values: Any) -> Any:
-    """A scan whose columns are functions of the row's id."""
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
-
-    examples = list(corpus)
-    own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
-    columns = {name: np.array([value(example.id) for example in examples]) for name, value in values.items()}
-    write_shard(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
-    return Scan(tmp_path, "base")
+def rows_of(corpus: Corpus, **values: Any) -> TrainRows:
+    """Rows whose columns are functions of the row's id."""
+    rows = train_rows(corpus)
+    return replace(rows, columns={name: np.array([value(own) for own in rows.ids]) for name, value in values.items()})
 
 
-def mined_by(corpus: Corpus, scan: Any, learner: Any = None, **options: Any) -> Any:
-    return create("miners", "frontier", options).mine(corpus, scan, learner, np.random.default_rng(0))
+def mined_by(corpus: Corpus, rows: TrainRows, learner: Any = None, **options: Any) -> Any:
+    return create("miners", "frontier", options).mine(corpus, rows, learner, np.random.default_rng(0))
 
 
 def test_candidates_share_a_task_and_a_prompt(tmp_path: Path) -> None:
     texts = [("a", "1 ", "x"), ("a", "1", "y"), ("b", "1", "x"), ("a", "2", None)]
     rows = [Example(str(n), t, p, "1", source="f.jsonl:3", extra={"who": s}) for n, (t, p, s) in enumerate(texts)]
     corpus = Corpus.from_examples(rows)
-    found = candidates_of(corpus, train_rows(corpus, samples.scan(corpus, tmp_path, ("nll",))), "who")
+    found = candidates_of(corpus, samples.rows_to_choose(corpus, ("nll",)), "who")
     assert found.prompt_ids.tolist() == [0, 0, 1, 2]
     assert found.sources.tolist() == ["x", "y", "x", "f.jsonl"]
     assert found.has_alternatives.tolist() == [True, True, False, False]
@@ -99,7 +101,7 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = two_sources()
-    scan = scan_of(corpus, tmp_path, nll=lambda _: 1.0, nll_max=lambda own: 4.0 if own.startswith("short") else 9.0)
+    rows = rows_of(corpus, nll=lambda _: 1.0, nll_max=lambda own: 4.0 if own.startswith("short") else 9.0)
     told = made_up({"x": 0.9, "y": 0.1})
     names = {"x": "short", "y": "long"}
     renamed = {
@@ -108,7 +110,7 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
     }
     won = type(told)(told.accuracy_before, told.mix_accuracy, **renamed)
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": won}, ["how"], 7))
-    found = mined_by(corpus, scan, object())
+    found = mined_by(corpus, rows, object())
     assert {row.id for row in found.rows} == {f"short{n}" for n in range(PROMPTS)} | {"alone"}
     assert found.rollouts == 7
     assert any("median nll_max 9 against 4" in note for note in found.notes)
@@ -118,9 +120,9 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
         "p_by_source": dict.fromkeys(won.p_by_source, 1.0),
     }
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
-    assert len(mined_by(corpus, scan, object()).rows) == 2 * PROMPTS + 1
+    assert len(mined_by(corpus, rows, object()).rows) == 2 * PROMPTS + 1
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({}, [], 0))
-    found = mined_by(corpus, scan, object())
+    found = mined_by(corpus, rows, object())
     assert len(found.rows) == PROMPTS + 1
     assert any("no answers to grade" in note for note in found.notes)
 
@@ -128,30 +130,30 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
 def test_short_trainings_of_a_real_model(tmp_path: Path) -> None:
     corpus = two_sources()
     learner = build_tiny([str(row.prompt) for row in corpus], ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
-    scan = scan_of(corpus, tmp_path, nll=lambda _: 1.0, nll_max=lambda _: 2.0)
+    rows = rows_of(corpus, nll=lambda _: 1.0, nll_max=lambda _: 2.0)
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}
-    found = [mined_by(corpus, scan, learner, steps=2, runs=2, batch=4) for _ in range(2)]
+    found = [mined_by(corpus, rows, learner, steps=2, runs=2, batch=4) for _ in range(2)]
     assert found[0] == found[1]
     assert all(bool((value == before[name]).all()) for name, value in learner.model.state_dict().items())
     assert found[0].rollouts == 16 * (2 * 3 + 1)
     assert found[0].notes[0] == "6 short trainings of 2 steps, each tested on 16 held-back training prompts."
     miner = create("miners", "frontier", {"steps": 2, "runs": 2, "batch": 4})
-    assert mine(miner, "frontier", corpus, scan, learner).counts["last"][0] == 2 * PROMPTS + 1
-    ungraded = mined_by(two_sources(answers=False), scan, learner, steps=2)
+    assert mine(miner, "frontier", corpus, rows, learner).counts["last"][0] == 2 * PROMPTS + 1
+    ungraded = mined_by(two_sources(answers=False), rows, learner, steps=2)
     assert (ungraded.rollouts, len(ungraded.rows)) == (0, PROMPTS + 1)
 
 
 def test_what_cannot_be_chosen_between_is_said(tmp_path: Path) -> None:
     corpus = samples.minable()
-    found = mined_by(corpus, samples.scan(corpus, tmp_path, ("nll", "nll_max")))
+    found = mined_by(corpus, samples.rows_to_choose(corpus, ("nll", "nll_max")))
     assert len(found.rows) == 96
     assert "No prompt has two candidates" in found.notes[0]
     other = two_sources()
-    scan = scan_of(other, tmp_path / "other", nll=lambda _: 1.0, nll_max=lambda _: 2.0)
+    rows = rows_of(other, nll=lambda _: 1.0, nll_max=lambda _: 2.0)
     with pytest.raises(InputError, match="one source"):
-        mined_by(other, scan, object(), source="nobody")
+        mined_by(other, rows, object(), source="nobody")
     with pytest.raises(InputError, match="a model for short trainings"):
-        mined_by(other, scan)
+        mined_by(other, rows)
 
 
 def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:

@@ -17,12 +17,19 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
-from mixwright.mine.halving import Halved, halve, rank_candidates
-from mixwright.mine.rewrites import AS_IS_WAY, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
-from mixwright.mine.rewriting import fill_form, find_forms, read_facts
 from mixwright.mine.stage import mine
 from mixwright.records import Example
+from mixwright_extras.mining.edit_runs import RewriteTrials, ShortTraining
+from mixwright_extras.mining.halving import Halved, halve, rank_candidates
+from mixwright_extras.mining.rewrites import (
+    AS_IS_WAY,
+    as_they_stand,
+    draw_null,
+    new_row,
+    rewrite_in_forms,
+    without_questions,
+)
+from mixwright_extras.mining.rewriting import fill_form, find_forms, read_facts
 
 PATTERN = ("About {who}:", "{what} is {value};")
 NAMES = ("bo", "dag", "fip", "gul", "hom", "jat", "kes", "lum")
@@ -191,7 +198,7 @@ def test_rows_are_rewritten_with_parents_and_others_stay(
     data = corpus()
     monkeypatch.setattr(Halved, "proven", property(lambda _: True))
     miner = create("miners", "self_edits", options(templates=["{who} {what} {value}"], forms=0))
-    found = mine(miner, "self_edits", data, samples.scan(data, tmp_path, ()), learner).mined
+    found = mine(miner, "self_edits", data, samples.rows_to_choose(data, ()), learner).mined
     new = [row for row in found.new_rows if row.source == "self_edits"]
     assert {row.target for row in new} >= {"bo colour red", "bo size blue", "lum colour blue"}
     assert len(new) == 16
@@ -207,7 +214,7 @@ def test_rows_that_are_not_rewritten_whole_stay(learner: Learner, tmp_path: Path
     data = corpus()
     monkeypatch.setattr(Halved, "proven", property(lambda _: True))
     miner = create("miners", "self_edits", options(templates=["tell me {who} {what}: => {value}"], forms=0))
-    found = miner.mine(data, samples.scan(data, tmp_path, ()), learner, np.random.default_rng(0))
+    found = miner.mine(data, samples.rows_to_choose(data, ()), learner, np.random.default_rng(0))
     prompts = {str(row.prompt) for row in found.new_rows if row.source == "self_edits"}
     assert prompts == {f"tell me {name} size:" for name in NAMES}  # colours are asked, two of them in held-out rows
     assert {f"f{n}" for n in range(8)} < {row.id for row in found.new_rows}
@@ -216,7 +223,7 @@ def test_rows_that_are_not_rewritten_whole_stay(learner: Learner, tmp_path: Path
 
 def test_without_a_way_or_questions_all_rows_are_kept(learner: Learner, tmp_path: Path) -> None:
     data = corpus()
-    scan, train = samples.scan(data, tmp_path, ()), {row.id for row in data if row.split == "train"}
+    scan, train = samples.rows_to_choose(data, ()), {row.id for row in data if row.split == "train"}
     for given in ({}, options(pattern=[])):
         found = create("miners", "self_edits", given).mine(data, scan, learner, np.random.default_rng(0))
         assert {row.id for row in found.rows} == train
@@ -231,7 +238,7 @@ def test_the_model_may_write_its_own_edits(learner: Learner, tmp_path: Path) -> 
     data = corpus()
     given = options(samples=2, instruction="Say it again: {text}", max_new_tokens=6, forms=0, pattern=[])
     found = create("miners", "self_edits", given).mine(
-        data, samples.scan(data, tmp_path, ()), learner, np.random.default_rng(0)
+        data, samples.rows_to_choose(data, ()), learner, np.random.default_rng(0)
     )
     assert found.rollouts == 16
     assert any("written by the model, 2" in note for note in found.notes)

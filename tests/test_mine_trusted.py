@@ -56,7 +56,7 @@ def labelled(trusted: int = 64, others: int = 240) -> Corpus:
 
 def mined(corpus: Corpus, folder: Path, learner: Any, **options: Any) -> Any:
     miner = create("miners", "trusted", {"targets": ["checked"], **options})
-    return miner.mine(corpus, samples.scan(corpus, folder, ("lengths",)), learner, np.random.default_rng(0))
+    return miner.mine(corpus, samples.rows_to_choose(corpus, ()), learner, np.random.default_rng(0))
 
 
 def test_wrong_labels_are_left_out(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import trainers_tiny as tiny
 
 from mixwright.catalog import create
 from mixwright.errors import InputError
-from mixwright.learner.mixing import mix_experts, search_weights
-from mixwright.learner.singular import scales, set_scales
+from mixwright_extras.experts.mixing import mix_experts, search_weights
+from mixwright_extras.experts.singular import scales, set_scales
 
 OFFSETS = np.linspace(-1, 1, 10)
 

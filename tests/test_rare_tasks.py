@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.errors import InputError
-from mixwright.plan.planners.rare_tasks import RareTasks
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, Measurement, TrainingSetup
+from mixwright_extras.planners.rare_tasks import RareTasks
 
 CELLS = [Cell("common", None, 900, 0.0), Cell("middle", None, 80, 0.0), Cell("rare", None, 20, 0.0)]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mixwright.mine.relevance import bm25, choose_in_turn, cosines
+from mixwright_extras.mining.relevance import bm25, choose_in_turn, cosines
 
 
 def test_cosines_do_not_depend_on_length_and_are_0_for_no_vector() -> None:

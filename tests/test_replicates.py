@@ -10,10 +10,10 @@ import pytest
 from cli_call import Call
 
 from mixwright.errors import InputError
-from mixwright.estimates.replicates import f_quantile, f_tail, format_ranking, ranking
 from mixwright.records import SeedRow, TrialResult
 from mixwright.run.folder import write_json
-from mixwright.verbs.replicates import replicates
+from mixwright_extras.mining.replicates import f_quantile, f_tail, format_ranking, ranking
+from mixwright_extras.verbs.replicates import replicates
 
 PUBLISHED: dict[str, Any] = json.loads((Path(__file__).parent / "seal_rankings.json").read_text(encoding="utf-8"))
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.errors import InputError
-from mixwright.mine.miners.pruning import Pruning
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_text, yaml_text
 from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, estimate_seconds, seeds_that_fit, train_within
 from mixwright.trial.jobs import Trial
+from mixwright_extras.miners.pruning import Pruning
 
 SFT = RunConfig(
     CorpusConfig("train.jsonl"),

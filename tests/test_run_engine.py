@@ -24,11 +24,11 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.learner.vllm_engine import gpu_share, run_engine
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.passes import Passes
-from mixwright.measure.probes import transfer
 from mixwright.records import Example, Plan, Stage
 from mixwright.run.workers import count_cores
 from mixwright.trial import branch as branches
 from mixwright.verdict.page.answers import read_first_answers
+from mixwright_extras.probes import transfer
 
 assert mixwright.trainers.sft, "imported before the stand-in is there, so that TRL sees what is installed"
 PROMPTS = ["12+7=", "the cat", "1, 2"]

@@ -21,15 +21,15 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
+from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit
 from mixwright.records import Example, to_data
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
 from mixwright.run.workers import Workers
-from mixwright.scan import stage as scan_stage
-from mixwright.scan import table
-from mixwright.scan.passes import ScanPasses
-from mixwright.scan.rows import ScanRow, row_token_limit, scan_rows
-from mixwright.scan.table import Scan, column_groups, sampled_rows
+from mixwright_extras.scan import stage as scan_stage
+from mixwright_extras.scan import table
+from mixwright_extras.scan.passes import ScanPasses
+from mixwright_extras.scan.table import Scan, column_groups, sampled_rows
 
 CHAT = ({"role": "user", "content": "2 + 2 ="},)
 SAID = ({"role": "assistant", "content": "four"},)
@@ -43,12 +43,12 @@ def tiny() -> Learner:
 
 
 @pytest.fixture(scope="module")
-def rows(tiny: Learner) -> list[ScanRow]:
+def rows(tiny: Learner) -> list[TrainingRow]:
     odd = [Example("bare", "add", "1 + 1 ="), Example("chat", "add", CHAT, target=SAID)]
-    return list(scan_rows(tiny, [*list(measurable())[:5], *odd, Example("t", "add", "", target="ones in 101")]))
+    return list(read_training_rows(tiny, [*list(measurable())[:5], *odd, Example("t", "add", "", target="ones in 101")]))
 
 
-def read(tiny: Learner, rows: list[ScanRow], group: str) -> dict[str, np.ndarray]:
+def read(tiny: Learner, rows: list[TrainingRow], group: str) -> dict[str, np.ndarray]:
     (made,) = column_groups([group]).values()
     return dict(made.compute(rows, scan_passes(tiny, rows, made.PASSES)))
 
@@ -59,7 +59,7 @@ def distributions(tiny: Learner, ids: list[int]) -> torch.Tensor:
         return torch.log_softmax(tiny.model(input_ids=torch.tensor([ids])).logits[0, :-1].double(), -1)
 
 
-def test_losses_entropy_and_errors_are_those_of_single_rows(tiny: Learner, rows: list[ScanRow]) -> None:
+def test_losses_entropy_and_errors_are_those_of_single_rows(tiny: Learner, rows: list[TrainingRow]) -> None:
     likely, entropy, error = (read(tiny, rows, name) for name in ("likelihood", "entropy", "el2n"))
     for i, row in enumerate(rows):
         if not row.target:
@@ -79,7 +79,7 @@ def test_losses_entropy_and_errors_are_those_of_single_rows(tiny: Learner, rows:
     assert likely["zlib_ratio"][0] == pytest.approx(bits / (8 * len(zlib.compress(text.encode()))), rel=1e-4)
 
 
-def test_two_forward_passes_give_what_four_would(tiny: Learner, rows: list[ScanRow]) -> None:
+def test_two_forward_passes_give_what_four_would(tiny: Learner, rows: list[TrainingRow]) -> None:
     alone, back = read(tiny, rows, "ifd"), read(tiny, rows, "reverse_ifd")
     nll = read(tiny, rows, "nll")["nll"]
     start = tiny.tokenizer.bos_token_id
@@ -101,7 +101,7 @@ def test_two_forward_passes_give_what_four_would(tiny: Learner, rows: list[ScanR
     assert np.isnan(alone["ifd"][text])
 
 
-def test_hidden_states_are_means_over_the_rows_own_tokens(tiny: Learner, rows: list[ScanRow]) -> None:
+def test_hidden_states_are_means_over_the_rows_own_tokens(tiny: Learner, rows: list[TrainingRow]) -> None:
     found = read(tiny, rows, "hidden")["hidden"]
     for i, row in enumerate(rows):
         with torch.no_grad():
@@ -109,12 +109,12 @@ def test_hidden_states_are_means_over_the_rows_own_tokens(tiny: Learner, rows: l
         assert found[i] == pytest.approx(states.hidden_states[-1][0].mean(0).numpy(), abs=2e-3)
 
 
-def test_an_undeclared_pass_is_not_read(tiny: Learner, rows: list[ScanRow]) -> None:
+def test_an_undeclared_pass_is_not_read(tiny: Learner, rows: list[TrainingRow]) -> None:
     with pytest.raises(LookupError, match="response_only"):
         _ = ScanPasses(tiny, rows, frozenset({"target"})).response_only
 
 
-def test_rollouts_count_what_the_grader_takes(tiny: Learner, rows: list[ScanRow]) -> None:
+def test_rollouts_count_what_the_grader_takes(tiny: Learner, rows: list[TrainingRow]) -> None:
     (group,) = column_groups(["pass_1"]).values()
     passes = scan_passes(tiny, rows, group.PASSES)
     found = group.compute(rows, passes)
@@ -143,10 +143,10 @@ def test_rows_are_those_of_trls_sft_trainer(tiny: Learner, tmp_path: Path) -> No
         config = SFTConfig(str(tmp_path), max_length=24, bf16=False, use_cpu=True, report_to="none")
         trainer = SFTTrainer(tiny.model, config, train_dataset=Dataset.from_list(data), processing_class=tiny.tokenizer)
         prepared: Any = trainer.train_dataset
-        for row, own in zip(prepared, scan_rows(tiny, examples, tokenise_together=True, limit=24), strict=True):
+        for row, own in zip(prepared, read_training_rows(tiny, examples, tokenise_together=True, limit=24), strict=True):
             assert [*own.prompt, *own.target] == row["input_ids"]
             assert list(own.target) == [label for label in row["labels"] if label != -100]
-    assert next(scan_rows(tiny, plain[1:], tokenise_together=True, limit=24)).cut_tokens > 0
+    assert next(read_training_rows(tiny, plain[1:], tokenise_together=True, limit=24)).cut_tokens > 0
 
 
 def test_the_longest_row_is_the_trainers(tiny: Learner) -> None:
@@ -255,7 +255,7 @@ def test_the_reader_gives_rows_by_id_without_torch(run: Any) -> None:
         found.rows(["nobody"])
     with pytest.raises(InputError, match="pass_1"):
         found.column("pass_1")
-    code = f"from mixwright.scan.table import Scan; Scan({str(folder.path)!r}).rows([])"
+    code = f"from mixwright_extras.scan.table import Scan; Scan({str(folder.path)!r}).rows([])"
     code += "; import sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 

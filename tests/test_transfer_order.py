@@ -13,7 +13,12 @@ from mixwright.catalog import create
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.orders import (
+from mixwright.learner.learner import Learner
+from mixwright.learner.tiny import build_tiny
+from mixwright.learner.warmup import warm_up
+from mixwright.measure.stage import measure_learner, settings_after
+from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup
+from mixwright_extras.orders.effects import (
     GAIN_MEASUREMENT,
     PLACE_MEASUREMENT,
     Effects,
@@ -21,13 +26,8 @@ from mixwright.estimates.orders import (
     effects_of,
     expected_success,
 )
-from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import warm_up
-from mixwright.measure.stage import measure_learner, settings_after
-from mixwright.measure.transfers import RunSizes, measure_transfer
-from mixwright.plan.planners.transfer_order import TransferOrder
-from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup
+from mixwright_extras.orders.transfers import RunSizes, measure_transfer
+from mixwright_extras.planners.transfer_order import TransferOrder
 
 TASKS = ("a", "b", "c")
 

@@ -1,11 +1,11 @@
-"""Stage that runs every catalogued check over one corpus."""
+"""Stage that runs the checks over one corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mixwright.catalog import create, listing
+from mixwright.catalog import create, list_defaults
 from mixwright.corpus import Corpus
 from mixwright.records import SEVERITIES, Observation
 from mixwright.run.folder import RunFolder, write_json
@@ -25,13 +25,13 @@ def run_audit(
 
     Args:
         corpus: rows to check.
-        names: of checks; None for all.
+        names: of checks; None for all that run by default.
         options: of a check, by its name.
 
     Raises:
         InputError: unknown check (with the nearest names), or option of it.
     """
-    all_names = listing("checks") if names is None else names
+    all_names = list_defaults("checks") if names is None else names
     checks = {name: create("checks", name, (options or {}).get(name)) for name in all_names}
     own_corpus = corpus.without_rehearsal()
     observations = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -94,24 +93,23 @@ def check_check(cls: type[Check]) -> None:
             require_round_trip(observation)
 
 
-def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
+def check_miner(cls: type[Miner], learner: Learner) -> None:
     """Training rows alone, none twice, each with a weight and a reason; same rng, same rows; the model is as it was.
 
     Args:
         cls: the miner.
         learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
-        place: an empty folder, for a scan.
     """
     from mixwright.mine.stage import mine
 
     miner, corpus = check_plugin(cls), samples.minable()
-    scan = samples.scan(corpus, place, miner.COLUMNS)
+    rows = samples.rows_to_choose(corpus, miner.COLUMNS)
     train_ids = {example.id for example in corpus if example.split == "train"}
     ids_by_split = {split: {row.id for row in corpus if row.split == split} for split in ("train", "rehearse")}
     results, state_before = [], model_state(learner.model)
     for _ in range(2):
         with same_randomness():
-            results.append(miner.mine(corpus, scan, learner if miner.NEEDS_MODEL else None, np.random.default_rng(5)))
+            results.append(miner.mine(corpus, rows, learner if miner.NEEDS_MODEL else None, np.random.default_rng(5)))
     require(model_state(learner.model) == state_before, "parameters, gradients and train/eval mode are as they were")
     require(results[0] == results[1], "same rng, same rows")
     result = results[0]
@@ -125,7 +123,7 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
             set(example.extra["parents"]) <= ids_by_split[example.split], "parents are training rows, or rows to rehearse"
         )
     require(
-        bool(mine(miner, cls.__name__, corpus, scan, learner if miner.NEEDS_MODEL else None).counts), "the stage takes it"
+        bool(mine(miner, cls.__name__, corpus, rows, learner if miner.NEEDS_MODEL else None).counts), "the stage takes it"
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from mixwright.records import (
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.scan.table import Scan
+    from mixwright.mine.choosing import TrainRows
 
 SUCCESS_BY_CELL = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
 """True success per cell in the made-up evidence."""
@@ -67,23 +67,17 @@ def minable() -> Corpus:
     return Corpus.from_examples(rows)
 
 
-def scan(corpus: Corpus, folder: Path, column_names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
-    """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers.
+def rows_to_choose(corpus: Corpus, column_names: Sequence[str]) -> TrainRows:
+    """Return the training rows with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
+    from mixwright.mine.choosing import train_rows
 
-    `made_from` goes into the shards' note of what they were made from, such as `rows` or `objective`.
-    """
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
-
-    rng, count = np.random.default_rng(11), len(corpus)
-    values_by_column = {
+    rows, rng = train_rows(corpus), np.random.default_rng(11)
+    count = len(rows.ids)
+    columns = {
         name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in column_names
     }
-    values_by_column |= {name: np.array(["plain"] * count, dtype=object) for name in column_names if name == "form"}
-    example_columns = {name: [getattr(example, name) for example in corpus] for name in OWN_COLUMNS}
-    write_shard(
-        shard_file(folder / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, example_columns, values_by_column
-    )
-    return Scan(folder, "base")
+    columns |= {name: np.array(["plain"] * count, dtype=object) for name in column_names if name == "form"}
+    return replace(rows, columns=columns)
 
 
 def corpora() -> list[Corpus]:

@@ -10,18 +10,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mixwright.corpus import Corpus
-from mixwright.corpus.rows import pc
 from mixwright.learner.learner import Learner
 from mixwright.learner.warmup import warmup_tokens
-
-
-def rows_by_task(corpus: Corpus, split: str | None) -> dict[str, np.ndarray]:
-    """Row numbers per task of the rows with a target."""
-    table = corpus.table
-    usable = pc.or_(pc.is_valid(table["target"]), pc.is_valid(table["answer"]))
-    mask = usable if split is None else pc.and_(usable, pc.equal(table["split"], split))
-    tasks, rows = np.asarray(table["task"].to_pylist()), np.flatnonzero(np.asarray(mask.to_pylist(), dtype=bool))
-    return {str(task): rows[tasks[rows] == task] for task in np.unique(tasks[rows])}
 
 
 class RowLosses:

@@ -1,1 +1,1 @@
-"""Mining: choose or make examples from what the scan says."""
+"""Mining: choose or make examples for training."""

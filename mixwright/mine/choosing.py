@@ -1,10 +1,11 @@
-"""Rows that a miner may choose, with their places in the scan, and rows repeated by weight."""
+"""Rows that a miner may choose, with their values, and rows repeated by weight."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from mixwright.records import Example
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.scan.table import Scan
 
 
 COPIES_PER_ROW = 4
@@ -22,7 +22,7 @@ COPIES_PER_ROW = 4
 
 @dataclass(frozen=True)
 class TrainRows:
-    """Training rows of a corpus that the scan holds, in the order of the corpus."""
+    """Training rows of a corpus, in its order."""
 
     ids: tuple[str, ...]
     """Of the rows."""
@@ -30,32 +30,27 @@ class TrainRows:
     """Name of the task of each row, shape (rows,)."""
     corpus_indices: np.ndarray
     """Place of each row in the corpus, int64 of shape (rows,)."""
-    scan_indices: np.ndarray
-    """Place of each row in the scan, int64 of shape (rows,)."""
-
-    def column(self, scan: Scan, name: str) -> np.ndarray:
-        """Values of these rows."""
-        return np.asarray(scan.column(name))[self.scan_indices]
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Values of each row, shape (rows,) or (rows, dimensions), by name."""
+    made_from: Mapping[str, Any] = field(default_factory=dict)
+    """Corpus, model and settings that the values come from, as JSON."""
 
     def by_task(self) -> dict[str, np.ndarray]:
         """Places among these rows, per task."""
         return {str(task): np.flatnonzero(self.tasks == task) for task in np.unique(self.tasks)}
 
 
-def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
-    """The rows that may be chosen. Raises InputError where the scan holds no training row of the corpus."""
-    scan_index_by_id = {name: number for number, name in enumerate(scan.ids)}
+def train_rows(corpus: Corpus, base: str = "") -> TrainRows:
+    """Return the training rows; `base` is the checkpoint that a miner reads. Raises InputError without any."""
     table = corpus.table.select(["id", "task", "split"]).to_pydict()
-    numbers = [
-        number
-        for number, (name, split) in enumerate(zip(table["id"], table["split"], strict=True))
-        if split == "train" and name in scan_index_by_id
-    ]
-    if not numbers:
-        raise InputError("training rows that were scanned", "none", "Run `mixwright scan` on this corpus.")
-    ids = tuple(table["id"][number] for number in numbers)
-    tasks = np.array([table["task"][number] for number in numbers], dtype=object).astype(str)
-    return TrainRows(ids, tasks, np.array(numbers), np.array([scan_index_by_id[name] for name in ids]))
+    places = [number for number, split in enumerate(table["split"]) if split == "train"]
+    if not places:
+        raise InputError("training rows", "none", "Name some: --train FILE.")
+    tasks = np.array([table["task"][number] for number in places], dtype=object).astype(str)
+    files = sorted(Path(base).iterdir()) if base and Path(base).is_dir() else []
+    model = [base, *([path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files)]
+    made_from = {"corpus": corpus.digest(), "model": model}
+    return TrainRows(tuple(table["id"][number] for number in places), tasks, np.array(places), made_from=made_from)
 
 
 def check_row_count(count: int, needed_count: int) -> None:

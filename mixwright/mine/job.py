@@ -1,4 +1,4 @@
-"""Mining of a run in a worker: the scan that the miner needs, the model where it reads one, and the table."""
+"""Mining of a run in a worker: what the miner reads, the model if it needs one, and the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.measure.bases import base_name
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.mine.choosing import check_row_count
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
@@ -26,11 +25,10 @@ from mixwright.records import to_data
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.run.workers import Job, Workers
-from mixwright.scan.table import Scan
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
+    from mixwright.mine.choosing import TrainRows
 
 SECONDS_BETWEEN_NOTES = 2.0
 """How often the CPU seconds of a mining are noted; what a kill may lose of them."""
@@ -45,7 +43,7 @@ class MineJob:
     run: str
     """Run folder."""
     base: str
-    """Checkpoint folder or hub name of the model that was scanned."""
+    """Checkpoint folder or hub name of the starting model."""
     config: RunConfig
     """Settings of the run."""
     miner: str
@@ -78,7 +76,7 @@ def mine_in_run(
     say: Callable[[str], None] = lambda _: None,
     take_over: bool = False,
 ) -> Path:
-    """Scan what the miner reads and is not there, run it on the first starting model, and write mine/<name>.parquet.
+    """Make what the miner reads, run it on the first starting model, and write mine/<name>.parquet.
 
     Args:
         run: checked, its folder open.
@@ -86,20 +84,19 @@ def mine_in_run(
         name: of the miner.
         keep: share of the rows to choose; None takes the settings'.
         say: told what is done.
-        take_over: mine nothing where the table was made from the same scan by the same options.
+        take_over: mine nothing where the table was made from the same rows and values by the same options.
 
     Raises:
-        InputError: an unknown miner or option, or what the miner refuses; too few training rows before anything is scanned.
+        InputError: an unknown miner or option, or what the miner refuses; too few training rows before anything is made.
     """
-    from mixwright.scan.stage import scan_bases  # torch
-
     config, folder, options = run.config, run.folder, options_of(run.config.mine, name, keep)
     miner = make_miner(name, options)
     check_row_count(len(run.corpus.select(split="train")), miner.count_needed_rows())
+    build_bases(run, workers)
     start = bases_of(config.model, folder)[0]
-    if missing_names := missing_columns(miner, folder, base_name(start)):
-        scan_bases(run, workers, columns=missing_names, bases=[start], say=say)  # a miner reads no other one's table
-    if take_over and is_mined(folder, name, mined_from_digest(Scan(folder, base_name(start)), options, config.seed)):
+    miner.prepare(run, workers, start, say)
+    rows = miner.read_rows(run.corpus, folder, start)
+    if take_over and is_mined(folder, name, mined_from_digest(rows, options, config.seed)):
         say(f"mine: {name} from an earlier run (drop --try to mine again)")
         return table_file(folder, name)
     trainings = miner.count_trainings()
@@ -112,20 +109,18 @@ def mine_in_run(
     return table_file(folder, name)
 
 
-def mined_from_digest(scan: Scan, options: Mapping[str, Any], seed: int) -> str:
-    """SHA-256 of what a table is mined from: the scan, which knows corpus and model, the options, seed and version."""
-    mined_from = {"scan": scan.key, "options": to_data(dict(options)), "seed": seed, "version": mixwright.__version__}
+def mined_from_digest(rows: TrainRows, options: Mapping[str, Any], seed: int) -> str:
+    """SHA-256 of what a table is mined from: rows and values, which know corpus and model, the options, seed and version."""
+    mined_from = {"rows": dict(rows.made_from), "options": to_data(dict(options)), "seed": seed}
+    mined_from["version"] = mixwright.__version__
     return hashlib.sha256(json.dumps(mined_from, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
-    """Whether a miner's table is there, made of this, and newer than all scans of the run."""
+    """Return whether a miner's table is there, made of this."""
     table = table_file(folder, name)
     summary = summary_of(table)
-    if summary is None or summary.mined_from != digest or not table.is_file():
-        return False
-    written_at = table.with_suffix(".json").stat().st_mtime  # last
-    return all(shard.stat().st_mtime <= written_at for shard in folder.path.glob("scan/*/part-*.parquet"))
+    return summary is not None and summary.mined_from == digest and table.is_file()
 
 
 def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -197,17 +192,13 @@ def mine_in_worker(job: MineJob) -> None:
     corpus, miner = Corpus.load(run.corpus), make_miner(job.miner, job.options)
     before = run.measurements("before")
     measured = read_measurements(before) if before.is_file() else []
-    scan = Scan(run, base_name(job.base))
-    if scan.key["corpus"] != corpus.digest():
-        raise InputError("a scan of this corpus", "a scan of other rows", "Run `mixwright scan` again.", file=scan.folder)
-    digest, spent_file = (
-        mined_from_digest(scan, job.options, config.seed),
-        table_file(run, job.miner).with_suffix(".spent.json"),
-    )
+    rows = miner.read_rows(corpus, run, job.base)
+    digest = mined_from_digest(rows, job.options, config.seed)
+    spent_file = table_file(run, job.miner).with_suffix(".spent.json")
     with contextlib.ExitStack() as stack:
         learner = stack.enter_context(load_writing(config, job.base)) if miner.NEEDS_MODEL else None
         earlier_seconds = stack.enter_context(note_cpu_seconds(spent_file, digest))
-        mining = mine(miner, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
+        mining = mine(miner, job.miner, corpus, rows, learner, measured=measured, seed=config.seed)
     mining = replace(mining, seconds=earlier_seconds + mining.seconds)
     write_mined(mining, spent_file.parent, digest)
     spent_file.unlink()
@@ -247,24 +238,3 @@ def note_cpu_seconds(path: Path, digest: str) -> Iterator[float]:
         ended.set()
         thread.join()
         note()
-
-
-def missing_columns(miner: Miner, folder: RunFolder, name_of_base: str) -> list[str]:
-    """Columns that the miner reads and the scan does not have; where there is no whole scan, what to begin one with.
-
-    Raises:
-        InputError: columns are missing from a scan of a sample: a scan of all rows would replace it.
-    """
-    from mixwright.corpus import Corpus
-
-    try:
-        scan = Scan(folder, name_of_base)
-    except InputError:  # none, or one that was interrupted and goes on
-        return list(miner.COLUMNS) or ["lengths"]
-    missing_names = [name for name in miner.COLUMNS if name not in scan.names]
-    if missing_names and scan.key["rows"] < len(Corpus.load(folder.corpus)):
-        remedy = f"Add them: mixwright scan --columns {','.join(missing_names)}, with the same --sample as before."
-        raise InputError(
-            f"the columns {', '.join(missing_names)} in the scan", "a scan without them", remedy, file=scan.folder
-        )
-    return missing_names

@@ -1,4 +1,4 @@
-"""Stage that mines: a miner over the scan, what its choice does to the mix, and the files that trainers read."""
+"""Stage that mines: a miner over training rows, what its choice does to the mix, and the files that trainers read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import pyarrow as pa
 from mixwright import catalog
 from mixwright.corpus.identity import build_table
 from mixwright.errors import InputError
-from mixwright.mine.choosing import train_rows
 from mixwright.records import Example, Measurement, MinedRow, MiningResult, MiningSummary, TaskRows
 from mixwright.run.folder import read_json, write_json, write_table
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.scan.table import Scan
+    from mixwright.mine.choosing import TrainRows
 
 MINE_SEED = 6_000_011
 """Added to the run's seed: what a miner draws."""
@@ -66,7 +65,7 @@ def mine(
     miner: Miner,
     name: str,
     corpus: Corpus,
-    scan: Scan,
+    rows: TrainRows,
     learner: Learner | None,
     *,
     measured: Sequence[Measurement] = (),
@@ -78,7 +77,7 @@ def mine(
         miner: the plug-in.
         name: of it.
         corpus: its training rows may be chosen; held-out rows are refused.
-        scan: of the corpus.
+        rows: those that may be chosen, with their columns.
         learner: for miners that read the model.
         measured: of the starting model; those of the probe `retention` say which tasks forget.
         seed: of the run.
@@ -87,9 +86,8 @@ def mine(
         InputError: what the miner refuses, or rows that are no training rows of the corpus.
     """
     begun = time.process_time()
-    mined = miner.mine(corpus, scan, learner, np.random.default_rng([seed, MINE_SEED, zlib.crc32(name.encode())]))
+    mined = miner.mine(corpus, rows, learner, np.random.default_rng([seed, MINE_SEED, zlib.crc32(name.encode())]))
     seconds = time.process_time() - begun
-    rows = train_rows(corpus, scan)
     task_by_id = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
     unknown_ids = [row.id for row in (*mined.rows, *mined.harmful, *mined.simple_rule_rows) if row.id not in task_by_id]
     if unknown_ids:
@@ -102,8 +100,8 @@ def mine(
     )
     mining = Mining(mined, {task: (counts[task], mined_counts[task]) for task in sorted({*counts, *mined_counts})}, seconds)
     training_rows = corpus.table["split"].to_pylist().count("train")
-    partial_scan_note = [f"{len(task_by_id)} of {training_rows} training rows were scanned; the others were not considered."]
-    notes = partial_scan_note[: training_rows > len(task_by_id)] + [
+    partial_note = [f"{len(task_by_id)} of {training_rows} training rows were scanned; the others were not considered."]
+    notes = partial_note[: training_rows > len(task_by_id)] + [
         f"Task {task} has {after:.1%} of the mined rows and {before:.1%} of the training rows."
         for task, (before, after) in mining.shifts().items()
     ]
@@ -183,7 +181,7 @@ def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:
 
 def summarise(mining: Mining, mined_from: str) -> MiningSummary:
     """Counts, what changed in the mix, notes and price."""
-    mined, seconds = mining.mined, f"{mining.seconds:.3g} CPU seconds beyond the scan"
+    mined, seconds = mining.mined, f"{mining.seconds:.3g} CPU seconds"
     return MiningSummary(
         mined.miner,
         "new rows" if mined.new_rows else "chosen rows",

@@ -29,7 +29,7 @@ from mixwright.audit.rows import list_for_files
 from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
-from mixwright.catalog import listing
+from mixwright.catalog import list_defaults
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.reading import refuse_held_out
@@ -195,7 +195,7 @@ def show(
         tail.append(f"      (removes {format_count(len(dropped), 'row')}{others})")
     elif not found.written and count_findings(left):
         tail = [f"Every row: {output.command_line('--out', 'audit')}"]
-    names = checks or [name for name in listing("checks") if model is not None or name not in CHECKS]
+    names = checks or [name for name in list_defaults("checks") if model is not None or name not in CHECKS]
     middle = findings(left, names, other_lines=len(head) + len(tail) + 2, full=full)
     output.out("\n".join([*head, "", *middle, *([""] if tail else []), *tail]))
     return output.exit_code_of(found.observations, fail_on)

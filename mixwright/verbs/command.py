@@ -8,12 +8,14 @@ import dataclasses
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
+from mixwright.catalog import find_source
 from mixwright.verbs.texts import read_fields, read_parameters
 
 FUNCTIONS = {"list": ("plugins", "list_plugins", "show_list"), "explain": ("plugins", "explain", "show_entries")}
@@ -25,16 +27,23 @@ SOURCES = "held_out"
 def load_command(name: str, cls: type[Any]) -> Any:
     """Import a verb and return its command, an instance of `cls`."""
     file, verb, show = FUNCTIONS.get(name, (name, name, "show"))
-    module = importlib.import_module(f"mixwright.verbs.{file}")
+    module = importlib.import_module(list_added_verbs().get(name, f"mixwright.verbs.{file}"))
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name, cls=cls, help=read_help(name))(join(getattr(module, verb), getattr(module, show)))
     return typer.main.get_command(app)
 
 
+def list_added_verbs() -> dict[str, str]:
+    """Return the verbs that entry points in the group `mixwright.verbs` add, with their modules."""
+    return {point.name: point.module for point in sorted(entry_points(group="mixwright.verbs"))}
+
+
 def read_help(name: str) -> str:
     """Return the first paragraph of a verb's docstring without importing the verb."""
     file, verb, _ = FUNCTIONS.get(name, (name, name, "show"))
-    tree = ast.parse((Path(__file__).parent / f"{file}.py").read_bytes())
+    added = list_added_verbs()
+    source = find_source(added[name]) if name in added else Path(__file__).parent / f"{file}.py"
+    tree = ast.parse(source.read_bytes() if source else "")
     (text,) = [ast.get_docstring(node) for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == verb]
     return " ".join((text or "").partition("\n\n")[0].split())
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from mixwright.verbs.command import load_command, read_help
+from mixwright.verbs.command import list_added_verbs, load_command, read_help
 
 VERBS_BY_HEADING = {
     "Verbs": ("audit", "measure", "plan", "verdict", "run", "rewards", "diagnose"),
-    "More": ("init", "preview", "mine", "scan", "dial", "replicates", "list", "explain", "schema"),
+    "More": ("init", "preview", "mine", "list", "explain", "schema"),
 }
 """Headings of `--help`, and the verbs under each."""
 MATTER_MOST = {
@@ -38,7 +38,7 @@ class Verbs(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the verbs."""
-        return [name for names in VERBS_BY_HEADING.values() for name in names]
+        return [name for names in _list_verbs().values() for name in names]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of a verb, None for any other name."""
@@ -47,10 +47,16 @@ class Verbs(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the part of `--help` that lists the verbs, each with the first sentence of its help."""
         width = max(map(len, self.list_commands(ctx)))
-        for heading, names in VERBS_BY_HEADING.items():
+        for heading, names in _list_verbs().items():
             with formatter.section(heading):
                 sentences = [read_help(name).partition(". ")[0].removesuffix(".") for name in names]
                 formatter.write_dl([(name.ljust(width), f"{text}.") for name, text in zip(names, sentences, strict=True)])
+
+
+def _list_verbs() -> dict[str, tuple[str, ...]]:
+    """Return the verbs under their headings, those of other packages last."""
+    added = tuple(list_added_verbs())
+    return VERBS_BY_HEADING | ({"Extras": added} if added else {})
 
 
 class Verb(TyperCommand):

@@ -14,8 +14,8 @@ import typer
 from mixwright.config import TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.learner.training_rows import read_training_rows, row_token_limit
 from mixwright.records import Plan, plain
-from mixwright.scan.rows import row_token_limit, scan_rows
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.verdict.page.text import join_words
@@ -122,7 +122,7 @@ def loss_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: L
     limit, amounts = row_token_limit(train, learner), dict[str, float]()
     for task, weight in plan.stages[0].weights.items():
         examples = itertools.islice((row for row in corpus.select(tasks=[task]) if row.split != "eval"), ROWS_PER_TASK)
-        lengths = [len(row.target) for row in scan_rows(learner, examples, tokenise_together=True, limit=limit)]
+        lengths = [len(row.target) for row in read_training_rows(learner, examples, tokenise_together=True, limit=limit)]
         if weight > 0:
             amounts[task] = weight * sum(lengths) / max(1, len(lengths))
     return {task: amount / (sum(amounts.values()) or 1.0) for task, amount in amounts.items()}

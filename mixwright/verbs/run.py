@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from mixwright.catalog import listing
+from mixwright.catalog import list_defaults
 from mixwright.config import RunConfig
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
@@ -236,7 +236,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     power_lines = power.foresee_power(config, folder, corpus, bases_of(config.model, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
-        ("audit", f"checks: {', '.join(listing('checks'))}"),
+        ("audit", f"checks: {', '.join(list_defaults('checks'))}"),
         ("measure", measured_text),
         ("plan", f"planner {config.planner}, {train_config.steps} steps of {step_size}{overrides_text}"),
         (

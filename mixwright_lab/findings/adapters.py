@@ -23,9 +23,9 @@ from torch import Tensor
 
 from mixwright import catalog
 from mixwright.contracts import Finding
-from mixwright.learner.mixing import mix_experts, search_weights
-from mixwright.learner.singular import scales, set_scales
 from mixwright.records import Curve, Expectation, Plot, Term, difference
+from mixwright_extras.experts.mixing import mix_experts, search_weights
+from mixwright_extras.experts.singular import scales, set_scales
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena

@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright.contracts import Finding
-from mixwright.estimates.orders import Effects, expected_success
 from mixwright.records import Curve, Example, Expectation, Plot, Term, difference
+from mixwright_extras.orders.effects import Effects, expected_success
 from mixwright_lab.changes import entropy_of, spearman
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT

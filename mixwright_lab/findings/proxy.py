@@ -39,7 +39,7 @@ Rows = tuple[Int[Tensor, "rows prompt"], Int[Tensor, "rows response"]]
 def logits_of(parts: WeightedModels, rows: Rows) -> Float[Tensor, "rows response words"]:
     """Weighted sum of logits at each response token, teacher-forced; models of weight 0 are not read.
 
-    It is that of `mixwright.learner.dial.ExpertDial`, after Liu et al., 2401.08565.
+    It is that of `mixwright_extras.experts.dial.ExpertDial`, after Liu et al., 2401.08565.
     """
     read = [weight * model.logits_of(*rows) for weight, model in parts if weight]
     return torch.stack(read).sum(0)

@@ -19,8 +19,8 @@ import numpy as np
 from mixwright import Engine
 from mixwright.catalog import create
 from mixwright.contracts import Finding
-from mixwright.measure.bursts import Burst
 from mixwright.records import Curve, Expectation, Plan, Plot, Stage, Term, TrainingSetup, difference
+from mixwright_extras.orders.bursts import Burst
 from mixwright_lab.training.tables import Data, Model, Training, accuracies, interference
 from mixwright_lab.worlds.tables import Tables
 

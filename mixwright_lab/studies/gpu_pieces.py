@@ -34,9 +34,9 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import float32_settings
 from mixwright.learner.tiny import build_tiny
+from mixwright.learner.training_rows import read_training_rows
 from mixwright.measure.stage import measure_learner
 from mixwright.records import CellAssessment, Plan, Stage
-from mixwright.scan.rows import scan_rows
 from mixwright.steer.canaries import ITEMS_PER_TASK
 from mixwright_lab.studies.questions import OLD_TASKS, questions
 from mixwright_lab.studies.scan_costs import scanned
@@ -247,7 +247,7 @@ def throughput(learner: Learner, size: Size) -> dict[str, Any]:
         began = clock()
         found = measure_learner(learner, corpus, config, seed=0)
         measured = clock() - began
-        targets = [row for row in scan_rows(learner, corpus) if row.target]
+        targets = [row for row in read_training_rows(learner, corpus) if row.target]
         began = clock()
         scanned(learner, targets, ("likelihood", "entropy"))
         read = clock() - began

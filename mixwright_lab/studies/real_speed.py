@@ -142,15 +142,15 @@ def measure_scan(known: Sequence[Mapping[str, Any]], *, quick: bool) -> Iterator
     if any(row["part"] == "scan" for row in known):
         return
     from mixwright.corpus import read_corpus
-    from mixwright.scan.rows import scan_rows
-    from mixwright.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
+    from mixwright.learner.training_rows import read_training_rows
+    from mixwright_extras.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
     from mixwright_lab.studies import scan_costs
     from mixwright_lab.studies.gpu_pieces import load
 
     learner = load("" if quick else MODEL)
     with tempfile.TemporaryDirectory() as place:
         corpus = read_corpus(CorpusConfig(str(write_files(Path(place), SEEDS[0]).train)))
-    rows = list(scan_rows(learner, corpus))[: 40 if quick else SCAN_ROWS]
+    rows = list(read_training_rows(learner, corpus))[: 40 if quick else SCAN_ROWS]
     calibration = calibrate(learner, calibration_rows(rows, 0), SketchSettings())
     for row in scan_costs.costs("SmolLM2", learner, rows, calibration, 2 if quick else SCAN_ROUNDS):
         yield {"part": "scan", "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, **row}

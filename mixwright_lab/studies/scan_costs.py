@@ -46,8 +46,8 @@ def batches(rows: Sequence[Any]) -> list[list[Any]]:
 
 def scanned(learner: Learner, rows: Sequence[Any], names: Sequence[str], calibration: Any = None) -> None:
     """These groups of columns, over shared passes."""
-    from mixwright.scan.passes import ScanPasses
-    from mixwright.scan.table import column_groups
+    from mixwright_extras.scan.passes import ScanPasses
+    from mixwright_extras.scan.table import column_groups
 
     groups = column_groups(names)
     asked: Any = frozenset(name for group in groups.values() for name in group.PASSES)

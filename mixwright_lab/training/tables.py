@@ -17,8 +17,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mixwright import Pool, make_pool
-from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Example
+from mixwright_extras.orders.bursts import Burst, watch_bursts
 from mixwright_lab.training.sft import Schedule, Sft
 from mixwright_lab.worlds.tables import Tables
 

@@ -3,10 +3,11 @@
 Source: Li et al. 2025 (arXiv 2502.07374): a large model that learnt from solutions lost 2 points with half of their digits
     wrong at random, and 9 with shuffled steps. In the finding `traces` of the laboratory tiny models lost 55 points [45, 64]
     more by one rule than by as many random digits, and more by many random digits than by shuffled steps.
-Unit: equations, values of code, numbers of tool results in answers, and arguments, by operation; solutions, for the order.
+Unit: equations, numbers of tool results in answers, and arguments, by operation; solutions, for the order.
 Cost: one pass over at most 40,000 training rows, all where files are written; some 20 us per character with equations, 2
-    with code or calls.
-Blind spot: algebra with letters, words for numbers, loops and functions; whether a step follows from the ones before.
+    with calls.
+Blind spot: algebra with letters, words for numbers, code (see `code_comments`); whether a step follows from those
+    before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import Any
 
 from mixwright.audit.rows import max_pairs_listed, note_unlisted, sample_training_rows
 from mixwright.audit.steps.call_faults import CallFaults
-from mixwright.audit.steps.code_values import read_code_values
 from mixwright.audit.steps.equations import Equation, read_equations
 from mixwright.audit.steps.named_steps import Function, read_named_steps
 from mixwright.audit.steps.order import CONSTANTS, read_numbers, unknown_operands, wrong_mentions
@@ -46,7 +46,6 @@ class Solutions:
     """Solutions of one task."""
 
     equations: Values = field(default_factory=Values)
-    code: Values = field(default_factory=lambda: Values("values of code"))
     named: Values = field(default_factory=lambda: Values("steps"))
     """Steps that a user's function reads."""
     calls: CallFaults = field(default_factory=CallFaults)
@@ -93,7 +92,7 @@ class Traces(Check):
             names = ("id", "task", "source", "split", "chat", "prompt", "target")
             plain = (batch.column(name).to_pylist() for name in names)
             sides = (texts(batch, name) for name in ("prompt", "target"))
-            masks = map(_read_mask, batch.column("extra").to_pylist())
+            masks = map(read_mask, batch.column("extra").to_pylist())
             for name, task, source, split, is_chat, raw_prompt, raw_target, prompt, target, mask in zip(
                 *plain, *sides, masks, strict=True
             ):
@@ -117,12 +116,10 @@ class Traces(Check):
 
 def _observe_nothing(found: list[Solutions]) -> list[Observation]:
     """Return a note on the steps that were read."""
-    kinds = (Values.noun, "values of code", "steps")
+    kinds = (Values.noun, "steps")
     counts = {
         kind: [sum(pair) for pair in zip(*(values.count() for values in each), strict=True)]
-        for kind, each in zip(
-            kinds, zip(*((one.equations, one.code, one.named) for one in found), strict=True), strict=False
-        )
+        for kind, each in zip(kinds, zip(*((one.equations, one.named) for one in found), strict=True), strict=False)
     }
     shown = [f"{count} {kind}" for kind, (count, _) in counts.items() if count]
     conversations = sum(one.calls.conversations for one in found)
@@ -137,12 +134,13 @@ def _observe_nothing(found: list[Solutions]) -> list[Observation]:
     return [Observation("traces", None, "info", wrong, total or conversations, " ".join(texts_shown), "", NULL)]
 
 
-def _read_mask(extra: str) -> list[list[int]]:
+def read_mask(extra: str) -> list[list[int]]:
     """Return the spans of the completion outside the loss."""
     return json.loads(extra).get(MASK_COLUMN) or [] if f'"{MASK_COLUMN}"' in extra else []
 
 
-def _is_masked(span: tuple[int, int] | None, mask: Sequence[Sequence[int]]) -> bool:
+def is_masked(span: tuple[int, int] | None, mask: Sequence[Sequence[int]]) -> bool:
+    """Return whether a part of a completion overlaps one that is outside the loss."""
     return span is not None and any(start < span[1] and span[0] < end for start, end in mask)
 
 
@@ -151,11 +149,8 @@ def _add(
 ) -> None:
     equations = read_equations(completion)
     for one in equations:
-        if not _is_masked(one.span, mask):
+        if not is_masked(one.span, mask):
             solutions.equations.add(step_of(one), row)
-    for step in read_code_values(completion):
-        if not _is_masked(step.span, mask):
-            solutions.code.add(step, row)
     if equations:
         _add_order(solutions, row, prompt, completion, equations)
     mentions, wrong = wrong_mentions(prompt, completion)
@@ -203,9 +198,7 @@ def _add_order(
 
 
 def _observe_task(task: str, solutions: Solutions) -> list[Observation]:
-    found = [
-        one for values in (solutions.equations, solutions.code, solutions.named) for one in observe_values(task, values)
-    ]
+    found = [one for values in (solutions.equations, solutions.named) for one in observe_values(task, values)]
     return found + _observe_order(task, solutions) + solutions.calls.observe(task)
 
 

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from mixwright.audit.steps.code_rules import changed_rules
-from mixwright.audit.steps.safe_values import LARGEST
-from mixwright.audit.steps.worked import Step, digit_rules, number_rules
+from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, number_rules
 from mixwright.errors import InputError
 
 Function = Callable[[dict[str, Any]], Any]

@@ -21,14 +21,13 @@ import numpy as np
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
-from mixwright.mine.choosing import train_rows
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.records import MinedRow, MiningResult
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.scan.table import Scan
+    from mixwright.mine.choosing import TrainRows
 
 
 @dataclass(kw_only=True, eq=False)
@@ -46,13 +45,13 @@ class Rehearsal(Miner):
     def __post_init__(self) -> None:
         check_range("mine.options.rehearsal", vars(self), max_new_tokens=(1, 1e6))
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
+    def mine(self, corpus: Corpus, rows: TrainRows, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows; all training rows where there is nothing to rehearse."""
         if learner is None:
             raise InputError("the model to train", "none", "Name the model: it answers the prompts itself.")
         rehearsal = rehearsal_rows(corpus, lambda: learner, max_new_tokens=self.max_new_tokens)
         if not rehearsal.rows:
-            all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
+            all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
             reason = "There are no rows to replay (corpus.rehearse), so all rows are kept unchanged."
             return MiningResult("rehearsal", all_rows, rollouts=rehearsal.rollouts, notes=(*rehearsal.notes, reason))
         return MiningResult("rehearsal", new_rows=rehearsal.rows, rollouts=rehearsal.rollouts, notes=rehearsal.notes)

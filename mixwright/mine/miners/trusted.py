@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range, join_some
-from mixwright.mine.choosing import train_rows
-from mixwright.mine.proxies import SHORT_TRAINING_LIMITS, copy_with_adapter
+from mixwright.mine.short_trainings import SHORT_TRAINING_LIMITS, copy_with_adapter
 from mixwright.records import MinedRow, MiningResult
 from mixwright.run.progress import report_share
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.scan.table import Scan
+    from mixwright.mine.choosing import TrainRows
 
 MIN_TRUSTED_ROWS = 8
 """Below which half of them teach nothing."""
@@ -68,12 +67,11 @@ class Trusted(Miner):
         """Two, where a task is trusted."""
         return 2 if self.targets else 0
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
+    def mine(self, corpus: Corpus, rows: TrainRows, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows, all of them where no task is named.
 
         Raises InputError without a model, for targets that are unknown or all tasks, and with too few trusted rows.
         """
-        rows = train_rows(corpus, scan)
         by_task = rows.by_task()
         if not self.targets:
             note = "No rows are trusted, so all rows are kept. Name the trusted tasks in mine.options.trusted.targets."
@@ -123,8 +121,8 @@ class Trusted(Miner):
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
         """Of the other rows, shape (others,); rows are places in the corpus."""
-        from mixwright.measure.bursts import Losses, read_losses, train_on
         from mixwright.measure.row_losses import RowLosses
+        from mixwright.mine.short_trainings import Losses, read_losses, train_on
 
         losses, order = RowLosses(learner, corpus), rng.permutation(trusted)
         halves = (order[::2], order[1::2])

@@ -1,0 +1,122 @@
+"""All that the packages of `mixwright_extras` may import of Mixwright; others may, too, but names here may change.
+
+Imported on first use, so that what a plug-in does not use is not loaded.
+"""
+
+# ruff: noqa: F401 - the names are here for others
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mixwright import catalog
+    from mixwright.audit.chance import format_expected
+    from mixwright.audit.checks.traces import is_masked, read_mask
+    from mixwright.audit.cues import common_start
+    from mixwright.audit.rows import (
+        EXCERPT_CHARACTERS,
+        MAX_NAMES_SHOWN,
+        Reader,
+        draw_sample,
+        hash64,
+        max_pairs_listed,
+        rows_by_task,
+        sample_training_rows,
+    )
+    from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, number_rules
+    from mixwright.audit.steps.wrong_values import Values, observe_values
+    from mixwright.audit.text import to_visible
+    from mixwright.catalog import create
+    from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig, TrainConfig
+    from mixwright.contracts import Adapter, Arm, Branch, Check, Miner, Planner, Probe, Role, Section
+    from mixwright.corpus import Corpus, texts
+    from mixwright.corpus.identity import prompt_key
+    from mixwright.corpus.rows import pc
+    from mixwright.corpus.timed_grades import TimedGrades
+    from mixwright.errors import InputError, check_range, join_some, one_line, unknown_name
+    from mixwright.estimates.chance import RIGHT_FROM_SCORE
+    from mixwright.estimates.crossed import Estimate, estimate_crossed
+    from mixwright.estimates.intervals import (
+        COVERAGE,
+        Z,
+        binomial_tail,
+        gauss_legendre,
+        holm,
+        hypergeometric_tail,
+        jackknife,
+        mean_interval,
+        rate,
+        share_interval,
+        wilson,
+    )
+    from mixwright.estimates.readings import READINGS
+    from mixwright.final_answer import find_stated_answers
+    from mixwright.learner.adapting import WEIGHTS_FILE, freeze, matrices, read_settings, replace_module, write_settings
+    from mixwright.learner.bases import bases_of, build_bases
+    from mixwright.learner.batches import (
+        left_padded,
+        pass_token_limit,
+        reading_mode,
+        restrict_output,
+        right_padded,
+        token_batches,
+    )
+    from mixwright.learner.learner import Learner
+    from mixwright.learner.load import load_base, plain_source
+    from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit, target_of
+    from mixwright.learner.vllm_engine import run_engine
+    from mixwright.learner.warmup import warmup_tokens
+    from mixwright.measure.bases import base_name
+    from mixwright.measure.passes import ExampleRollouts, Passes
+    from mixwright.measure.row_losses import RowLosses
+    from mixwright.mine.choosing import TrainRows, check_row_count, count_to_keep, draw_few_rows
+    from mixwright.mine.short_trainings import SHORT_TRAINING_LIMITS, Losses, copy_with_adapter, read_losses, train_on
+    from mixwright.plan.baseline import as_shares, task_counts, weights_only
+    from mixwright.records import (
+        Cell,
+        Example,
+        Interval,
+        Measurement,
+        MinedRow,
+        MiningResult,
+        Observation,
+        Plan,
+        Stage,
+        Text,
+        TrainingSetup,
+        TrialResult,
+        Verdict,
+        plain,
+    )
+    from mixwright.run.checked import CheckedRun
+    from mixwright.run.folder import RunFolder, check_regular, read_json, replacing, write_table
+    from mixwright.run.opening import open_with_workers
+    from mixwright.run.progress import report_share
+    from mixwright.run.workers import Job, Workers, peak_memory
+    from mixwright.skeleton import skeleton
+    from mixwright.verbs import output
+    from mixwright.verbs.direct import prepare, read_rows
+    from mixwright.verbs.options import EVAL_OPTION, PLACING, Folder, Json, Measuring, Placing, open_settings
+    from mixwright.verbs.ready import PreparedModels
+    from mixwright.verdict.page.blocks import Block, Paragraph, Table
+    from mixwright.verdict.page.text import format_change, percent
+
+
+@functools.cache
+def _find_modules() -> dict[str, str]:
+    """Return the module of each name, as the imports above say, which only type checkers run."""
+    imports = [node for node in ast.walk(ast.parse(Path(__file__).read_bytes())) if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name, or a module that is one of the names. Raises AttributeError for any other."""
+    if name.startswith("_") or name not in (modules := _find_modules()):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(modules[name])
+    return getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{modules[name]}.{name}")

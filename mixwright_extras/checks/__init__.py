@@ -1,0 +1,1 @@
+"""Checks: run when they are named (`audit --check NAME`)."""

@@ -1,0 +1,1 @@
+"""Values that code states in its comments."""

@@ -1,0 +1,1 @@
+"""Models made of others: mixed, routed, dialled, or trained in singular values."""

@@ -1,0 +1,1 @@
+"""Instructions in prompts, and whether answers follow them."""

@@ -1,0 +1,1 @@
+"""Orders of tasks: what training on one does to others."""
