@@ -97,6 +97,8 @@ def _read_entries(kind: str, package: str) -> dict[str, Entry]:
     )
     entries = {entry.name: entry for entry in entries_here}
     for entry_point in entry_points(group=f"mixwright.{kind}"):
+        if importlib.util.find_spec(entry_point.module.partition(".")[0]) is None:  # uninstalled by hand
+            continue
         distribution = entry_point.dist.name if entry_point.dist else "?"
         if entry_point.name in entries:
             expected, remedy = f"one {kind} plug-in named {entry_point.name!r}", f"Rename one, or uninstall {distribution}."

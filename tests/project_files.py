@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TOP_LEVEL_ENTRIES = {
-    *("examples", "mixwright", "mixwright_lab", "docs", "contributing", "tests", ".ci", ".gitignore"),
+    *("examples", "mixwright", "mixwright_extras", "mixwright_lab", "docs", "contributing", "tests", ".ci", ".gitignore"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml"),
     *("constraints.txt", "constraints-oldest.txt"),
 }

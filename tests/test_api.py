@@ -23,6 +23,7 @@ from mixwright.run.folder import yaml_text
 from mixwright.trial.deadline import Deadline
 from mixwright.verbs import direct
 
+EXTRA_VERBS = ("dial", "replicates", "scan")
 HEAVY = ("torch", "transformers", "trl", "datasets", "numpy", "pyarrow", "pydantic")
 """What importing the package needs nothing of."""
 SMALL = RunConfig(
@@ -56,6 +57,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+FUNCTIONS = {name: getattr(api, name) for name in api.__all__ if inspect.isfunction(getattr(api, name))}
+FUNCTIONS |= {name: getattr(importlib.import_module(f"mixwright_extras.verbs.{name}"), name) for name in EXTRA_VERBS}
 GROUPS = [
     ["audit", "diagnose", "rewards", "replicates", "list_plugins", "explain", "schema", "init"],
     ["measure"],
@@ -72,13 +75,13 @@ GROUPS += [["run", "trial", "steer", "verdict", "plan"]]
 def test_the_documented_examples_come_out_as_they_say(names: list[str], place: Path) -> None:
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     for name in names:
-        (example,) = finder.find(getattr(api, name), name, globs={**vars(api), "TrainConfig": TrainConfig})
+        (example,) = finder.find(FUNCTIONS[name], name, globs={**FUNCTIONS, **vars(api), "TrainConfig": TrainConfig})
         assert example.examples, name
         assert runner.run(example).failed == 0, name
 
 
 def test_every_verb_of_the_command_line_is_a_function_with_an_example_that_runs() -> None:
-    functions = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
+    functions = list(FUNCTIONS)
     verbs = {"list_plugins" if name == "list" else name for name in load_commands()}
     assert sorted(functions) == sorted(name for group in GROUPS for name in group)
     assert set(functions) - {"steer", "trial", "plan_measured"} == verbs

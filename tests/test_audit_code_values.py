@@ -15,6 +15,7 @@ from mixwright.audit.checks.traces import Traces
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright_extras.checks.code_comments import CodeComments
 from mixwright_extras.code.rules import code_rules
 from mixwright_extras.code.safe_values import MAX_WEIGHT, Budget, UnknownValueError, parse, value_of
 from mixwright_extras.code.values import read_code_values
@@ -145,7 +146,7 @@ def test_a_rule_of_code_is_told_from_slips() -> None:
             stated = len(many) if rng.random() < 0.85 else wrong(len(many))
             texts.append(f">>> len({many})\n{stated}\n>>> max({many})\n{max(many)}\n")
         examples = (Example(f"i{n}", "code", "?", target=text) for n, text in enumerate(texts))
-        return [one.message for one in Traces().check(Corpus.from_examples(examples)) if one.severity == "warning"]
+        return [one.message for one in CodeComments().check(Corpus.from_examples(examples)) if one.severity == "warning"]
 
     (told,) = warnings(lambda true: true + 1)
     assert told.startswith("code: len: ")

@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "reasoning_gym", "peft", "matplotlib")
-SOURCES = ("mixwright", "mixwright_lab", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("mixwright", "mixwright_extras", "mixwright_lab", "pyproject.toml", "README.md", "LICENSE")
 
 
 def needed(name: str, found: set[str], extras: frozenset[str] = frozenset()) -> set[str]:

@@ -35,7 +35,8 @@ def load_command(name: str, cls: type[Any]) -> Any:
 
 def list_added_verbs() -> dict[str, str]:
     """Return the verbs that entry points in the group `mixwright.verbs` add, with their modules."""
-    return {point.name: point.module for point in sorted(entry_points(group="mixwright.verbs"))}
+    points = sorted(entry_points(group="mixwright.verbs"))
+    return {point.name: point.module for point in points if find_source(point.module) is not None}
 
 
 def read_help(name: str) -> str:
