@@ -54,7 +54,7 @@ RAISED: tuple[str, ...] = (
     "mixwright +884, tests +837: the audit compares several files with each other, and --fix removes every exact repeat and "
     "empty answer",
     "mixwright +514, tests +248: plan keeps to --budget, rewards can be named as files, and logs say what to log instead",
-    "mixwright_extras +74,848: methods that did not help on a real model left the core (mixwright -75,000), reached as before",
+    "mixwright_extras +74,848: methods that did not help on a real model left the core (mixwright -75,000)",
     "tests +218: extras import one module of the core",
 )
 """Why a number went up, newest last: what users get for it."""
