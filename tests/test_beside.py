@@ -9,6 +9,7 @@ import pytest
 from _example_run import item_rows
 from answer_rows import write_measured, write_sides
 from cli_call import Call, sums, write
+from first_answers import read_first_answers
 from trainers_tiny import model, tokenizer
 
 from mixwright.answers.table import Answers
@@ -16,7 +17,6 @@ from mixwright.errors import InputError
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.verbs.beside import read_earlier
-from mixwright.verdict.page.answers import read_first_answers
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
 
 FAST = ("--samples", "0", "--max-new-tokens", "4")

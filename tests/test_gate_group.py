@@ -21,6 +21,7 @@ from mixwright.run.folder import RunFolder, read_json
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.general import SUITE_LOOKS
 from mixwright.verdict.pack import pack
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.rules.gate_run import ask_gate
@@ -277,7 +278,7 @@ def test_the_gate_of_a_folder_is_that_of_its_tables(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", every(30), every(27), margin=None)
     assert read_json(run.path / "gate.json", GateQuestion) == GateQuestion(TASKS)
     before, after = ([scores({(task, None): values for task, values in side.items()})] for side in (every(30), every(27)))
-    assert ask_gate(run) == check_protected(before, after, [(task, None) for task in TASKS], named_by_user=True)
+    assert ask_gate(Evidence(run)) == check_protected(before, after, [(task, None) for task in TASKS], named_by_user=True)
 
 
 def rings(before: Values, after: Values, groups: Mapping[str, tuple[str, ...]], look: Look | None = None) -> GateResult:

@@ -22,7 +22,8 @@ from mixwright.records import Example, Verdict
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.answers_kept import compare_answers
-from mixwright.verdict.rules.claims import judge
+from mixwright.verdict.rules.claims import judge_claims
+from mixwright.verdict.rules.evidence import Evidence
 
 ITEMS = 20
 WORDS = [
@@ -106,7 +107,7 @@ def check(run: RunFolder, *protect: str) -> Verdict:
     assert verdict.outcome in ("damaged", "inconclusive"), "nothing passes"
     assert pack(run, inconclusive="warn").exit_code == verdict.exit_code, "what was not judged is not waived"
     lost = {change.task for change in verdict.tasks if change.word == "lost"}
-    assert lost == {claim.task for claim in judge(run) if claim.kind == "damaged"}
+    assert lost == {claim.task for claim in judge_claims(Evidence(run)) if claim.kind == "damaged"}
     assert verdict.exit_code == 3 or all(task in verdict.headline for task in lost), "a loss that was not named is reported"
     return verdict
 

@@ -34,6 +34,7 @@ from mixwright.measure.kept_folder import find_store
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.verbs.compare import plan_looks
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import check_protected, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_run import ask_gate
@@ -179,7 +180,7 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     assert (
         check_sides((side := [scores_of_items(answers_of(table))], side), "greedy", GateQuestion(("t",))).outcome == "passed"
     ), "by 95 % it would"
-    found = ask_gate(run, replace(asked, protect=("t",)))
+    found = ask_gate(Evidence(run), replace(asked, protect=("t",)))
     assert found is not None
     assert found.outcome == "inconclusive"
     write_question(run, GateQuestion(("t",)))

@@ -19,6 +19,7 @@ from mixwright.verdict.pack import pack
 from mixwright.verdict.page.text import format_p
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import claims_between
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.next_steps import list_next_steps, with_option, without_option
 from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis
 
@@ -128,7 +129,7 @@ def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
-    (step,) = list_next_steps(run, Recommendation("cannot tell"), seen)
+    (step,) = list_next_steps(Evidence(run), Recommendation("cannot tell"), seen)
     assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
     assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
     assert step.text == f"mixwright run run.yaml --folder {run.path}-2"
@@ -156,7 +157,7 @@ REMEDIES = [
 def test_a_fifth_of_the_learning_rate_is_no_remedy_for_nothing(
     tmp_path: Path, seen: TrialBasis, remedy: str, reach: bool
 ) -> None:
-    (step,) = list_next_steps(RunFolder(tmp_path / "run"), Recommendation("no gain"), seen)
+    (step,) = list_next_steps(Evidence(RunFolder(tmp_path / "run")), Recommendation("no gain"), seen)
     assert remedy in step.caption
     assert (REACH in step.caption) == reach
     assert step.text == f"mixwright run run.yaml --folder {tmp_path}/run-2"

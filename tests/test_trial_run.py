@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from answer_rows import read_items
+from first_answers import read_first_answers
 from trial_parts import try_folder
 
 from mixwright.answers.table import Answers
@@ -22,7 +23,6 @@ from mixwright.trial.branch import base_digest, branch_digest
 from mixwright.trial.evaluation import EVALUATION_COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import read_branch
-from mixwright.verdict.page.answers import read_first_answers
 
 TABLES = {f"{side}{end}" for side in ("before", "after") for end in (".parquet", ".answers.parquet")}
 """Tables of a branch."""

@@ -21,6 +21,7 @@ from mixwright.run.folder import RunFolder
 from mixwright.verbs import compare
 from mixwright.verbs.gating import Gating
 from mixwright.verdict.pack import pack
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import (
     GateResult,
     check_protected,
@@ -50,7 +51,7 @@ def gate(before: Cells, after: Cells, **options: bool) -> GateResult:
 
 
 def asked(run: RunFolder, *protected: str) -> GateResult:
-    found = ask_gate(run, GateQuestion(protected))
+    found = ask_gate(Evidence(run), GateQuestion(protected))
     assert found is not None
     return found
 
@@ -267,7 +268,7 @@ def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:
     trial = asked(build(tmp_path / "trial"), "products")
     assert {cell.level for cell in trial.cells} == {1.0, 2.0, 3.0}
     assert trial.outcome == "damaged"
-    assert ask_gate(RunFolder(tmp_path / "empty")) is None
+    assert ask_gate(Evidence(RunFolder(tmp_path / "empty"))) is None
 
 
 def test_scores_that_are_not_numbers_are_not_measurable() -> None:
@@ -358,7 +359,7 @@ def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path)
     run = build_pair(tmp_path / "pair")
     assert asked(run, "products").mean is not None
     compare.clear(run)  # then the new "before" is written, and the process is killed
-    assert ask_gate(run, GateQuestion(("products",))) is None
+    assert ask_gate(Evidence(run), GateQuestion(("products",))) is None
 
 
 def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:

@@ -11,11 +11,9 @@ Where no answer is graded a loss alone is no damage, however far it rose: what t
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -26,10 +24,10 @@ from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
-from mixwright.run.folder import RunFolder, read_list
+from mixwright.run.folder import read_list
 from mixwright.verdict.page.text import format_count, percent, points
 from mixwright.verdict.rules.answers_kept import find_lost_answers
-from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome
+from mixwright.verdict.rules.evidence import Evidence, Sides
 
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token from which a report says that former answers became less likely: a hint, since style costs nearly as much."""
@@ -78,11 +76,6 @@ class CellComparison:
 
 def compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
     """Every cell that both sides have, and every task of several levels, with its word."""
-    return list(_compare_cells(sides, outcome))
-
-
-@keep_recent
-def _compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
     candidates = list(_compare_parts(sides, outcome))
     judged_changes = {
         candidate_index: candidate[3]
@@ -236,16 +229,21 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
     return Interval(value, *wilson_ends(value * independent_items, independent_items), len(items))
 
 
-def judge(run: RunFolder) -> list[Claim]:
-    """Claims of every arm (or of the plain before/after), each task's cells and then the whole task. Reads files only.
+def judge_claims(evidence: Evidence) -> list[Claim]:
+    """Claims of every arm (or of the plain before/after), each task's cells and then the whole task.
+
+    Those on file, if nothing is left to judge from.
 
     Raises:
         InputError: a table of measurements is broken, or of an earlier version.
     """
-    outcome = read_outcome(run)
-    claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, outcome, arm)]
-    is_gated = outcome == "loss" and not headline_arm(run)
-    return _apply_gate_rule(claims, find_lost_answers(run, {claim.task for claim in claims})) if is_gated else claims
+    outcome, claims = evidence.outcome, list[Claim]()
+    for arm, sides in evidence.sides_by_arm.items():
+        claims += claims_between(sides, outcome, arm)
+    if not claims and evidence.run.claims.is_file():
+        return read_list(evidence.run.claims, Claim)
+    is_gated = outcome == "loss" and not evidence.arm
+    return _apply_gate_rule(claims, find_lost_answers(evidence, {claim.task for claim in claims})) if is_gated else claims
 
 
 def _apply_gate_rule(claims: Sequence[Claim], lost: Mapping[str, str]) -> list[Claim]:
@@ -262,7 +260,6 @@ def _apply_gate_rule(claims: Sequence[Claim], lost: Mapping[str, str]) -> list[C
     return judged_claims
 
 
-@keep_recent
 def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
     claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compare_cells(sides, outcome)]
@@ -348,20 +345,3 @@ def _make_unmeasured_claims(
     evidence, unknown = "not measured after on the same items", Interval(0.0, -1.0, 1.0, 0)
     means = {cell: float(np.mean(values)) if values else 0.0 for cell, values in values_by_cell.items()}
     return [Claim("cannot tell", *cell, mean, mean, unknown, evidence, arm) for cell, mean in means.items()]
-
-
-def read_claims(run: RunFolder) -> list[Claim]:
-    """The claims on file, of every arm, or judged now when there is no file."""
-    version = file_version(run.claims)
-    return list(_read_claims_file(run.claims, version)) if version else judge(run)
-
-
-@functools.lru_cache(maxsize=8)
-def _read_claims_file(path: Path, _version: tuple[int, int]) -> tuple[Claim, ...]:
-    return tuple(read_list(path, Claim))
-
-
-def leading_claims(run: RunFolder) -> list[Claim]:
-    """The same of the leading arm."""
-    arm = headline_arm(run)
-    return [claim for claim in read_claims(run) if claim.arm == arm]

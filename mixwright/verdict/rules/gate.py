@@ -47,7 +47,7 @@ from mixwright.estimates.protected import (
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
-from mixwright.verdict.rules.evidence import Sides, keep_recent
+from mixwright.verdict.rules.evidence import Sides
 from mixwright.verdict.rules.gate_question import GateQuestion
 from mixwright.verdict.rules.request_forms import changes_by_form
 
@@ -376,7 +376,6 @@ def _excludes_limit(
     return all(excludes_cell_loss(estimate, cell.loss_limit, confidence) for estimate in known_estimates)
 
 
-@keep_recent
 def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
     """The gate over two sides. Raises InputError for a name as `named_cells` does."""
     if question.rings:
