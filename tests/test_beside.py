@@ -18,6 +18,7 @@ from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.verbs.beside import read_earlier
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
+from mixwright.verdict.rules.evidence import Evidence
 
 FAST = ("--samples", "0", "--max-new-tokens", "4")
 
@@ -174,4 +175,4 @@ def test_a_lost_table_of_the_other_is_said(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
     run.measurements("beside").unlink()
     with pytest.raises(InputError, match=r"beside\.json"):
-        read_three_checkpoints(run)
+        read_three_checkpoints(Evidence(run))

@@ -403,9 +403,9 @@ def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(fi
     monkeypatch.setattr(training, "make_trainer", lambda *_, **__: pytest.fail("trained twice"))
     from mixwright.learner.learner import Learner
 
-    sample = Learner.sample
+    generate = Learner.generate
     monkeypatch.setattr(
-        Learner, "sample", lambda self, prompts, **how: (written.append(len(prompts)), sample(self, prompts, **how))[1]
+        Learner, "generate", lambda self, jobs, *how: (written.append(len(jobs)), generate(self, jobs, *how))[1]
     )
     branch.train_branch(job)
     assert read_measurements(final / "after.parquet") == before
