@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 495_312,
+    "mixwright": 494_793,
     "mixwright_extras": 74_848,
     "mixwright_lab": 194_771,
-    "tests": 491_822,
+    "tests": 492_110,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -55,7 +55,7 @@ RAISED: tuple[str, ...] = (
     "empty answer",
     "mixwright +514, tests +248: plan keeps to --budget, rewards can be named as files, and logs say what to log instead",
     "mixwright_extras +74,848: methods that did not help on a real model left the core (mixwright -75,000)",
-    "tests +218: extras import one module of the core",
+    "tests +506: extras import one module of the core, and a verdict reads its evidence once",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
