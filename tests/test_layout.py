@@ -109,6 +109,14 @@ def test_extras_import_one_module_of_the_core() -> None:
     assert [pair for pair in found if pair[1] != "mixwright.extend" and not pair[1].startswith("mixwright_extras.")] == []
 
 
+def test_a_verdict_depends_on_its_evidence_alone() -> None:
+    """No cache, context variable or global changes what the rules of a verdict return."""
+    kept = re.compile(r"\blru_cache\b|\bContextVar\b|^ *@(?:functools\.)?cache$|^ *global ", re.MULTILINE)
+    rules = [path for path in PRODUCT if path.relative_to(ROOT).parts[:3] == ("mixwright", "verdict", "rules")]
+    assert len(rules) > 10
+    assert [name(path) for path in rules if kept.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_only_trainers_know_trl() -> None:
     knowing = ("trainers", "demo", "studies")
     outside = [path for path in PRODUCT if not set(path.relative_to(ROOT).parts) & {*knowing}]
