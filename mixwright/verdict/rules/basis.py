@@ -38,11 +38,11 @@ from mixwright.verdict.rules.recommendation import (
 )
 from mixwright.verdict.rules.spared import claim_key, collect_changes
 
-LARGEST_CELL_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
+LARGEST_CELL_ROWS_SETTING, PACE_SETTING = "rows_of_largest_cell", "seconds_per_item"
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
-LEFT_OUT_SETTING = "tasks left out, nothing to grade"
+LEFT_OUT_SETTING = "tasks_left_out"
 """The same of tasks that no grader can judge."""
-LEFT_OUT_REASON_SETTING = "why tasks were left out"
+LEFT_OUT_REASON_SETTING = "left_out_reason"
 """The same of the reason, where it is another one: words that follow `where`."""
 
 
