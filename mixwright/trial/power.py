@@ -84,15 +84,15 @@ def format_power(powers: Sequence[Power]) -> list[str]:
     if not powers:
         return []
     first_power = powers[0]
-    differences = ", ".join(
+    differences = " or ".join(
         f"{100 * foreseen.detectable:.1f} points {AGAINST_WORDS[foreseen.against]}" for foreseen in powers
     )
-    sizes = f"{first_power.seeds} seeds and {first_power.items:,} held-out items"
+    sizes = f"{first_power.seeds} seeds, {first_power.items:,} held-out items"
     too_few_seeds = first_power.seeds < MIN_SEEDS
     lines = [
         f'can see nothing: with fewer than {MIN_SEEDS} seeds every result is "cannot tell"'
         if too_few_seeds
-        else f"can see: with {sizes}, in 80 of 100 such trials, a difference of {differences}"
+        else f"can see: a difference of {differences} (in 80 of 100 trials; {sizes})"
     ]
     lines += [
         f"{100 * foreseen.effect:g} points {AGAINST_WORDS[foreseen.against]} would take {_format_seeds_needed(foreseen)}"
