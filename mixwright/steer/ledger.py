@@ -304,7 +304,7 @@ class Ledger(Checkpointable):
         self.drawn[indices] = np.arange(self.draws, self.draws + len(indices))
         self.draws += len(indices)
 
-    def add(self, indices: Numbers, step: int, wins: Numbers, tries: Numbers) -> None:
+    def add(self, indices: np.ndarray | int, step: int, wins: Numbers, tries: Numbers) -> None:
         """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts.
 
         A step before the last one known (training began anew) counts as that one: time does not go back.
