@@ -85,19 +85,17 @@ class TaskOrder(Checkpointable):
 
 def check_drawn(selector: str, picked_rows: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
     """Raises RuntimeError when a selector picked what may not be drawn: another task, no row of the pool, a canary."""
-    message_start = f"the selector {selector!r} picked"
+    start = f"the selector {selector!r} picked"
     if picked_rows.shape != tasks.shape or picked_rows.dtype.kind not in "iu":
-        raise RuntimeError(f"{message_start} {picked_rows.dtype} of shape {picked_rows.shape} for {len(tasks)} draws")
-    if len(picked_rows) and (picked_rows.min() < 0 or picked_rows.max() >= len(pool.task_of)):
-        raise RuntimeError(f"{message_start} a row outside the pool of {len(pool.task_of)}")
-    if wrong := np.flatnonzero(pool.task_of[picked_rows] != tasks).tolist():
-        draw_index = wrong[0]
-        task_names = pool.tasks[int(pool.task_of[picked_rows[draw_index]])], pool.tasks[int(tasks[draw_index])]
-        raise RuntimeError(
-            f"{message_start} row {picked_rows[draw_index]} of task {task_names[0]!r} where {task_names[1]!r} was asked for"
-        )
-    if canaries and np.isin(picked_rows, canaries).any():
-        raise RuntimeError(f"{message_start} a canary, which must never be trained on")
+        raise RuntimeError(f"{start} {picked_rows.dtype} of shape {picked_rows.shape} for {len(tasks)} draws")
+    if ((picked_rows < 0) | (picked_rows >= len(pool.task_of))).any():
+        raise RuntimeError(f"{start} a row outside the pool of {len(pool.task_of)}")
+    picked_tasks = pool.task_of[picked_rows]
+    for draw_index in np.flatnonzero(picked_tasks != tasks):
+        names = [pool.tasks[int(task)] for task in (picked_tasks[draw_index], tasks[draw_index])]
+        raise RuntimeError(f"{start} row {picked_rows[draw_index]} of task {names[0]!r} where {names[1]!r} was asked for")
+    if np.isin(picked_rows, canaries).any():
+        raise RuntimeError(f"{start} a canary, which must never be trained on")
 
 
 def plan_digest(plan: Plan, stage: int) -> str:

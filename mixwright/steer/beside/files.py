@@ -93,7 +93,7 @@ def _means_by_task(values: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 class SteeringFiles:
-    """Writes into one folder; on every rank but the first it writes nothing.
+    """Writes into one folder. Ranks that must not write append nothing, and do not ask for whole files.
 
     Args:
         folder: made on first write.
@@ -136,13 +136,11 @@ class SteeringFiles:
 
     def write_proof(self, proof: Mapping[str, Any]) -> None:
         """The whole proof, replaced."""
-        if self.writes:
-            write_json(self.folder / "proof.json", dict(proof))
+        write_json(self.folder / "proof.json", dict(proof))
 
     def write_draws(self, draws: Mapping[str, Any]) -> None:
         """All draws, replaced: Arrow arrays by column."""
-        if self.writes:
-            write_table(self.folder / "draws.parquet", pa.table(dict(draws)))
+        write_table(self.folder / "draws.parquet", pa.table(dict(draws)))
 
     def sizes_and_checksums(self) -> dict[str, list[int]]:
         """Bytes of each line file and their CRC-32, for a checkpoint."""
