@@ -34,11 +34,11 @@ def line(step: float, what: str, old: Any, new: Any, **more: Any) -> str:
 
 
 def test_decisions_are_grouped_alarms_first(tmp_path: Path) -> None:
-    lines = [line(3, "beta", 0.1, 0.2), line(9, "beta", 0.2, 0.4, last=12), line(5, "alarm.kl", None, True)]
+    lines = [line(3, "beta", 0.1, 0.2), line(9, "beta", 0.2, 0.4), line(5, "alarm.kl", None, True)]
     (tmp_path / "decisions.jsonl").write_text("".join(lines), encoding="utf-8")
     alarm, beta = read_decisions(Evidence(RunFolder(tmp_path)))
     assert (alarm.name, alarm.is_alarm, alarm.old, alarm.new) == ("alarm.kl", True, "", "True")
-    assert (beta.times, beta.seeds, beta.first_step, beta.last_step) == (2, 1, 3.0, 12.0)
+    assert (beta.times, beta.seeds, beta.first_step, beta.last_step) == (2, 1, 3.0, 9.0)
     assert (beta.old, beta.new, beta.because) == ("0.1", "0.4", "at 9")
     rows = cells_of(verdicts.trial(decisions=(alarm, beta)), "decisions")
     assert [row[0] for row in rows] == ["alarm.kl", "beta"]

@@ -178,7 +178,6 @@ class SteeringHooks(TrainerCallback):
         check_same_run(self.run, state.global_step)
         if self.sigterm_callback is not None:
             self.sigterm_callback.on_train_end(args, state, control)
-        self.run.finish()
         self.run.write()
         skipped_steps = self.run.proof()["skipped_steps"]
         if state.is_world_process_zero and 2 * skipped_steps >= max(state.global_step, 1):

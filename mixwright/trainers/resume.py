@@ -155,7 +155,7 @@ class Checkpoints:
         run = self.run
         if folder is None:
             if run.batches:
-                run.begin_anew()
+                run.draws.begin_anew()
                 if run.stop_reason:
                     run.note(0, "stop lifted", f"training starts again; it had stopped because {run.stop_reason}")
                     run.stop_reason = ""
@@ -234,7 +234,7 @@ class Checkpoints:
                     STATE_FILE_STEM,
                     arrays=False,
                 )
-                if not state["engine"]["policy"]["is_alarmed"]:
+                if not state["engine"]["parts"]["policy"]["is_alarmed"]:
                     return folder.name
         return ""
 
@@ -357,7 +357,6 @@ def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_us
     best_checkpoint = state.best_model_checkpoint if trainer.args.load_best_model_at_end else None
     trainer._load_from_checkpoint(best_checkpoint if best_checkpoint and Path(best_checkpoint).is_dir() else str(folder))
     trainer.state = state
-    run.finish()
     run.write()
     if run.files.writes:
         reason = f"it was stopped: {run.stop_reason}" if run.stop_reason else "no steps are left"

@@ -110,28 +110,23 @@ def read_decisions(evidence: Evidence) -> tuple[DecisionGroup, ...]:
 
 
 def _group_decisions(name: str, members: list[tuple[int, dict[str, Any]]]) -> DecisionGroup:
-    first = min((item for _, item in members), key=_first_step)
-    last = max((item for _, item in reversed(members)), key=_last_step)
+    first = min((item for _, item in members), key=_read_step)
+    last = max((item for _, item in reversed(members)), key=_read_step)
     return DecisionGroup(
         name=name,
         is_alarm=name.startswith(ALARM_PREFIX),
         times=len(members),
         seeds=len({seed for seed, _ in members}),
-        first_step=_first_step(first),
-        last_step=_last_step(last),
+        first_step=_read_step(first),
+        last_step=_read_step(last),
         old=_shorten_value(first.get("old")),
         new=_shorten_value(last.get("new")),
         because=str(last.get("because", "")),
     )
 
 
-def _first_step(item: Mapping[str, Any]) -> float:
+def _read_step(item: Mapping[str, Any]) -> float:
     return _finite_number(item, "step") or 0.0
-
-
-def _last_step(item: Mapping[str, Any]) -> float:
-    """Return the step at which a decision was last taken."""
-    return max(_first_step(item), _finite_number(item, "last") or 0.0)
 
 
 def _shorten_value(value: Any) -> str:
