@@ -27,7 +27,7 @@ from mixwright.estimates.power import (
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
-from mixwright.trial.arm_roles import builtin_arm, choose_arms
+from mixwright.trial.arm_roles import UNTRAINED_ARM, choose_arms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +142,7 @@ def _estimate_noise(
     for first_arm, second_arm in itertools.combinations(scores_by_arm, 2):
         seeds = sorted(scores_by_arm[first_arm].keys() & scores_by_arm[second_arm].keys())
         if (
-            (builtin_arm("untrained") in (first_arm, second_arm)) != (kind == "untrained")
+            (UNTRAINED_ARM in (first_arm, second_arm)) != (kind == "untrained")
             or len(seeds) < MIN_FINISHED_SEEDS
             or not items
         ):

@@ -16,7 +16,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.notes import CUT_NOTE
 from mixwright.records import Claim, GateOutcome, Observation, RunManifest, TrialResult, cell_key
 from mixwright.run.folder import RunFolder, read_json, read_list
-from mixwright.trial.arm_roles import builtin_arm
+from mixwright.trial.arm_roles import UNTRAINED_ARM
 from mixwright.verdict.page.arm_words import seed_differences
 from mixwright.verdict.page.text import join_words
 from mixwright.verdict.rules import evidence
@@ -82,7 +82,7 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
         _read_settings(run),
     )
     reading, leading_arm, row_counts = READINGS[result.decoding], evidence.headline_arm(run), evidence.count_rows(run)
-    trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
+    trained = tuple(arm for arm in result.arms if arm != UNTRAINED_ARM and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == leading_arm), None)
     gate = ask_gate(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
     any_right, right_as_declared = _find_any_right(sides_by_arm.values(), result.decoding)
