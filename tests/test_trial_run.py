@@ -360,6 +360,8 @@ def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_t
     assert all(level == true[item] for _, level, item in after.items)
 
 
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets transformers' older name
+@pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning")
 def test_nulls_are_made_from_their_own_levers_plan(finished):
     run, base, _ = finished
     trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])

@@ -21,6 +21,7 @@ from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial.arm_plans import permuted_order, permuted_weights
 from mixwright.trial.arm_roles import is_data_arm
+from mixwright.trial.plan_stages import OPTIMIZER_FILE, train_stages
 from mixwright.trial.seed_rows import BranchInfo
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
     write_measurements(folder / "after.parquet", measured.measurements)
     shutil.copyfile(run.answers(name), folder / "before.answers.parquet")
     shutil.copyfile(run.measurements(name), folder / "before.parquet")
-    objective = branch.plan.stages[-1].objective
+    objective = job.branch.plan.stages[-1].objective
     info = BranchInfo(job.arm, job.seed, name, objective, job.uses_prior_measurement, branch.trains, job.digest)
     write_json(folder / INFO_FILE, info)
 
@@ -206,7 +207,6 @@ def _load_trained(job: BranchJob, folder: Path) -> Learner:
 def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; return the learner after the last."""
     from mixwright.learner.load import load_base, load_stage
-    from mixwright.trial.plan_stages import train_stages
 
     config, branch = job.config, job.branch
 
@@ -285,7 +285,7 @@ def _train(
     except Exception as error:
         raise as_settings_error(error, settings.settings) from error
     if start is not None and start.keeps_optimizer:
-        save_optimizer(trainer, folder / "optimizer.safetensors")
+        save_optimizer(trainer, folder / OPTIMIZER_FILE)
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     if adapter is not None:
         adapter.save(learner.model, folder / "adapter")
