@@ -15,7 +15,7 @@ from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.notes import CUT_NOTE
 from mixwright.records import Claim, GateOutcome, TrialResult, cell_key
-from mixwright.trial.arm_roles import builtin_arm
+from mixwright.trial.arm_roles import UNTRAINED_ARM
 from mixwright.verdict.page.arm_words import seed_differences
 from mixwright.verdict.page.text import join_words
 from mixwright.verdict.rules.answer_forms import group_takeovers
@@ -76,7 +76,7 @@ def _read_trial_basis(
     """What the rule sees of a trial; the gate only if somebody asked it."""
     sides_by_arm, settings = evidence.sides_by_arm, evidence.settings
     reading, leading_arm, row_counts = READINGS[result.decoding], evidence.arm, evidence.count_rows()
-    trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
+    trained = tuple(arm for arm in result.arms if arm != UNTRAINED_ARM and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == leading_arm), None)
     gate = gate if evidence.question is not None else None
     any_right, right_as_declared = _find_any_right(sides_by_arm.values(), result.decoding)
