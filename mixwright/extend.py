@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         Reader,
         draw_sample,
         hash64,
-        max_pairs_listed,
         rows_by_task,
         sample_training_rows,
     )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mixwright.audit import rows as audit_rows
 from mixwright.audit.checks.error_clusters import ErrorClusters
 from mixwright.audit.checks.traces import Traces
+from mixwright.audit.stage import run_audit
 from mixwright.audit.steps import wrong_values
 from mixwright.audit.steps.equations import MAX_EQUATIONS, read_equations
 from mixwright.audit.steps.order import MAX_MENTIONS, values_used_too_early, wrong_mentions
@@ -283,8 +284,8 @@ def test_of_large_tasks_a_sample_is_read_and_all_where_files_are_written(monkeyp
     assert (found["large"].total, found["small"].total) == (150, 100)
     assert found["small"].message == whole["small"].message
     assert 0.1 < found["large"].count / 150 < 0.4  # a quarter are wrong
-    with audit_rows.list_for_files():
-        assert [(one.count, one.total) for one in Traces().check(corpus)] == [(75, 300), (25, 100)]
+    seen = run_audit(corpus, ["traces"], whole=True)
+    assert [(one.count, one.total) for one in seen] == [(75, 300), (25, 100)]
 
 
 def test_what_a_sample_found_in_order_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

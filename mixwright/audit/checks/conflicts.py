@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixwright.audit.conflicts import ConflictsOfTask, find_conflicts
-from mixwright.audit.rows import Reader, note_unlisted, tasks_of_files
+from mixwright.audit.rows import Reader, tasks_of_files
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.errors import join_some
@@ -38,7 +38,7 @@ class Conflicts(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Report conflicts of each task, and tasks whose prompts have several right answers."""
-        found, reader = find_conflicts(corpus), Reader(corpus)
+        found, reader = find_conflicts(corpus), Reader(corpus, whole=self.whole)
         told = [one for one in found if one.clashes and one.verdict != "open"]
         observations = [_observe(corpus, reader, one) for one in told]
         if undecided := [one for one in found if one.clashes and one.verdict == "open"]:
@@ -77,7 +77,6 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
     if not (is_graded and one.has_one_form) and prompts < MIN_CLASHES:
         severity = "info"
     remedy = "" if severity == "info" else REMEDY
-    text += note_unlisted(len(pairs))
     return Observation("conflicts", one.task, severity, one.rows, one.total, text, remedy, null, evidence)
 
 
