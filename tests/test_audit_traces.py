@@ -16,7 +16,7 @@ from mixwright.audit.checks.traces import Traces
 from mixwright.audit.stage import run_audit
 from mixwright.audit.steps import wrong_values
 from mixwright.audit.steps.equations import MAX_EQUATIONS, read_equations
-from mixwright.audit.steps.order import MAX_MENTIONS, values_used_too_early, wrong_mentions
+from mixwright.audit.steps.order import MAX_MENTIONS, unknown_operands, values_made, values_used_too_early, wrong_mentions
 from mixwright.audit.steps.worked import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
@@ -117,13 +117,18 @@ def test_rules_by_hand(text: str, rule: str) -> None:
     assert rule in set(rules_of(read_equations(text)[0]))
 
 
+def _used_too_early(prompt: str, text: str) -> list[tuple[int, int]]:
+    equations = read_equations(text)
+    return values_used_too_early(unknown_operands(prompt, text, equations), values_made(equations))
+
+
 def test_a_value_that_only_a_later_step_makes() -> None:
     """Small numbers, and those of the prompt, may come from anywhere."""
     text = "68 - 18 = 50. 34 * 2 = 68."
-    assert values_used_too_early("34 boxes hold 2 each, 18 break.", text, read_equations(text)) == [(0, 1)]
-    assert values_used_too_early("68 and 18, 34", text, read_equations(text)) == []
+    assert _used_too_early("34 boxes hold 2 each, 18 break.", text) == [(0, 1)]
+    assert _used_too_early("68 and 18, 34", text) == []
     small = "7 + 40 = 47. 21 - 14 = 7."
-    assert values_used_too_early("40, 21, 14", small, read_equations(small)) == []
+    assert _used_too_early("40, 21, 14", small) == []
 
 
 @pytest.mark.parametrize(
@@ -227,7 +232,7 @@ def test_numbers_that_nothing_gives_are_told() -> None:
 def test_values_that_every_solution_makes_are_no_order() -> None:
     """Each solution uses 77 from nowhere and makes it later, as every other solution does: chance explains it."""
     texts = [f"77 + {number} = {77 + number}. {number} + {77 - number} = 77." for number in range(21, 70)]
-    assert all(values_used_too_early("", text, read_equations(text)) == [(0, 1)] for text in texts)
+    assert all(_used_too_early("", text) == [(0, 1)] for text in texts)
     assert not _warnings(texts)
 
 

@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple
 
 from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.leaks import find_leaks
-from mixwright.audit.skills import Function, Skills, call_function, read_skills
+from mixwright.audit.skills import Skills, read_named_skills, read_skills
 from mixwright.audit.text import count_tokens
+from mixwright.audit.user_functions import Function
 from mixwright.corpus import Corpus, texts
 
 Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
@@ -146,7 +147,7 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
                 continue
             if function is not None and not named:
                 row = {"id": name, "task": task, "prompt": prompt, "answer": answer, "level": level}
-                skills = call_function(function, row, source)
+                skills = read_named_skills(function, row, source)
             else:
                 skills = read_skills(tuple(named or ()), prompt or "", answer)
             need = Need(name, source, level, skills, coarse_form(answer) if answer else "", _length(answer))

@@ -87,9 +87,6 @@ class Sketches:
     def __getitem__(self, position: int) -> frozenset[int]:
         return self._sketches[position]
 
-    def __contains__(self, run: int) -> bool:
-        return run in self._postings
-
     def make(self, runs: Collection[int]) -> frozenset[int]:
         """Return the smallest of the runs that are not template; empty where there are too few."""
         own_runs = sorted(run for run in runs if run not in self._template)
@@ -161,8 +158,6 @@ class NearIndex:
         if read_stated_answer(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
         runs = word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words)
-        if not any(run in self._sketches for run in runs):
-            return []
         return [
             position
             for position, _ in self._sketches.find_alike(self._sketches.make(runs), self.similarity)
@@ -277,31 +272,29 @@ def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: fl
     texts, keys = [normal_words(row.prompt) for row in train], [numbers_and_answer(row) for row in train]
     runs = [word_runs(text) for text in texts]
     sketches, middle = Sketches(common_runs(runs)), (ALIKE_SIMILARITY + similarity) / 2
-    counts = Counter[tuple[str, bool]]()
+    pairs, agreeing = Counter[str](), Counter[str]()
     for position, row_runs in enumerate(runs):
         own = sketches.make(row_runs)
         for other, pair_similarity in sketches.find_alike(own, ALIKE_SIMILARITY):
             kind = "near" if pair_similarity >= similarity else "middling" if pair_similarity >= middle else "less alike"
             kind = "same" if texts[position] == texts[other] else kind
-            counts[kind, keys[position] == keys[other]] += 1
+            pairs[kind] += 1
+            agreeing[kind] += keys[position] == keys[other]
         sketches.add(own)
     cross_pairs = sum(
         text != texts[other]
         for text in (normal_words(row.prompt) for row in held_out)
         for other, _ in sketches.find_alike(sketches.make(word_runs(text)), ALIKE_SIMILARITY)
     )
-    of_kind = Counter[str]()
-    for (kind, _), count in counts.items():
-        of_kind[kind] += count
     return Siblings(
-        same_pairs=of_kind["same"],
-        near_pairs=counts["near", True],
+        same_pairs=pairs["same"],
+        near_pairs=agreeing["near"],
         alike_rows_per_train_row=cross_pairs / max(len(train) * len(held_out), 1),
-        pairs=counts.total(),
-        agreeing_pairs=counts["middling", True] + counts["less alike", True],
-        distant_pairs=of_kind["middling"] + of_kind["less alike"],
-        middling_pairs=of_kind["middling"],
-        worded_near_pairs=of_kind["near"],
+        pairs=pairs.total(),
+        agreeing_pairs=agreeing["middling"] + agreeing["less alike"],
+        distant_pairs=pairs["middling"] + pairs["less alike"],
+        middling_pairs=pairs["middling"],
+        worded_near_pairs=pairs["near"],
     )
 
 

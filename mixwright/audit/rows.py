@@ -159,13 +159,14 @@ class Reader:
             }
         return [row_by_number[number] for number in numbers.tolist()]
 
+    def iterate(self, numbers: np.ndarray) -> Iterator[tuple[int, Example]]:
+        """Row number and example, for these numbers (int64), in file order; one batch in memory at a time."""
+        for batch_numbers, batch in self._iterate_batches(numbers):
+            yield from zip(batch_numbers, map(decode, batch.to_pylist()), strict=True)
+
     def examples(self, numbers: np.ndarray) -> dict[int, Example]:
         """Row number -> example, for these numbers (int64)."""
-        return {
-            number: decode(row)
-            for batch_numbers, batch in self._iterate_batches(numbers)
-            for number, row in zip(batch_numbers, batch.to_pylist(), strict=True)
-        }
+        return dict(self.iterate(numbers))
 
     def first_examples(self, numbers: Sequence[int] | np.ndarray) -> list[Example]:
         """The first `max_evidence` rows of these numbers, in file order."""

@@ -3,7 +3,7 @@
 Source: Northcutt et al. 2021 (arXiv 2103.14749): at least 3.3 % of the labels of ten test sets are wrong; the tests are our
     own.
 Unit: rows whose prompt stands with another answer, too; the probability that two rows with the same prompt disagree.
-Cost: the fingerprints of `duplicates`; 2,000 rows of repeated prompts of a task; of 50,000 prompts in conflict, to list them.
+Cost: the fingerprints of `duplicates`; 2,000 rows of repeated prompts of a task; to list them, 50,000 prompts in conflict.
 Blind spot: which answer is right; wrong labels of prompts that stand once; long answers without a mark or JSON.
 """
 

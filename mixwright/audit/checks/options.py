@@ -29,7 +29,6 @@ from mixwright.records import Example, Observation, plain
 CHOICE_TASK_SHARE = 0.5
 """Share of a task's rows with options from which on the others are told to lack them; under the grader `choice` one is
 enough."""
-ROWS_READ_TOGETHER = 4000
 SHORT_WORD_LETTERS = 2
 WRONG_ANSWER, REPEATED_OPTION, NO_OPTIONS = (
     "an answer that is not one of their options",
@@ -67,7 +66,7 @@ class Options(Check):
             if not with_options:
                 continue
             if isinstance(corpus.grader(task), Choice) or with_options >= CHOICE_TASK_SHARE * len(numbers):
-                for number, example in _read_examples(reader, numbers[~has_options[numbers]]):
+                for number, example in reader.iterate(numbers[~has_options[numbers]]):
                     if not listed_options(plain(example.prompt)):
                         broken[task, NO_OPTIONS].append(number)
             observations += _observe_task(task, columns[task], with_options, len(numbers), broken, reader)
@@ -104,11 +103,6 @@ def _answered_rows(corpus: Corpus) -> Iterator[tuple[str, np.ndarray]]:
     for code, numbers in positions_by_code(codes.indices.to_numpy()).items():
         if answered[numbers].any():
             yield codes.dictionary[code].as_py(), numbers[answered[numbers]]
-
-
-def _read_examples(reader: Reader, numbers: np.ndarray) -> Iterator[tuple[int, Example]]:
-    for start in range(0, len(numbers), ROWS_READ_TOGETHER):
-        yield from reader.examples(numbers[start : start + ROWS_READ_TOGETHER]).items()
 
 
 def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bool:

@@ -22,14 +22,21 @@ from typing import Any
 from mixwright.audit.rows import Listing, sample_training_rows
 from mixwright.audit.steps.call_faults import CallFaults
 from mixwright.audit.steps.equations import Equation, read_equations
-from mixwright.audit.steps.named_steps import Function, read_named_steps
-from mixwright.audit.steps.order import CONSTANTS, read_numbers, unknown_operands, wrong_mentions
+from mixwright.audit.steps.named_steps import read_named_steps
+from mixwright.audit.steps.order import (
+    CONSTANTS,
+    read_numbers,
+    unknown_operands,
+    values_made,
+    values_used_too_early,
+    wrong_mentions,
+)
 from mixwright.audit.steps.tool_calls import TOOL_ROLES, has_calls, read_events
-from mixwright.audit.steps.worked import shown_number, step_of
+from mixwright.audit.steps.worked import is_masked, read_mask, shown_number, step_of
 from mixwright.audit.steps.wrong_values import NULL, Values, observe_values, placed, warning
+from mixwright.audit.user_functions import Function
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
-from mixwright.corpus.masks import MASK_COLUMN
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import import_function
 from mixwright.records import Observation
@@ -127,16 +134,6 @@ def _observe_nothing(found: list[Solutions]) -> list[Observation]:
     return [Observation("traces", None, "info", wrong, total or conversations, " ".join(texts_shown), "", NULL)]
 
 
-def read_mask(extra: str) -> list[list[int]]:
-    """Return the spans of the completion outside the loss."""
-    return json.loads(extra).get(MASK_COLUMN) or [] if f'"{MASK_COLUMN}"' in extra else []
-
-
-def is_masked(span: tuple[int, int] | None, mask: Sequence[Sequence[int]]) -> bool:
-    """Return whether a part of a completion overlaps one that is outside the loss."""
-    return span is not None and any(start < span[1] and span[0] < end for start, end in mask)
-
-
 def _add(
     solutions: Solutions, row: dict[str, Any], prompt: str, completion: str, mask: Sequence[Sequence[int]] = ()
 ) -> None:
@@ -158,11 +155,10 @@ def _add_order(
 ) -> None:
     """Values that a later step makes, and those that nothing gives."""
     unknown = unknown_operands(prompt, completion, equations)
-    made_by = {equation.stated: index for index, equation in enumerate(equations)}  # the last one that makes it
+    made_by = values_made(equations)
     if len(equations) > 1:
         solutions.with_steps += 1
-        early = [(index, later) for index, value in unknown if (later := made_by.get(value, -1)) > index]
-        if early:
+        if early := values_used_too_early(unknown, made_by):
             first, later = (equations[index] for index in early[0])
             solutions.disordered.add(row | {"step": first.text, "made by": later.text, **placed(first.span)})
         operands = {value for index, value in unknown if index < len(equations) - 1}
