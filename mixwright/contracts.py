@@ -60,6 +60,9 @@ def __getattr__(name: str) -> Any:
 class Check(ABC):
     """Looks at the data; no model, no torch. Streams: a million rows in bounded memory."""
 
+    whole: bool = False
+    """Whether every row is read and listed, as for files; else slow checks read samples, and few rows are listed."""
+
     @abstractmethod
     def check(self, corpus: Corpus) -> list[Observation]:
         """What the corpus shows; an empty list when there is nothing to say. Reads `corpus.batches()`."""
