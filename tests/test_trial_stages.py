@@ -224,8 +224,7 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     assert [stage.name for stage in other.stages] == ["a", "b"]
     assert permuted_order(plan, 5) == permuted_order(plan, 5)
     why = {
-        null: why_left_out(null, plan, corpus, replans=True)
-        for null in ("permuted_order", "shuffled_levels", "permuted")
+        null: why_left_out(null, plan, corpus, replans=True) for null in ("permuted_order", "shuffled_levels", "permuted")
     }
     assert why == {
         "permuted_order": "",
