@@ -22,8 +22,8 @@ from mixwright.records import Example, Verdict
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.pack import pack
 from mixwright.verdict.rules.answers_kept import compare_answers
-from mixwright.verdict.rules.claims import judge_claims
 from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.run_claims import judge_claims
 
 ITEMS = 20
 WORDS = [

@@ -294,7 +294,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     def stopped(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mixwright.verbs.verdict.ask_gate", stopped)
+    monkeypatch.setattr("mixwright.verbs.verdict.check_names", stopped)
     asked = ("--eval", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", "--no-suite", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")

@@ -12,7 +12,6 @@ from answer_rows import write_measured
 from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selection
 from mixwright.run.folder import RunFolder, write_json
 from mixwright.verdict.rules.basis import recommend_run
-from mixwright.verdict.rules.claims import judge_claims
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate_run import ask_gate
 from mixwright.verdict.rules.next_steps import _list_steps_after_comparison, list_next_steps
@@ -25,6 +24,7 @@ from mixwright.verdict.rules.recommendation import (
     TrialBasis,
     recommend,
 )
+from mixwright.verdict.rules.run_claims import judge_claims
 from mixwright.verdict.stage import write_verdict
 
 ARMS = ("uniform", "equal_shares", "steered")

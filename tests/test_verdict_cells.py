@@ -15,8 +15,9 @@ from mixwright.records import CellAssessment, Claim, Measurement, Observation, P
 from mixwright.run.folder import RunFolder, write_json, write_plan
 from mixwright.verdict.page.blocks import Headline
 from mixwright.verdict.rules.cells import cells_of, chance_levels
-from mixwright.verdict.rules.claims import chance_level, judge_claims
+from mixwright.verdict.rules.claims import chance_level
 from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.run_claims import judge_claims
 from mixwright.verdict.stage import to_json_ready
 
 ITEMS = 40

@@ -22,9 +22,9 @@ from mixwright.verdict.rules.claims import (
     compare_cells,
     find_missing_cells,
     find_tasks_not_learned,
-    judge_claims,
 )
 from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.run_claims import judge_claims
 
 CELL = ("t", 1.0)
 
@@ -97,11 +97,13 @@ def test_a_task_that_is_not_above_chance_after_is_not_learned_unless_something_w
     for right in (0, 1):
         after = kept | {("intents", None): [1] * right + [0] * (24 - right)}
         sides = ([scores(kept | {("intents", None): [0] * 24})], [scores(after)])
-        assert find_tasks_not_learned(sides, "greedy", ["kept"]) == (f"intents ({right} of 24 right after)",)
-        assert find_tasks_not_learned(sides, "greedy", ["kept", "intents"]) == ()
+        assert find_tasks_not_learned(compare_cells(sides, "greedy"), sides, "greedy", ["kept"]) == (
+            f"intents ({right} of 24 right after)",
+        )
+        assert find_tasks_not_learned(compare_cells(sides, "greedy"), sides, "greedy", ["kept", "intents"]) == ()
     learned = ([scores({("intents", None): [0] * 24, ("b", None): [0] * 24})],
                [scores({("intents", None): [1] * 24, ("b", None): [0] * 24})])  # fmt: skip
-    assert find_tasks_not_learned(learned, "greedy", []) == ()
+    assert find_tasks_not_learned(compare_cells(learned, "greedy"), learned, "greedy", []) == ()
 
 
 def test_a_rise_that_any_prompt_would_earn_is_the_commonest_answer() -> None:

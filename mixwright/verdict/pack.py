@@ -18,7 +18,7 @@ from mixwright import catalog
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.judgement import change_word
-from mixwright.estimates.outcome import Item, estimate_change
+from mixwright.estimates.outcome import Item, Sides, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import former_file
 from mixwright.records import (
@@ -48,14 +48,15 @@ from mixwright.verdict.rules.answer_forms import FormTakeover, group_takeovers
 from mixwright.verdict.rules.answers_kept import answers_kept_in
 from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, recommend_run
 from mixwright.verdict.rules.cells import cells_of, group_items
-from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, judge_claims, to_interval
-from mixwright.verdict.rules.evidence import Evidence, Sides
+from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, to_interval
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.gate_run import ask_gate
 from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells
 from mixwright.verdict.rules.marks import find_marks
 from mixwright.verdict.rules.next_steps import list_next_steps
 from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
+from mixwright.verdict.rules.run_claims import judge_claims
 from mixwright.verdict.rules.spared import ClaimKey, claim_key
 from mixwright.verdict.words import NEVER_RIGHT, explain, say_headline
 

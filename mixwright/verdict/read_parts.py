@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
-from mixwright.estimates.outcome import PART_PREFIX, Change, ItemScores, estimate_change, keep_probe_columns, mean_score
+from mixwright.estimates.outcome import (
+    PART_PREFIX,
+    Change,
+    ItemScores,
+    Sides,
+    estimate_change,
+    keep_probe_columns,
+    mean_score,
+)
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
 from mixwright.run.folder import read_json, read_json_lines, read_measurements
 from mixwright.trial.plan_stages import success_of
 from mixwright.verdict.page.answers import BESIDE_NAME, pair_answers
-from mixwright.verdict.rules.evidence import Evidence, Sides
+from mixwright.verdict.rules.evidence import Evidence
 
 ALARM_PREFIX = "alarm."
 """Beginning of the names of alarms."""

@@ -13,8 +13,8 @@ from mixwright.records.serial import names_of_fields
 from mixwright.run.folder import RunFolder, write_json, write_text
 from mixwright.verdict.pack import judge
 from mixwright.verdict.read_parts import read_pairs
-from mixwright.verdict.rules.claims import judge_claims
 from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.run_claims import judge_claims
 
 
 def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:

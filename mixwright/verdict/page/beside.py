@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from mixwright.errors import InputError
+from mixwright.estimates.outcome import Sides
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verdict.page.answers import BESIDE_NAME
-from mixwright.verdict.rules.evidence import Evidence, Sides
+from mixwright.verdict.rules.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)

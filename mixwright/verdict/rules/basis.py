@@ -10,7 +10,7 @@ from typing import Any
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN, change_word
-from mixwright.estimates.outcome import Change, TaskLevel, estimate_change
+from mixwright.estimates.outcome import Change, Sides, TaskLevel, estimate_change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.notes import CUT_NOTE
@@ -24,7 +24,7 @@ from mixwright.verdict.rules.claims import (
     find_tasks_not_learned,
     find_unjudged_tasks,
 )
-from mixwright.verdict.rules.evidence import Evidence, Sides
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.recommendation import (
     EQUAL_SHARES_ARM,
@@ -175,7 +175,7 @@ def _count_seeds_needed(evidence: Evidence, result: TrialResult, lever: str) -> 
 def _read_pair_basis(evidence: Evidence, sides: Sides, claims: Sequence[Claim], gate: GateResult | None) -> PairBasis | None:
     """Read the facts about two models."""
     outcome, settings = evidence.outcome, evidence.settings
-    change = estimate_change(*sides, outcome=outcome)
+    change, compared = estimate_change(*sides, outcome=outcome), evidence.comparisons[evidence.arm]
     if change is None:
         return None
     unjudged_tasks, (any_right, right_as_declared) = find_unjudged_tasks(sides, outcome), _find_any_right([sides], outcome)
@@ -207,7 +207,7 @@ def _read_pair_basis(evidence: Evidence, sides: Sides, claims: Sequence[Claim], 
         protected_left_out=tuple(task for task in tasks_left_out if task in (named_tasks or ())),
         left_out_reason=str(settings.get(LEFT_OUT_REASON_SETTING, UNGRADED_REASON)),
         tasks_never_right=tuple(task for task in unjudged_tasks if task in (named_tasks or ())),
-        tasks_not_learned=find_tasks_not_learned(sides, outcome, protected_tasks) if gate else (),
+        tasks_not_learned=find_tasks_not_learned(compared, sides, outcome, protected_tasks) if gate else (),
         form_change=bool(takeovers),
         lost_answers=bool(gate and protected_tasks & set(gate.lost_answers)),
         gate_reason=gate.reason if gate else "",

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, shared_items
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, Sides, shared_items
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import Claim, Interval
 from mixwright.run.folder import read_measurements
 from mixwright.verdict.rules.claims import chance_level
-from mixwright.verdict.rules.evidence import Evidence, Sides
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.spared import ClaimKey, claim_key
 
 SAME_CHANCE_TOLERANCE = 1e-6

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,13 +21,10 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm, wilson_ends
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, Sides, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
-from mixwright.run.folder import read_list
 from mixwright.verdict.page.text import format_count, percent, points
-from mixwright.verdict.rules.answers_kept import find_lost_answers
-from mixwright.verdict.rules.evidence import Evidence, Sides
 
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token from which a report says that former answers became less likely: a hint, since style costs nearly as much."""
@@ -137,11 +134,13 @@ def _test_falls(sides: Sides, changes: Mapping[int, Change], outcome: Outcome) -
     return {index: p for index, p in p_by_index.items() if index in far_fallen}
 
 
-def find_tasks_not_learned(sides: Sides, outcome: Outcome, protected: Collection[str]) -> tuple[str, ...]:
+def find_tasks_not_learned(
+    comparisons: Sequence[CellComparison], sides: Sides, outcome: Outcome, protected: Collection[str]
+) -> tuple[str, ...]:
     """Tasks that are not protected and are not shown to be above chance after, each with what was right; none where
     anything improved.
     """
-    compared = [comparison for comparison in compare_cells(sides, outcome) if comparison.adjusted_p is not None]
+    compared = [comparison for comparison in comparisons if comparison.adjusted_p is not None]
     if outcome not in GRADED_OUTCOMES or any(comparison.word == "improves" for comparison in compared):
         return ()
     known, right_by_task = set(protected), dict[str, str]()
@@ -229,40 +228,12 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
     return Interval(value, *wilson_ends(value * independent_items, independent_items), len(items))
 
 
-def judge_claims(evidence: Evidence) -> list[Claim]:
-    """Claims of every arm (or of the plain before/after), each task's cells and then the whole task.
-
-    Those on file, if nothing is left to judge from.
-
-    Raises:
-        InputError: a table of measurements is broken, or of an earlier version.
-    """
-    outcome, claims = evidence.outcome, list[Claim]()
-    for arm, sides in evidence.sides_by_arm.items():
-        claims += claims_between(sides, outcome, arm)
-    if not claims and evidence.run.claims.is_file():
-        return read_list(evidence.run.claims, Claim)
-    is_gated = outcome == "loss" and not evidence.arm
-    return _apply_gate_rule(claims, find_lost_answers(evidence, {claim.task for claim in claims})) if is_gated else claims
-
-
-def _apply_gate_rule(claims: Sequence[Claim], lost: Mapping[str, str]) -> list[Claim]:
-    """The claims of a comparison without graded answers: *damaged* is a task whose answers are lost, and nothing else."""
-    judged_claims = []
-    for claim in claims:
-        if claim.task in lost:
-            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; its answers {lost[claim.task]}")
-        elif claim.kind == "damaged":
-            claim = replace(
-                claim, kind="cannot tell", evidence=f"{claim.evidence}; the loss rose, and there is no grader to say more"
-            )
-        judged_claims.append(claim)
-    return judged_claims
-
-
-def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]:
-    """Claims of one arm."""
-    claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compare_cells(sides, outcome)]
+def claims_between(
+    sides: Sides, outcome: Outcome, arm: str = "", comparisons: Sequence[CellComparison] | None = None
+) -> list[Claim]:
+    """Claims of one arm; `comparisons` are those of `compare_cells`, if they are there already."""
+    compared = compare_cells(sides, outcome) if comparisons is None else comparisons
+    claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compared]
     return claims + _make_unmeasured_claims(find_missing_cells(sides), sides[0], outcome, arm)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,16 +12,14 @@ from typing import Any
 from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import ItemScores
+from mixwright.estimates.outcome import ItemScores, Sides
 from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import FormChange, Measurement, Observation, Plan, RunManifest, TrialResult
 from mixwright.run.folder import RunFolder, answers_file, read_json, read_list, read_measurements, read_plan, read_yaml
 from mixwright.verdict.page.answers import find_answers
 from mixwright.verdict.rules.answer_forms import KnownForms, form_changes, known_forms_file
+from mixwright.verdict.rules.claims import CellComparison, compare_cells
 from mixwright.verdict.rules.gate_question import GateQuestion, read_question
-
-Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
-"""Before and after, one each per seed, in the same order."""
 
 
 @dataclass
@@ -126,6 +124,11 @@ class Evidence:
                 before, after = ([self.read_scores(path) for path in side] for side in zip(*found, strict=True))
                 sides_by_arm[arm] = (before, after)
         return sides_by_arm
+
+    @cached_property
+    def comparisons(self) -> dict[str, list[CellComparison]]:
+        """Arm -> its cells and whole tasks, compared."""
+        return {arm: compare_cells(sides, self.outcome) for arm, sides in self.sides_by_arm.items()}
 
     @property
     def sides(self) -> Sides | None:

@@ -36,14 +36,22 @@ def ask_gate(evidence: Evidence, question: GateQuestion | None = None) -> GateRe
         return with_ungraded(nothing, evidence, measured, protected)
     if outcome not in ("greedy", "sampled"):
         return None
+    compared = evidence.comparisons[evidence.arm]
     ungraded = [] if evidence.arm else list_ungraded_cells(evidence)
     if not question.protect:
-        return with_ungraded(check_sides(sides, outcome, question), evidence, ungraded, ungraded)
+        return with_ungraded(check_sides(sides, outcome, question, compared), evidence, ungraded, ungraded)
     protected = named_cells([*measured, *ungraded], question.protect)
     names = tuple(cell_key(*cell) for cell in protected if cell not in ungraded)
     graded = (
-        check_sides(sides, outcome, replace(question, protect=names))
+        check_sides(sides, outcome, replace(question, protect=names), compared)
         if names
         else check_protected(*sides, [], decoding=outcome, named_by_user=True)
     )
     return with_ungraded(graded, evidence, ungraded, [cell for cell in protected if cell in ungraded])
+
+
+def check_names(evidence: Evidence, question: GateQuestion) -> None:
+    """Raise InputError for a protected name that was not measured, so that nothing is written for it."""
+    if evidence.sides is not None and question.protect:
+        ungraded = [] if evidence.arm else list_ungraded_cells(evidence)
+        named_cells([*list_cells(evidence.sides[0]), *ungraded], question.protect)
