@@ -18,7 +18,7 @@ LIMITS = {
     "mixwright": 486_303,
     "mixwright_extras": 74_755,
     "mixwright_lab": 194_765,
-    "tests": 491_090,
+    "tests": 491_110,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
