@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mixwright.audit.steps.wrong_values import Values, observe_values
     from mixwright.audit.text import to_visible
     from mixwright.catalog import create
-    from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig, TrainConfig
+    from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
     from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe, Section
     from mixwright.corpus import Corpus, texts
     from mixwright.corpus.identity import prompt_key

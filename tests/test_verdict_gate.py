@@ -20,7 +20,7 @@ from mixwright.records import Example
 from mixwright.run.folder import RunFolder
 from mixwright.verbs import compare
 from mixwright.verbs.gating import Gating
-from mixwright.verdict.pack import pack
+from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import (
     GateResult,
@@ -185,7 +185,7 @@ def test_too_few_questions_are_not_taken_for_no_right_answer(tmp_path: Path, rig
         values = [1.0] * known + [0.0] * (5 - known)
         rows = item_rows(("t", None), {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * 5})
         write_measured(run.measurements(when), rows)
-    verdict = pack(run)
+    verdict = judge_run(run)
     assert (verdict.reason, verdict.exit_code) == (reason, 4)
 
 
@@ -352,7 +352,11 @@ def test_warn_is_for_wide_intervals_not_for_what_was_not_measured(tmp_path: Path
         rows = [row for task in tasks for row in item_rows((task, None), {"greedy": [1.0, 0.0] * (items // 2)})]
         write_measured(run.measurements(name), rows)
     write_question(run, GateQuestion((right,)))
-    assert (pack(run).exit_code, pack(run, inconclusive="warn").exit_code, pack(run, gated=False).exit_code) == (4, code, 0)
+    assert (
+        judge_run(run).exit_code,
+        judge_run(run, inconclusive="warn").exit_code,
+        judge_run(run, gated=False).exit_code,
+    ) == (4, code, 0)
 
 
 def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:

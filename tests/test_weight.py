@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 486_303,
+    "mixwright": 486_240,
     "mixwright_extras": 74_755,
     "mixwright_lab": 194_765,
     "tests": 491_110,

@@ -11,7 +11,7 @@ from mixwright.errors import InputError
 from mixwright.records import Verdict, to_data
 from mixwright.records.serial import names_of_fields
 from mixwright.run.folder import RunFolder, write_json, write_text
-from mixwright.verdict.pack import judge
+from mixwright.verdict.judge import judge
 from mixwright.verdict.read_parts import read_pairs
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.run_claims import judge_claims

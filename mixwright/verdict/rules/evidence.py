@@ -24,7 +24,7 @@ from mixwright.verdict.rules.gate_question import GateQuestion, read_question
 
 @dataclass
 class Evidence:
-    """What a run folder holds. A missing file is an empty answer, a broken one an InputError."""
+    """Content of a run folder. A missing file is an empty answer, a broken one an InputError."""
 
     run: RunFolder
     """The folder."""
@@ -43,7 +43,7 @@ class Evidence:
 
     @cached_property
     def manifest(self) -> RunManifest | None:
-        """How the run was made, if it was noted."""
+        """Manifest of the run, if there is one."""
         return read_json(self.run.manifest, RunManifest) if self.run.manifest.is_file() else None
 
     @property
@@ -58,12 +58,12 @@ class Evidence:
 
     @cached_property
     def question(self) -> GateQuestion | None:
-        """What the gate was asked last."""
+        """Question that the gate was asked last."""
         return read_question(self.run)
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What the settings read the primary outcome from: a decoding (greedy by default), or what is not graded.
+        """Primary outcome that the settings declare: a decoding (greedy by default), or a reading that needs no grader.
 
         Logs have no settings, and answers of one decoding.
         """
@@ -112,7 +112,7 @@ class Evidence:
 
     @cached_property
     def sides_by_arm(self) -> dict[str, Sides]:
-        """Arm -> what was measured before and after, per seed; the arm of a plain before and after is the empty name."""
+        """Arm -> scores before and after, per seed; the arm of a plain before and after is the empty name."""
         files = {
             arm: [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
             for arm, branches in sorted(self.branches.items())
@@ -132,7 +132,7 @@ class Evidence:
 
     @property
     def sides(self) -> Sides | None:
-        """What was measured before and after of the leading arm, or of two checkpoints; None if nothing was."""
+        """Scores before and after, of the leading arm or of two checkpoints; None without any."""
         return self.sides_by_arm.get(self.arm)
 
     @cached_property
@@ -142,7 +142,7 @@ class Evidence:
 
     @cached_property
     def form_changes(self) -> list[FormChange]:
-        """What changed in the form of the answers of a comparison; empty without completions."""
+        """Changes in the form of the answers of a comparison; empty without completions."""
         path = known_forms_file(self.run)
         return form_changes(self.first_answers, read_json(path, KnownForms) if path.is_file() else {})
 
@@ -183,7 +183,7 @@ class Evidence:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
 
     def pair_arms(self, arm: str, against: str) -> Sides | None:
-        """Return what two arms could do after training, per seed that both finished: the reference first, or None."""
+        """Return the scores of two arms after training, per seed that both finished, the reference first."""
         arm_files, reference_files = (
             {seed: path for seed, folder in self.branches.get(name, []) if (path := folder / "after.parquet").is_file()}
             for name in (arm, against)

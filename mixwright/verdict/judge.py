@@ -86,7 +86,7 @@ EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {"passed": 0, "damaged": 3, "inconc
 """Exit codes; 1 is wrong input, 2 a bug of ours."""
 
 
-def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
+def judge_run(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
     """Read a run folder and judge it. Arguments and errors are those of `judge`."""
     evidence = Evidence(run)
     return judge(evidence, judge_claims(evidence), gated=gated, inconclusive=inconclusive)
