@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from mixwright.audit.behaviours import BEHAVIOURS, is_trivial, read_behaviours, without_common_start
 from mixwright.audit.checks.preferences import Preferences
+from mixwright.audit.pairs import is_trivial, without_common_start
+from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 
@@ -30,16 +31,21 @@ def _warnings(seen: list[Observation]) -> list[Observation]:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("I see. Which city do you mean?", {"question", "acknowledgement"}),
+        ("I see. Which city do you mean?", {"asks", "acknowledges"}),
         ("He asked \"why now?\" and left.", set()),
-        ("```a ? b : c?```", {"form"}),
+        ("```a ? b : c?```", {"writes code"}),
         ("In May it can't rain more than in June.", set()),
-        ("It depends on the lease; perhaps call them.", {"hedge"}),
-        ("I\u2019m sorry, but I can\u2019t help with that.", {"refusal"}),
+        ("It depends on the lease; perhaps call them.", {"hedges"}),
+        ("I\u2019m sorry, but I can\u2019t help with that.", {"refuses"}),
         ("I can't stress enough how good it is. Sorry for the typo.", set()),
-        ("I am unable to assist with this request.", {"refusal"}),
-        ("Two ways:\n- walk\n- ride", {"form"}),
-        ("That sounds hard. Thanks for the details.", {"acknowledgement"}),
+        ("I am unable to assist with this request.", {"refuses"}),
+        ("Two ways:\n- walk\n- ride", {"lays out"}),
+        ("That sounds hard. Thanks for the details.", {"acknowledges"}),
+        ("Wait, let me check: 3 times 4 is 12.", {"checks itself"}),
+        ("Wait for the bus and check the sign.", set()),
+        ('{"tool": "weather", "city": "Rome"}', {"calls a tool"}),
+        ('<tool_call>{"name": "now"}</tool_call>', {"calls a tool"}),
+        ('{"city": "Rome"}', set()),
         ("", set()),
     ],
 )  # fmt: skip

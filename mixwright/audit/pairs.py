@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from mixwright.audit.behaviours import BEHAVIOURS, is_trivial, read_behaviours, without_common_start
-from mixwright.audit.text import count_tokens
+from mixwright.audit.text import count_tokens, normal_form
+from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.corpus import Corpus, texts
 
 Side = Literal["chosen", "rejected"]
 ALIKE_LENGTH = 1.25
 """Ratio of lengths up to which two sides are alike in length."""
+FEW_TOKENS, MANY_TOKENS = 4, 12
+"""Tokens of an answer that says nothing, where the other side has so many."""
+MIN_REPEATS, MOST_DIFFERENT_SHARE = 3, 0.5
+"""Sentences from which on an answer repeats itself, where so small a share of them differ."""
+MIN_LETTERS_SHARE, MIN_CHARACTERS = 0.6, 12
+"""Share of letters and spaces below which a text of so many characters is no prose, where the other side is."""
+_SENTENCE = re.compile(r"[^.!?\n]+")
 
 
 @dataclass(frozen=True)
@@ -73,3 +81,30 @@ def read_pairs(corpus: Corpus) -> Iterator[Pair]:
         for is_pair, task, row_id, source, split, prompt, chosen, rejected in zip(has_pair, *plain, *sides, strict=True):
             if is_pair and split != "eval":
                 yield Pair(task, row_id, source, prompt or "", *without_common_start(chosen or "", rejected or ""))
+
+
+def without_common_start(first: str, second: str) -> tuple[str, str]:
+    """Two texts without what both begin with, up to the last line that they share: the dialogue that led to two answers."""
+    first_lines, second_lines = first.split("\n"), second.split("\n")
+    shared = 0
+    for one, other in zip(first_lines[:-1], second_lines[:-1], strict=False):
+        if one != other:
+            break
+        shared += 1
+    return "\n".join(first_lines[shared:]), "\n".join(second_lines[shared:])
+
+
+def is_trivial(answer: str, other: str, prompt: str) -> bool:
+    """Whether an answer is none beside the other one: nearly empty, one sentence repeated, the prompt, or no prose."""
+    if count_tokens(answer) < FEW_TOKENS and count_tokens(other) >= MANY_TOKENS:
+        return True
+    if prompt and normal_form(answer) == normal_form(prompt):
+        return True
+    sentences = [sentence.strip().casefold() for sentence in _SENTENCE.findall(answer) if sentence.strip()]
+    if len(sentences) >= MIN_REPEATS and len({*sentences}) <= MOST_DIFFERENT_SHARE * len(sentences):
+        return True
+    return _letters_share(answer) < MIN_LETTERS_SHARE <= _letters_share(other) and len(answer) >= MIN_CHARACTERS
+
+
+def _letters_share(text: str) -> float:
+    return sum(character.isalpha() or character.isspace() for character in text) / max(len(text), 1)

@@ -12,9 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mixwright.audit.behaviours import BEHAVIOURS
 from mixwright.audit.pairs import Pair, read_pairs
 from mixwright.audit.rows import EXCERPT_CHARACTERS, Listing, sample_training_rows
+from mixwright.behaviours import BEHAVIOURS
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import sign_test
@@ -32,11 +32,14 @@ LEAST_LONGER = 0.6
 TRIVIAL_SHARE = 0.03
 """Share of rejected answers that are none, from which on it is a warning."""
 IN_WORDS = {
-    "question": ("asks", "ask less", "ask more"),
-    "acknowledgement": ("acknowledges what was said", "acknowledge less", "acknowledge more"),
-    "hedge": ("hedges", "hedge less", "hedge more"),
-    "refusal": ("refuses", "refuse less", "refuse more"),
-    "form": ("has a list, bold letters, a heading or code", "format less", "format more"),
+    "asks": ("asks", "ask less", "ask more"),
+    "acknowledges": ("acknowledges what was said", "acknowledge less", "acknowledge more"),
+    "hedges": ("hedges", "hedge less", "hedge more"),
+    "refuses": ("refuses", "refuse less", "refuse more"),
+    "checks itself": ("checks itself", "check less", "check more"),
+    "lays out": ("has a list, bold letters or a heading", "format less", "format more"),
+    "writes code": ("has a block of code", "write less code", "write more code"),
+    "calls a tool": ("calls a tool", "call tools less", "call tools more"),
 }
 """Behaviour -> what a side does, and what is taught where the preferred side does it less, or more."""
 REMEDY = "Add pairs of the rarer kind, or remove some of the others (`audit --balance FILE`)."

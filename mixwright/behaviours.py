@@ -1,0 +1,70 @@
+"""What an answer does beside answering: it asks, hedges, refuses, checks itself, calls a tool; read by words and signs.
+
+Source: acts of grounding of Shaikh et al. 2024 (arXiv 2311.09144), who label them with a model; our word lists are English.
+Left out on purpose: whether a question was called for.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_QUOTED = re.compile(r"\"[^\"\n]{0,300}\"|\u201c[^\u201d\n]{0,300}\u201d")
+_QUESTION = re.compile(r"\w[)\]*_]*\s?\?")
+ACKNOWLEDGEMENTS = (
+    "i see", "i hear you", "i (?:completely |totally |fully )?understand", "i get (?:it|that|why)", "got it", "understood",
+    "noted", "makes sense", "fair enough", "thanks", "thank you", "i appreciate",
+    "(?:good|great|excellent|fair) (?:question|point)",
+    "(?:that|this|it) (?:sounds|must|is understandable)", "sorry to hear",
+    "i'm (?:so )?(?:glad|happy|sorry) (?:to hear|that|you)", "congratulations", "what you (?:said|describe|wrote)",
+)  # fmt: skip
+HEDGES = (
+    "perhaps", "maybe", "possibly", "probably", "presumably", "might", "likely", "it depends", "depending on", "i think",
+    "i believe", "i guess", "i suppose", "(?:i'm|i am) not (?:entirely |quite |completely )?(?:sure|certain)",
+    "not (?:entirely )?certain", "could be", "may (?:be|have)", "as far as i (?:know|can tell)", "seems?", "apparently",
+    "in some cases", "hard to say",
+)  # fmt: skip
+_NOT_ABLE = (
+    "(?:can't|cannot|can not|won't|will not|unable to|not able to|not allowed to|have to decline|must decline|decline)"
+)
+_HELPING = (
+    "(?:help|assist|provide|do (?:that|this)|comply|answer|share|give|discuss|support|offer|fulfill?|engage|advise|write|"
+    "create|recommend|go into|respond|with|this|that|take)"
+)
+REFUSALS = (
+    f"i(?:'m| am)? ?(?:really |afraid i |sorry,? (?:but )?i )?{_NOT_ABLE} (?:to )?(?:be able to )?{_HELPING}",
+    f"(?:unable|not (?:able|allowed|permitted)) to {_HELPING}", "(?:must|have to) decline", "as an ai",
+    "(?:against|violates?) (?:my|our|the) (?:guidelines|policy|policies|rules)",
+    "(?:that's|that is|this is) (?:not something i can|something i (?:can't|cannot|won't))", "sorry, but (?:i|that|this)",
+)  # fmt: skip
+CHECKS = (
+    "let me (?:double[- ]?|re-?)?(?:check|verify|count|read)", "i(?:'ll| will) (?:double[- ]?|re-?)?(?:check|verify)",
+    "double[- ]check(?:ing)? (?:this|that|it|my)", "to double[- ]check", "checking my", "(?:wait|hold on)(?=[,.!])",
+    "on second thought",
+)  # fmt: skip
+"""What is said in acknowledging, hedging, refusing, checking: regular expressions of whole words, in small letters."""
+_ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK = (
+    re.compile(rf"(?<![A-Za-z'])(?:{'|'.join(phrases)})(?![A-Za-z])", re.IGNORECASE)
+    for phrases in (ACKNOWLEDGEMENTS, HEDGES, REFUSALS, CHECKS)
+)
+_LAYOUT = re.compile(r"^[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S|\*\*[^*\n]+\*\*|^#{1,6} \S|^\|.*\|", re.MULTILINE)
+_TOOL_MARK = re.compile(r"<(?:tool_call|function_call)>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>")
+_TOOL_OBJECT = re.compile(r"\s*(?:```\w*\s*)?\[?\s*\{\s*\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
+"""Marks of a call anywhere, and an object that begins with the name of a tool, at the beginning."""
+BEHAVIOURS = (
+    "asks", "acknowledges", "hedges", "refuses", "checks itself", "lays out", "writes code", "calls a tool",
+)  # fmt: skip
+"""What is read, in this order; `lays out` is a list, a table, bold letters or a heading."""
+
+
+def read_behaviours(text: str) -> tuple[bool, ...]:
+    """Which of `BEHAVIOURS` an answer shows; words in code and in quotes are not read.
+
+    Examples:
+        >>> read_behaviours("I see. Which city do you mean?")[:4]
+        (True, True, False, False)
+    """
+    prose = _QUOTED.sub(" ", _CODE.sub(" ", text)).replace("\u2019", "'")
+    words = (_QUESTION, _ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK)
+    calls_tool = bool(_TOOL_MARK.search(text) or _TOOL_OBJECT.match(text))
+    return (*(bool(pattern.search(prose)) for pattern in words), bool(_LAYOUT.search(text)), "```" in text, calls_tool)
