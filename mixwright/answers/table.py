@@ -27,7 +27,7 @@ from mixwright.run.folder import check_file, write_table
 
 HEADER_KEY = b"mixwright.answers"
 """Key of the header in the metadata of the Parquet file: JSON with `format` and `header`."""
-FORMAT = 1
+FORMAT = 2
 Group = tuple[str, float | None]
 """A task and one of its levels; level None stands for the whole task."""
 _TEXT, _NUMBER = pa.string(), pa.float64()
@@ -54,6 +54,8 @@ SCHEMA = pa.schema(
         "loss": _NUMBER,
         "preference": _NUMBER,
         "margin": _NUMBER,
+        "recalled": _NUMBER,
+        "completed": _NUMBER,
     }
 )
 """Columns, nullable but for the first two:
@@ -66,7 +68,9 @@ SCHEMA = pa.schema(
 - `swapped` (pseudo-value of S: success on other prompts of the cell; of the item under this decoding), `chance` (what the
   best rule without the skill earns on the item); each stands on all rows;
 - read without writing: `gold_probability` (of the right answer, 0..1), `loss` (of the target, nats per token), `preference`
-  (1 if the chosen answer is likelier, 0.5 for a tie), `margin` (chosen minus rejected, nats).
+  (1 if the chosen answer is likelier, 0.5 for a tie), `margin` (chosen minus rejected, nats);
+- of a lost answer, read behind the beginning of the earlier model's (`measure/recalled.py`): `recalled` (share of other
+  right answers of the task that are less probable than its own), `completed` (1 if its own is the likeliest, 0 if not).
 """
 READ_COLUMNS = {"gold": "gold_probability", "loss": "loss", "preference": "preference", "margin": "margin"}
 """Name of a reading of single items -> its column."""

@@ -59,6 +59,9 @@ from mixwright.records.trial import SelectionAdvice as SelectionAdvice
 from mixwright.records.trial import TrialResult as TrialResult
 from mixwright.records.verdict import AnswerPair as AnswerPair
 from mixwright.records.verdict import AnswersKept as AnswersKept
+from mixwright.records.verdict import BehaviourChange as BehaviourChange
+from mixwright.records.verdict import Cause as Cause
+from mixwright.records.verdict import CauseKind as CauseKind
 from mixwright.records.verdict import DecisionGroup as DecisionGroup
 from mixwright.records.verdict import Feature as Feature
 from mixwright.records.verdict import FormChange as FormChange
@@ -69,6 +72,7 @@ from mixwright.records.verdict import GateOutcome as GateOutcome
 from mixwright.records.verdict import GoldChange as GoldChange
 from mixwright.records.verdict import PartChange as PartChange
 from mixwright.records.verdict import Reason as Reason
+from mixwright.records.verdict import Recalled as Recalled
 from mixwright.records.verdict import Ring as Ring
 from mixwright.records.verdict import Step as Step
 from mixwright.records.verdict import TaskChange as TaskChange

@@ -15,6 +15,7 @@ Reason = Literal[
     "one format took over", "answers were lost", "a task was lost", "the average fell", "prompts matter less",
     "the commonest answer", "nothing right", "nothing right greedily", "a task was not judged", "nothing was graded",
     "too few items", "nothing to protect", "kept", "not learned", "not measured", "trial", "nothing compared",
+    "a behaviour changed",
 ]  # fmt: skip
 """Why the outcome is what it is; `trial`: the recommendation of a trial decides (`Verdict.advice`)."""
 TaskWord = Literal[
@@ -45,6 +46,18 @@ Feature = Literal[
     "own form gone", "new form", "form of another task",
 ]  # fmt: skip
 """What an answer can show that needs no grader."""
+CauseKind = Literal[
+    "empty", "other format", "new format", "repeating", "cut", "prompt copied", "other language", "refuses", "asks back",
+    "one answer", "other label", "unread", "shorter", "longer",
+]  # fmt: skip
+"""What can explain that a right answer was lost, as `verdict/rules/causes.py` tests it, the most specific first:
+
+- other format, new format: the form of another task's answers, or one that no task had.
+- refuses, asks back: instead of answering.
+- one answer, other label: the same answer to everything; answers of one kind now always named as one other kind.
+- unread: the right answer stands in it, and the grader does not take it.
+- shorter, longer: at most half, or at least double, the length of the earlier answer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +186,8 @@ class Gate:
     """Groups of tasks that were judged each; the worst of them decides, and its mean is the mean here."""
     request_forms: Mapping[str, Interval] = field(default_factory=dict)
     """Form of general requests -> their mean change, which decides nothing."""
+    behaviours: tuple[str, ...] = ()
+    """Behaviours that the user protects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +235,96 @@ class FormChange:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPair:
+    """The answers of both models to one prompt."""
+
+    task: str
+    """Task name."""
+    level: float | None
+    """Level of the item."""
+    prompt: str
+    """Text of the prompt."""
+    gold: str
+    """Gold answer; empty where there is none."""
+    before: str
+    """Answer of the earlier model."""
+    after: str
+    """Answer of the later model."""
+    score_before: float
+    """0..1; 1 is right."""
+    score_after: float
+    """The same of the later model."""
+    cut: tuple[bool, bool] = (False, False)
+    """Whether each answer ran into the token limit."""
+    third: str | None = None
+    """Answer of the third model."""
+    score_third: float = 0.0
+    """Its score."""
+    graded: bool = True
+    """Whether a grader judged the answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Something that explains lost answers of one task; each lost answer counts for the first kind that it shows."""
+
+    task: str
+    """Name of the task."""
+    kind: CauseKind
+    """What the lost answers are now."""
+    items: int
+    """Lost answers that it explains."""
+    lost: int
+    """Answers of the task that were right before and are wrong now."""
+    kept_with: int = 0
+    """Answers that are right before and after, and show it too."""
+    kept: int = 0
+    """Answers that are right before and after."""
+    pattern: str = ""
+    """The task whose format it is, the one answer, or the label and what it is called now."""
+    adjusted_p: float = 1.0
+    """Exact p value that the task's answers show it no more often than before, after Holm's correction."""
+    examples: tuple[AnswerPair, ...] = ()
+    """Up to three of the lost answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What the later model still knows of a task's lost answers, begun as the earlier model began them."""
+
+    task: str
+    """Name of the task."""
+    items: int
+    """Lost answers that were read."""
+    completed: int
+    """Those that it would end rightly."""
+    beaten: float
+    """Mean share of other right answers of the task that are less probable than the right one; NaN where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourChange:
+    """How many of a task's answers do something beside answering, before and after."""
+
+    task: str
+    """Name of the task."""
+    behaviour: str
+    """One of `mixwright.behaviours.BEHAVIOURS`, or `distinct samples` or `right in any sample` of sampled answers."""
+    before: float
+    """Share of items before."""
+    after: float
+    """Share of them after."""
+    change: Interval
+    """After minus before, 95 % over items; n is the number of items."""
+    adjusted_p: float
+    """Two-sided exact p value after Holm's correction."""
+    shown: bool
+    """Whether it changed by more than chance and by at least ten points."""
+    protected: bool = False
+    """Whether the gate protects it."""
+
+
+@dataclass(frozen=True, slots=True)
 class AnswersKept:
     """How much of what a task's answers said the later model still says, by words that tell its answers apart."""
 
@@ -249,36 +354,6 @@ class FormerAnswers:
     """Lower end of the 95 % interval over items."""
     high: float
     """Upper end of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPair:
-    """The answers of both models to one prompt."""
-
-    task: str
-    """Task name."""
-    level: float | None
-    """Level of the item."""
-    prompt: str
-    """Text of the prompt."""
-    gold: str
-    """Gold answer; empty where there is none."""
-    before: str
-    """Answer of the earlier model."""
-    after: str
-    """Answer of the later model."""
-    score_before: float
-    """0..1; 1 is right."""
-    score_after: float
-    """The same of the later model."""
-    cut: tuple[bool, bool] = (False, False)
-    """Whether each answer ran into the token limit."""
-    third: str | None = None
-    """Answer of the third model."""
-    score_third: float = 0.0
-    """Its score."""
-    graded: bool = True
-    """Whether a grader judged the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +480,12 @@ class Verdict:
     """Numbers of tasks that were measured before training, without those of single items."""
     form_changes: tuple[FormChange, ...] = ()
     """Every feature of the answers that was tested without a grader."""
+    causes: tuple[Cause, ...] = ()
+    """What explains the lost answers of damaged tasks, per task the largest share first."""
+    recalled: tuple[Recalled, ...] = ()
+    """What is still known of lost answers, of tasks of which a model could be asked."""
+    behaviours: tuple[BehaviourChange, ...] = ()
+    """What answers do beside answering, of every task and behaviour that any answer shows."""
     answers_kept: tuple[AnswersKept, ...] = ()
     """What the answers of each task still say of what they said before."""
     former: tuple[FormerAnswers, ...] = ()

@@ -16,8 +16,9 @@ from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
-from mixwright.measure.former import former_file
+from mixwright.measure.former import former_file, same_tokens
 from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, write_notes
+from mixwright.measure.recalled import read_recalled
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation, to_data
 from mixwright.run.folder import RunFolder, write_json, write_measurements
@@ -111,6 +112,11 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         ungraded = all_rows.select(tasks=tasks_left_out) if tasks_left_out else ready.corpus
         results = direct.with_greedy_answers(ready, results, measuring, ungraded)
     former_answers = () if gating.rings else direct.read_former_likelihood(ready, results)  # every general request is graded
+    if ready.graded and same_tokens(*ready.learners):
+        say("lost answers: reading what the later model still knows of them")
+        prompts = {item.id: item.prompt for item in ready.corpus.measured()}
+        answers = read_recalled(ready.learners[1], prompts, results["before"].answers, results["after"].answers)
+        results = {**results, "after": replace(results["after"], answers=answers)}
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, results, notes, earlier, former_answers, question)
     return look

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from mixwright.behaviours import BEHAVIOURS
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.looks import PLANNED_LOOKS
 from mixwright.records import Cell
@@ -26,6 +27,8 @@ class Gating:
     protect: Annotated[list[str] | Sequence[str], typer.Option()] = ()
     """Task that must not get worse, or one level of it (TASK@LEVEL); default: every task in which BEFORE had a right answer.
     Repeatable."""
+    protect_behaviour: Annotated[list[str] | Sequence[str], typer.Option(metavar="NAME")] = ()
+    """Behaviour that answers must not lose, such as asks, hedges or refuses. Repeatable."""
     each: Annotated[bool, typer.Option("--each")] = False
     """Rule out a loss of 5 points for every protected task."""
     margin: Annotated[float | None, typer.Option(metavar="POINTS")] = None
@@ -66,7 +69,11 @@ class Gating:
     def question(self) -> GateQuestion:
         """What the gate is asked."""
         return GateQuestion(
-            tuple(self.protect), self.each, self.margin_share, rings=() if self.protect else tuple(self.rings.items())
+            tuple(self.protect),
+            self.each,
+            self.margin_share,
+            rings=() if self.protect else tuple(self.rings.items()),
+            behaviours=tuple(self.protect_behaviour),
         )
 
     def choose_items_per_cell(self, cells: Sequence[Cell], items: int | None) -> int:
@@ -91,6 +98,9 @@ class Gating:
             compares: two checkpoints are compared; else a run folder is judged.
             general: they are asked general requests, which are always asked in interim analyses.
         """
+        for name in self.protect_behaviour:
+            if name not in BEHAVIOURS:
+                raise unknown_name("behaviour (--protect-behaviour)", name, BEHAVIOURS)
         if self.max_items is not None and not self.until_decided and not general:
             raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
         if self.margin is not None:

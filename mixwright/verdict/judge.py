@@ -47,6 +47,7 @@ from mixwright.verdict.read_parts import read_decisions, read_gold, read_pairs, 
 from mixwright.verdict.rules.answer_forms import FormTakeover, group_takeovers
 from mixwright.verdict.rules.answers_kept import answers_kept_in
 from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, recommend_run
+from mixwright.verdict.rules.causes import find_causes
 from mixwright.verdict.rules.cells import cells_of, group_items
 from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, to_interval
 from mixwright.verdict.rules.evidence import Evidence
@@ -58,7 +59,7 @@ from mixwright.verdict.rules.next_steps import list_next_steps
 from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
 from mixwright.verdict.rules.run_claims import judge_claims
 from mixwright.verdict.rules.spared import ClaimKey, claim_key
-from mixwright.verdict.words import NEVER_RIGHT, explain, say_headline
+from mixwright.verdict.words import LOSSES, NEVER_RIGHT, explain, is_in_wrong_format, say_headline
 
 MAX_PAIRS, SHORT_PROMPT, SHORT_BEGINNING = 3, 120, 40
 """Pairs of answers that a verdict shows, and characters of a prompt, and of a beginning that differs, that are preferred."""
@@ -163,6 +164,11 @@ def judge(
         stages=stages,
         replayed=replayed,
     )
+    worse = {change.task for change in tasks if change.word in LOSSES or is_in_wrong_format(change, verdict)}
+    causes = find_causes(pairs, worse, evidence.form_changes)
+    verdict = replace(
+        verdict, causes=tuple(causes), behaviours=tuple(evidence.behaviours), recalled=tuple(evidence.recalled)
+    )
     verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
     steps = list_next_steps(evidence, recommendation, basis, same_answers=verdict.same_answers) if recommendation else []
     verdict = replace(verdict, why=explain(verdict), next=tuple(Step(step.caption, step.text) for step in steps))
@@ -203,6 +209,8 @@ def _decide(
 
 
 def _find_reason(recommendation: Recommendation, basis: PairBasis, gate: GateResult | None) -> Reason:
+    if gate is not None and gate.decided_by_behaviours and not basis.form_change and not basis.lost_answers:
+        return "a behaviour changed"
     if recommendation.advice == "do not ship":
         return _find_damage(basis, gate)
     if recommendation.advice == "cannot tell" and basis.graded and not basis.right_before:
@@ -358,6 +366,7 @@ def _pack_gate(gate: GateResult | None) -> Gate | None:
         look=gate.look.label if gate.look is not None else "",
         rings=gate.rings,
         request_forms=gate.request_forms,
+        behaviours=gate.behaviours,
     )
 
 

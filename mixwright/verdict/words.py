@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from mixwright.errors import join_some
 from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.estimates.readings import format_unit
-from mixwright.records import Gate, Interval, TaskChange, TaskWord, Verdict
+from mixwright.records import BehaviourChange, Cause, CauseKind, Gate, Interval, Recalled, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.text import (
     MINUS_SIGN,
     cell_name,
@@ -16,6 +17,7 @@ from mixwright.verdict.page.text import (
     format_signed,
     join_words,
     points,
+    to_line,
 )
 from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN
 
@@ -29,6 +31,43 @@ MAX_NAMED, MAX_PARTS = 3, 5
 """Tasks that a sentence names, and parts of its answers that a row of a table does."""
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
 """Words of a task that is worse."""
+CAUSES: dict[CauseKind, tuple[str, str]] = {
+    "empty": ("are empty", "Check that rows end behind their answer, and that both use one chat template"),
+    "other format": ("have the format of {}", "Replay answers of these kinds"),
+    "new format": ("have a new format ({})", "They may still hold the right answer: replay answers of these kinds"),
+    "repeating": ("repeat themselves", "Train less long or at a lower rate, and check that the end token is learned"),
+    "cut": ("are cut", "Allow longer answers (--max-new-tokens), or train on shorter ones that end"),
+    "prompt copied": ("copy the question", "Check that prompts are masked in training: mixwright preview"),
+    "other language": ("are in another language", "Replay answers in this language"),
+    "refuses": ("refuse", "Look for refusals in the training rows"),
+    "asks back": ("ask back", "Look for questions in the answers of the training rows"),
+    "one answer": ("are all the same ({})", "Train on more different answers"),
+    "other label": ("name another label ({})", "Look for such labels in the training rows: mixwright audit"),
+    "unread": ("hold the right answer, and are graded wrong", "Read some, and name a grader that takes them (--grader)"),
+    "shorter": ("are at most half as long", "Replay own answers, or train on answers as long as the earlier ones"),
+    "longer": ("are at least twice as long", "Replay own answers, or train on shorter ones"),
+}
+"""What explains lost answers -> in words, and what to do about it."""
+STILL_KNOWN, NOT_KNOWN, LEAST_READ = 0.5, 0.2, 5
+"""Share of lost answers that end right once begun, from which on they are covered, and up to which they are gone; and how
+many have to be read."""
+RECALLED = {
+    "covered": "the new form covers what it knows, and replay of such answers brings it back",
+    "partly": "some of it is forgotten",
+    "gone": "it is forgotten, so replay true rows of it",
+}
+BEHAVIOUR_VERBS = {
+    "asks": "asks back",
+    "acknowledges": "acknowledges what was said",
+    "hedges": "hedges",
+    "refuses": "refuses",
+    "checks itself": "checks itself",
+    "lays out": "uses lists or headings",
+    "writes code": "writes code",
+    "calls a tool": "calls a tool",
+}
+"""What an answer does -> with `it` before it."""
+SAMPLES = {"distinct samples": "Samples of one question differ", "right in any sample": "One of several samples is right"}
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
 """Outcome -> how the headline begins."""
 TASK_WORDS: dict[TaskWord, str] = {
@@ -111,6 +150,8 @@ def _say_damage(verdict: Verdict) -> str:
         lost_tasks = [task for task in verdict.lost_answers if verdict.gate is None or task in verdict.gate.protected]
         others = f" Also lost: {join_some(lost_tasks[1:])}." if len(lost_tasks) > 1 else ""
         return "".join(f"Its answers to {task} {verdict.lost_answers[task]}.{others}" for task in lost_tasks[:1])
+    if verdict.reason == "a behaviour changed":
+        return " ".join(_explain_behaviours(verdict, protected=True))
     named = verdict.gate is not None and verdict.gate.named
     lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not named)]
     if verdict.reason == "a task was lost" and lost:
@@ -206,6 +247,9 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         change = format_signed(total.change.value, verdict.unit)
         unit = format_unit(verdict.unit)
         return f"{_capital(verdict.measure)} changed by {change} {unit}, but no answer was graded, so no loss is ruled out."
+    if verdict.reason == "a behaviour changed" and gate is not None:
+        verbs = join_words([BEHAVIOUR_VERBS[name] for name in gate.behaviours])
+        return f"{gain}No task got worse, but it is not shown that it {verbs} as often as before."
     if gate is not None and gate.mean is not None:
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
         if gate.mean.low > -gate.margin:
@@ -218,13 +262,14 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
 
 def explain(verdict: Verdict) -> tuple[str, ...]:
     """Return what explains the outcome, one sentence each, the most important first."""
-    reasons = []
+    reasons = [] if verdict.reason == "a behaviour changed" else _explain_behaviours(verdict, protected=True)
     for form in verdict.forms:
         cover = f", including {form.lost_with_form:,} of the {form.lost:,} lost answers" if form.lost else ""
         tasks = join_some(form.tasks)
         reasons.append(f"{form.answers:,} of {form.items:,} answers to {tasks} now have the format of {form.owner}{cover}.")
     reasons += [note.message for note in verdict.notes if note.severity == "warning" and note.task in verdict.not_judged]
-    reasons += [] if verdict.forms else _explain_new_formats(verdict)
+    reasons += _explain_causes(verdict)
+    reasons += _explain_behaviours(verdict, protected=False)
     gate = verdict.gate
     is_loss = verdict.reason in ("a task was lost", "the average fell")
     if is_loss and gate is not None and gate.mean is not None and gate.mean.low > -gate.margin:
@@ -239,22 +284,74 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _explain_new_formats(verdict: Verdict) -> list[str]:
-    """Say which lost tasks answer in a format that no other task has."""
-    lost = {change.task for change in verdict.tasks if change.word in LOSSES}
-    changes = [
-        change
-        for change in verdict.form_changes
-        if change.reported and change.feature == "new form" and change.task in lost and change.after > change.before
-    ]
-    if not changes:
-        return []
-    answers, items = sum(change.after for change in changes), sum(change.items for change in changes)
-    tasks = join_some([change.task for change in changes])
-    pattern = f" ({changes[0].pattern})" if changes[0].pattern else ""
-    return [
-        f"{answers:,} of {items:,} answers to {tasks} have a new format{pattern}. They may still contain the right answer."
-    ]
+def _explain_causes(verdict: Verdict) -> list[str]:
+    """Say what the lost answers are now, the most frequent cause first, and of how many nothing says why they are wrong."""
+    groups: dict[tuple[CauseKind, str], list[Cause]] = defaultdict(list)
+    with_form = {task for form in verdict.forms for task in form.tasks}
+    for cause in verdict.causes:
+        if cause.kind != "other format" or cause.task not in with_form:  # the sentence on the format says it
+            groups[cause.kind, cause.pattern].append(cause)
+    sentences = []
+    for (kind, pattern), causes in sorted(groups.items(), key=lambda group: -sum(cause.items for cause in group[1])):
+        items, lost, kept_with, kept = (
+            sum(getattr(cause, name) for cause in causes) for name in ("items", "lost", "kept_with", "kept")
+        )
+        what, remedy = CAUSES[kind]
+        tasks, shown = join_some([cause.task for cause in causes]), to_line(pattern, limit=60)
+        also = f"; so {'do' if kept_with != 1 else 'does'} {kept_with:,} of {kept:,} that stayed right" if kept_with else ""
+        sentences.append(f"{items:,} of {lost:,} lost answers to {tasks} {what.format(shown)}{also}. {remedy}.")
+    sentences += _explain_recalled(verdict)
+    explained = Counter[str]()
+    for cause in verdict.causes:
+        explained[cause.task] += cause.items
+    open_tasks = {
+        change.task: change.lost
+        for change in verdict.tasks
+        if change.level is None and change.word in LOSSES and 2 * explained[change.task] < change.lost
+    }
+    if open_tasks and verdict.pairs:
+        lost = sum(open_tasks.values())
+        rest = lost - sum(explained[task] for task in open_tasks)
+        tasks = join_some(list(open_tasks))
+        sentences.append(f"{rest:,} of {lost:,} lost answers to {tasks} show no cause: only what they say is wrong.")
+    return sentences
+
+
+def _explain_recalled(verdict: Verdict) -> list[str]:
+    """Say of which tasks the lost answers are only covered, and of which they are gone."""
+    groups: dict[str, list[Recalled]] = defaultdict(list)
+    for one in verdict.recalled:
+        if one.items >= LEAST_READ:
+            share = one.completed / one.items
+            groups["covered" if share >= STILL_KNOWN else "gone" if share <= NOT_KNOWN else "partly"].append(one)
+    sentences = []
+    for name, found in groups.items():
+        items, completed = sum(one.items for one in found), sum(one.completed for one in found)
+        what, tasks = RECALLED[name], join_some([one.task for one in found])
+        sentences.append(
+            f"Begun in its earlier words, {completed:,} of {items:,} lost answers to {tasks} end right: {what}."
+        )
+    return sentences
+
+
+def _explain_behaviours(verdict: Verdict, *, protected: bool) -> list[str]:
+    """Say what the answers of which tasks do less or more often, the largest change first."""
+    known = {task for form in verdict.forms for task in form.tasks}  # the format says more
+    known |= {change.task for change in verdict.tasks if change.word == "learned"}  # and what was taught is wanted
+    groups: dict[tuple[str, bool], list[BehaviourChange]] = defaultdict(list)
+    for change in verdict.behaviours:
+        if change.shown and change.protected == protected and (protected or change.task not in known):
+            groups[change.behaviour, change.change.value > 0].append(change)
+    return [_say_behaviour(name, changes, rose=rose) for (name, rose), changes in groups.items()]
+
+
+def _say_behaviour(name: str, changes: Sequence[BehaviourChange], *, rose: bool) -> str:
+    shares = [f"{change.task} {100 * change.before:.0f} to {100 * change.after:.0f} %" for change in changes[:MAX_NAMED]]
+    more = f" and {len(changes) - MAX_NAMED} more tasks" if len(changes) > MAX_NAMED else ""
+    how_often = "more often" if rose else "less often"
+    if name in SAMPLES:
+        return f"{SAMPLES[name]} {how_often}: {', '.join(shares)}{more}."
+    return f"It {BEHAVIOUR_VERBS[name]} {how_often}: {', '.join(shares)}{more}."
 
 
 def say_average(verdict: Verdict) -> str:

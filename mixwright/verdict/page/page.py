@@ -6,6 +6,7 @@ Left out on purpose: reading files, and judging; the page is a function of the v
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,9 @@ from mixwright.verdict.page.text import (
 )
 from mixwright.verdict.page.trial import arms_chart, describe_arms, trial_parts
 from mixwright.verdict.words import (
+    BEHAVIOUR_VERBS,
+    CAUSES,
+    SAMPLES,
     START,
     describe_certainty,
     has_interval,
@@ -110,7 +114,10 @@ def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
     items = format_count(verdict.total.items, "item") if verdict.total else ""
     about = " · ".join(filter(None, (models, verdict.about, items, made)))
     trial = verdict.trial if verdict.reason == "trial" else None
-    charts: list[list[Block]] = [[_task_chart(verdict)], [_examples(verdict)]]
+    total = verdict.total
+    counts = f": {total.lost:,} lost, {total.gained:,} gained" if total and total.lost + total.gained else ""
+    examples = _examples(verdict, verdict.pairs, f"Answers that changed{counts}")
+    charts: list[list[Block]] = [[_task_chart(verdict)], [examples]]
     if trial:
         charts = [[arms_chart(trial), describe_arms(trial)], [_task_chart(verdict)]]
     columns: list[list[Block]] = [
@@ -121,6 +128,8 @@ def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
     browser = Answers(_names(verdict), answers, verdict.graded)
     parts = [
         Part("tasks", "All tasks", [_task_table(verdict), _part_table(verdict)], f"{len(verdict.tasks):,}"),
+        Part("why", "Why it got worse", _causes(verdict), ", ".join(dict.fromkeys(one.task for one in verdict.causes))),
+        Part("behaviour", "What answers do", _behaviours(verdict), "asking back, hedging, lists, tool calls"),
         Part("answers", "Answers", [browser], f"{len(answers):,}, filter and search"),
         Part("sure", "How sure is this?", _sure(verdict), items),
         *(trial_parts(verdict.trial) if verdict.trial else ()),
@@ -176,15 +185,13 @@ def _task_row(change: TaskChange, verdict: Verdict) -> ForestRow:
     return ForestRow(label, change.after, low, high, (), word, change.before, text, tone)
 
 
-def _examples(verdict: Verdict) -> Rows:
+def _examples(verdict: Verdict, pairs: Sequence[AnswerPair], caption: str) -> Rows:
     items = []
-    for pair in verdict.pairs:
+    for pair in pairs:
         sides = zip(_names(verdict), list_sides(pair, graded=verdict.graded), strict=False)
         shown = tuple(RowSide(f"{name} {sign}".strip(), text, "", tone) for name, (text, sign, tone) in sides)
         items.append(SideBySide(shown, title=pair.prompt))
-    total = verdict.total
-    counts = f": {total.lost:,} lost, {total.gained:,} gained" if total and total.lost + total.gained else ""
-    return Rows(f"Answers that changed{counts}", tuple(items))
+    return Rows(caption, tuple(items))
 
 
 def _why(verdict: Verdict) -> list[Block]:
@@ -228,6 +235,60 @@ def _part_table(verdict: Verdict) -> Table:
         for part in change.parts
     ]
     return tabulate("Parts of the answers that are right, share with its 95 % interval", rows, ("task", "part"))
+
+
+def _causes(verdict: Verdict) -> list[Block]:
+    """Causes of the losses with their remedies, and lost answers as examples of each."""
+    rows = [
+        {
+            "task": cause.task,
+            "lost answers that": CAUSES[cause.kind][0].format(cause.pattern),
+            "of the lost": f"{cause.items:,} of {cause.lost:,}",
+            "of those that stayed right": f"{cause.kept_with:,} of {cause.kept:,}",
+            "what to do": CAUSES[cause.kind][1],
+        }
+        for cause in verdict.causes
+    ]
+    examples = [_examples(verdict, cause.examples, f"{cause.task}: {cause.kind}") for cause in verdict.causes]
+    known = [
+        {
+            "task": one.task,
+            "lost answers that were begun": f"{one.items:,}",
+            "end right": f"{one.completed:,}",
+            "other answers of the task that the right one beats": percent(None if math.isnan(one.beaten) else one.beaten),
+        }
+        for one in verdict.recalled
+    ]
+    caption = "What the answers are now that were right before and are wrong; each counts once"
+    recalled = "Lost answers, begun in the earlier model's words up to the right answer: what the later model knows"
+    return [
+        tabulate(caption, rows, ("task", "lost answers that", "what to do")),
+        tabulate(recalled, known, ("task",)),
+        *examples,
+    ]
+
+
+def _behaviours(verdict: Verdict) -> list[Block]:
+    """What answers do beside answering, shown changes first."""
+
+    def table(caption: str, *, shown: bool) -> Table:
+        rows = [
+            {
+                "task": one.task + ", protected" * one.protected,
+                "answers": BEHAVIOUR_VERBS.get(one.behaviour) or SAMPLES[one.behaviour],
+                "before": percent(one.before),
+                "after": percent(one.after),
+                "change, 95 % CI": format_change(one.change),
+                "items": f"{one.change.n:,}",
+                "p": format_p(one.adjusted_p),
+            }
+            for one in verdict.behaviours
+            if one.shown == shown and (shown or one.before != one.after)
+        ]
+        return tabulate(caption, rows, ("task", "answers"))
+
+    changed = table("Shown changes: beyond chance, and ten points or more", shown=True)
+    return [changed, Fold("Other changes", (table("Not shown", shown=False),))]
 
 
 def _sure(verdict: Verdict) -> list[Block]:

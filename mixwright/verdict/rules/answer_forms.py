@@ -48,14 +48,19 @@ KnownForms = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class AnsweredItem:
+    """An item and its answers before and after."""
+
     prompt: str
+    """Text of the prompt."""
     gold: str | None
+    """The right answer; None where it is unknown, or a rule."""
     texts: tuple[str, str]
-    """Before and after."""
+    """Answers."""
     cut: tuple[bool, bool] | None
+    """Whether each ran into the token limit, where that is known."""
     is_right_after: bool
-    """After."""
+    """Whether the later answer is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ def form_changes(rows: Iterable[Mapping[str, Any]], trained_shares: MarkShares |
         rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion, score; cut if known).
         trained_shares: marks of the training rows, where they are known.
     """
-    items_by_task: dict[str, list[_Item]] = defaultdict(list)
+    items_by_task: dict[str, list[AnsweredItem]] = defaultdict(list)
     for (task, _), answers in sorted(pair_answers(rows).items()):
         old, new_features = answers["before"], answers["after"]
         were_cut = (
@@ -95,7 +100,7 @@ def form_changes(rows: Iterable[Mapping[str, Any]], trained_shares: MarkShares |
         )
         texts = str(old["completion"] or ""), str(new_features["completion"] or "")
         gold = None if old["answer"] is None or are_rules(str(old["answer"])) else str(old["answer"])
-        items_by_task[task].append(_Item(str(old["prompt"] or ""), gold, texts, were_cut, is_right(new_features)))
+        items_by_task[task].append(AnsweredItem(str(old["prompt"] or ""), gold, texts, were_cut, is_right(new_features)))
     tested_items = {task: items for task, items in sorted(items_by_task.items()) if len(items) >= MIN_ITEMS}
     takeovers, new_features = _find_mark_features(items_by_task, tested_items, trained_shares or {})
     other_features = [feature for task, items in tested_items.items() for feature in _list_features(task, items)]
@@ -106,24 +111,24 @@ def _collapse_spaces(text: str) -> str:
     return " ".join(text[:CHARACTERS_READ].split())
 
 
-def _is_in_other_language(item: _Item, side: int) -> bool:
+def _is_in_other_language(item: AnsweredItem, side: int) -> bool:
     """Whether an answer is not in the language of its prompt, or else of its counterpart, and nothing asks for that."""
     language, known = find_language(item.texts[side]), find_language(item.prompt) or find_language(item.texts[1 - side])
     is_other = bool(language and known) and language != known
     return is_other and language != find_language(item.gold or "") and not is_asked_for_language(language, item.prompt)
 
 
-def _asks_for_data(item: _Item) -> bool:
+def _asks_for_data(item: AnsweredItem) -> bool:
     """Whether a prompt has or names data or code, or its gold answer is such."""
     return bool(_DATA_NAMED.search(item.prompt)) or is_data(f"{item.prompt}\n{item.gold or ''}")
 
 
-def _is_half_as_long(item: _Item, side: int) -> bool:
+def _is_half_as_long(item: AnsweredItem, side: int) -> bool:
     """Whether an answer is at most half as long as its counterpart."""
     return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
 
 
-FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
+FEATURE_TESTS: dict[Feature, Callable[[AnsweredItem, int], bool]] = {
     "empty": lambda item, side: not _collapse_spaces(item.texts[side]),
     "cut": lambda item, side: item.cut is not None and item.cut[side],
     "repeating": lambda item, side: repeats_itself(item.texts[side][:CHARACTERS_READ]),
@@ -136,7 +141,7 @@ FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
 """Feature -> whether the answer of an item before (0) or after (1) shows it."""
 
 
-def _list_features(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
+def _list_features(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeature]:
     """All features but those of marks."""
     shown_by_feature = {
         name: ([shows(item, 0) for item in items], [shows(item, 1) for item in items])
@@ -166,7 +171,7 @@ def _share_of_true(values: Sequence[bool]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _find_one_answer(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
+def _find_one_answer(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeature]:
     """The commonest answer of both sides together; none where gold answers are unknown or all alike.
 
     It is reported from half of the way on between the share of the commonest gold answer and all answers.
@@ -182,7 +187,7 @@ def _find_one_answer(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
     return [_TaskFeature(task, "one answer", before, after, _share_of_true(after) >= (1 + expected) / 2, answer)]
 
 
-def _find_own_forms(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
+def _find_own_forms(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeature]:
     """Skeletons that half of the items or more have, both sides counted: those that may have gone."""
     forms = [[skeleton(item.texts[side]) for item in items] for side in (0, 1)]
     form_counts = Counter(form for side in forms for form in side)
@@ -195,7 +200,9 @@ def _find_own_forms(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
 
 
 def _find_mark_features(
-    items_by_task: Mapping[str, Sequence[_Item]], tested_items: Mapping[str, Sequence[_Item]], trained_shares: MarkShares
+    items_by_task: Mapping[str, Sequence[AnsweredItem]],
+    tested_items: Mapping[str, Sequence[AnsweredItem]],
+    trained_shares: MarkShares,
 ) -> tuple[list[_TaskFeature], list[_TaskFeature]]:
     """Marks that other tasks have as their own, and marks that no task has, as features of every task."""
     marks_by_task = {task: _TaskMarks(task, items, trained_shares.get(task, {})) for task, items in items_by_task.items()}
@@ -223,7 +230,7 @@ def _find_mark_features(
 class _TaskMarks:
     """Marks of the answers of one task."""
 
-    def __init__(self, task: str, items: Sequence[_Item], trained: Mapping[str, float]) -> None:
+    def __init__(self, task: str, items: Sequence[AnsweredItem], trained: Mapping[str, float]) -> None:
         self.task, self.items, self.trained = task, items, trained
         self.before, self.after = ([find_marks(item.texts[side]) for item in items] for side in (0, 1))
         self.gold = [find_marks(item.gold) for item in items if item.gold is not None]

@@ -210,6 +210,7 @@ def _read_pair_basis(evidence: Evidence, sides: Sides, claims: Sequence[Claim], 
         tasks_not_learned=find_tasks_not_learned(compared, sides, outcome, protected_tasks) if gate else (),
         form_change=bool(takeovers),
         lost_answers=bool(gate and protected_tasks & set(gate.lost_answers)),
+        lost_behaviour=bool(gate and gate.decided_by_behaviours and gate.outcome == "damaged"),
         gate_reason=gate.reason if gate else "",
     )
 

@@ -9,15 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores, Sides
 from mixwright.estimates.readings import Outcome, outcome_of
-from mixwright.records import FormChange, Measurement, Observation, Plan, RunManifest, TrialResult
+from mixwright.records import BehaviourChange, FormChange, Measurement, Observation, Plan, Recalled, RunManifest, TrialResult
 from mixwright.run.folder import RunFolder, answers_file, read_json, read_list, read_measurements, read_plan, read_yaml
 from mixwright.verdict.page.answers import find_answers
 from mixwright.verdict.rules.answer_forms import KnownForms, form_changes, known_forms_file
+from mixwright.verdict.rules.behaviours import compare_behaviours
 from mixwright.verdict.rules.claims import CellComparison, compare_cells
 from mixwright.verdict.rules.gate_question import GateQuestion, read_question
 
@@ -145,6 +148,30 @@ class Evidence:
         """Changes in the form of the answers of a comparison; empty without completions."""
         path = known_forms_file(self.run)
         return form_changes(self.first_answers, read_json(path, KnownForms) if path.is_file() else {})
+
+    @cached_property
+    def recalled(self) -> list[Recalled]:
+        """What the later model of a comparison still knows of lost answers, task by task; empty where it was not asked."""
+        if "after" not in (files := find_answers(self.run.path / "measure")):
+            return []
+        answers = self.read_answers(files["after"])
+        completed, beaten = answers.of_items("completed"), answers.of_items("recalled")
+        found = []
+        for task in dict.fromkeys(task for task, _, _ in answers.items):
+            places = [place for place in answers.groups[task, None].tolist() if completed[place] >= 0]
+            shares = beaten[places][~np.isnan(beaten[places])]
+            mean = float(shares.mean()) if len(shares) else float("nan")
+            found += [Recalled(task, len(places), int(completed[places].sum()), mean)] if places else []
+        return found
+
+    @cached_property
+    def behaviours(self) -> list[BehaviourChange]:
+        """What the answers of both models of a comparison do beside answering; empty without completions."""
+        files = find_answers(self.run.path / "measure")
+        sampled = [self.read_answers(files[side]) for side in ("before", "after") if side in files]
+        sampled = sampled if all("sampled" in answers.decodings for answers in sampled) else []
+        protected = self.question.behaviours if self.question else ()
+        return compare_behaviours(self.first_answers, (sampled[0], sampled[1]) if len(sampled) == 2 else None, protected)
 
     @cached_property
     def measured_before(self) -> tuple[Measurement, ...]:

@@ -28,6 +28,8 @@ class GateQuestion:
     """Which of the planned looks it was asked at; None where all items were measured at once."""
     rings: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Groups of tasks with a bound of their own, and their tasks; a group without any has those of no other."""
+    behaviours: tuple[str, ...] = ()
+    """Behaviours that must not be lost, of `mixwright.behaviours.BEHAVIOURS`."""
 
 
 def question_file(run: RunFolder) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mixwright.records import cell_key
+from mixwright.verdict.rules.behaviours import judge_behaviours
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, list_cells, named_cells
 from mixwright.verdict.rules.gate_question import GateQuestion
@@ -12,7 +13,7 @@ from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells, with_ungr
 
 
 def ask_gate(evidence: Evidence, question: GateQuestion | None = None) -> GateResult | None:
-    """Ask the gate about a run folder, or about the leading arm of a trial.
+    """Ask the gate about a run folder, or about the leading arm of a trial; tasks first, then protected behaviours.
 
     Args:
         evidence: of the folder.
@@ -25,8 +26,19 @@ def ask_gate(evidence: Evidence, question: GateQuestion | None = None) -> GateRe
     Raises:
         InputError: a name that was not measured before, or a broken file.
     """
-    sides, outcome = evidence.sides, evidence.outcome
     question = question or evidence.question or GateQuestion()
+    result = _ask_about_tasks(evidence, question)
+    if result is None or not question.behaviours:
+        return result
+    outcome, changes = judge_behaviours(evidence.behaviours, question.behaviours)
+    if result.outcome == "damaged" or (result.outcome == "inconclusive" and outcome != "damaged"):
+        outcome = result.outcome
+    decided, names = outcome != result.outcome, question.behaviours
+    return replace(result, outcome=outcome, behaviours=names, changed_behaviours=changes, decided_by_behaviours=decided)
+
+
+def _ask_about_tasks(evidence: Evidence, question: GateQuestion) -> GateResult | None:
+    sides, outcome = evidence.sides, evidence.outcome
     if sides is None:
         return None
     measured = list_cells(sides[0])

@@ -299,6 +299,8 @@ class PairBasis:
     """Whether answers of some task went over to the format of another task."""
     lost_answers: bool = False
     """Whether answers of a protected task that no grader judges are lost."""
+    lost_behaviour: bool = False
+    """Whether a protected behaviour is lost, and tasks alone would not have failed."""
     gate_reason: str = ""
     """Why the gate cannot tell, where that is not too few items."""
 
@@ -326,7 +328,7 @@ def _is_unjudged(basis: PairBasis) -> bool:
 
 
 PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
-    ("do not ship", lambda basis: basis.form_change or basis.lost_answers),
+    ("do not ship", lambda basis: basis.form_change or basis.lost_answers or basis.lost_behaviour),
     ("check the grader", lambda basis: not basis.right),
     ("none right", lambda basis: not basis.any_right),
     ("do not ship", lambda basis: bool(basis.damaged) or basis.gate == "damaged" or _is_worse(basis)),
