@@ -166,9 +166,8 @@ def judge(
     )
     worse = {change.task for change in tasks if change.word in LOSSES or is_in_wrong_format(change, verdict)}
     causes = find_causes(pairs, worse, evidence.form_changes)
-    verdict = replace(
-        verdict, causes=tuple(causes), behaviours=tuple(evidence.behaviours), recalled=tuple(evidence.recalled)
-    )
+    recalled = tuple(one for one in evidence.recalled if one.task in worse)
+    verdict = replace(verdict, causes=tuple(causes), behaviours=tuple(evidence.behaviours), recalled=recalled)
     verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
     steps = list_next_steps(evidence, recommendation, basis, same_answers=verdict.same_answers) if recommendation else []
     verdict = replace(verdict, why=explain(verdict), next=tuple(Step(step.caption, step.text) for step in steps))

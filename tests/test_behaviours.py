@@ -1,0 +1,98 @@
+"""What answers do beside answering, before and after: counts by hand, planted losses, clean pairs, and the gate."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mixwright.answers.table import Answers
+from mixwright.verdict.rules.behaviours import ANY_RIGHT, DISTINCT, compare_behaviours, judge_behaviours
+
+ASK, TELL = "Which day would you like?", "Your table is booked."
+
+
+def rows(task: str, pairs: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Rows of both sides."""
+    for i, texts in enumerate(pairs):
+        for when, text in zip(("before", "after"), texts, strict=True):
+            yield {"task": task, "example": f"{task}-{i}", "when": when, "completion": text}
+
+
+def test_counts_by_hand() -> None:
+    """8 of 20 asked before and 1 after, who is among the 8: seven discordant pairs, p = 2 / 128."""
+    pairs = [(ASK, TELL)] * 7 + [(ASK, ASK)] + [(TELL, TELL)] * 12
+    (change,) = compare_behaviours(rows("bookings", pairs))
+    assert (change.behaviour, change.before, change.after) == ("asks", 0.4, 0.05)
+    assert change.change.value == pytest.approx(-0.35)
+    assert change.change.n == 20
+    assert change.adjusted_p == pytest.approx(2 / 128)
+    assert not change.shown
+
+
+def test_what_the_score_does_not_see_is_shown() -> None:
+    """79 of 100 questions back are gone."""
+    pairs = [(ASK, TELL)] * 79 + [(TELL, TELL)] * 121
+    (change,) = compare_behaviours(rows("bookings", pairs))
+    assert change.shown
+    assert change.change.high < -0.3
+
+
+def test_the_corrections_are_over_all_behaviours_but_protected_ones_have_their_own() -> None:
+    pairs = [(ASK, TELL)] * 8 + [(TELL, TELL)] * 12
+    others = [[("Perhaps.", "Yes.")] * 3 + [("Yes.", "Perhaps.")] * 3 + [("Yes.", "Yes.")] * 14 for _ in range(5)]
+    every = [*rows("bookings", pairs), *(row for i, other in enumerate(others) for row in rows(f"other{i}", other))]
+    alone = next(one for one in compare_behaviours(every, protected=("asks",)) if one.behaviour == "asks")
+    together = next(one for one in compare_behaviours(every) if one.behaviour == "asks")
+    assert together.adjusted_p == pytest.approx(6 * alone.adjusted_p)
+    assert alone.shown
+    assert not together.shown
+
+
+def test_samples_that_became_alike() -> None:
+    def table(texts: list[str], best: float) -> Answers:
+        return Answers.from_rows(
+            {
+                "item": f"i{i}",
+                "task": "t",
+                "decoding": "sampled",
+                "sample": k,
+                "text": text,
+                "right": best if k == 0 else 0.0,
+            }
+            for i in range(20)
+            for k, text in enumerate(texts)
+        )
+
+    found = compare_behaviours([], (table(["a", "b", "c", "d"], 1.0), table(["a", "a", "a", "a"], 0.0)))
+    assert {one.behaviour: (one.before, one.after, one.shown) for one in found} == {
+        DISTINCT: (1.0, 0.25, True),
+        ANY_RIGHT: (1.0, 0.0, True),
+    }
+
+
+def test_the_gate_fails_a_loss_and_passes_none_that_it_cannot_exclude() -> None:
+    kept = [(ASK, ASK)] * 100 + [(TELL, TELL)] * 100
+    assert judge_behaviours(compare_behaviours(rows("b", kept), protected=("asks",)), ("asks",))[0] == "passed"
+    lost = compare_behaviours(rows("b", [(ASK, TELL)] * 60 + [(TELL, TELL)] * 60), protected=("asks",))
+    outcome, changes = judge_behaviours(lost, ("asks",))
+    assert (outcome, [one.behaviour for one in changes]) == ("damaged", ["asks"])
+    few = compare_behaviours(rows("b", [(ASK, ASK)] * 6 + [(ASK, TELL)] * 4), protected=("asks",))
+    assert judge_behaviours(few, ("asks",))[0] == "inconclusive"
+    assert judge_behaviours(compare_behaviours(rows("b", kept)), ("hedges",))[0] == "inconclusive"
+
+
+def test_clean_pairs_are_seldom_called_changed() -> None:
+    """100 comparisons of four tasks whose sides come from one process: a change in two of them at most."""
+    phrases = (ASK, TELL, "Perhaps.", "I see.", "Let me check that.", "- one\n- two", "I can't help with that.")
+    shown = 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        every: list[dict[str, Any]] = []
+        for task in range(4):
+            pairs = [(" ".join(rng.sample(phrases, 2)), " ".join(rng.sample(phrases, 2))) for _ in range(50)]
+            every += rows(f"t{task}", pairs)
+        shown += any(change.shown for change in compare_behaviours(every))
+    assert shown <= 2
