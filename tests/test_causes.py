@@ -51,6 +51,7 @@ def shares(pairs: list[AnswerPair], changes: list[FormChange] | None = None) -> 
         ("cut", "The town that you mean, as far as anybody here can tell from what", True),
         ("refuses", "I'm sorry, but I can't help with that.", False),
         ("asks back", "Which list of towns do you have in mind here?", False),
+        ("wrong step", "First 3 + 4 = 8, then 8 + 2 = 10. So it is Oslo.", False),
         ("shorter", "Oslo", False),
         ("longer", "The town is one of which nobody knows much at all, except that it lies far from here, up north.", False),
         ("prompt copied", "Which town is number {i} on our list?", False),

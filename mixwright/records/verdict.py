@@ -48,7 +48,7 @@ Feature = Literal[
 """What an answer can show that needs no grader."""
 CauseKind = Literal[
     "empty", "other format", "new format", "repeating", "cut", "prompt copied", "other language", "refuses", "asks back",
-    "one answer", "other label", "unread", "shorter", "longer",
+    "one answer", "other label", "unread", "wrong step", "shorter", "longer",
 ]  # fmt: skip
 """What can explain that a right answer was lost, as `verdict/rules/causes.py` tests it, the most specific first:
 
@@ -56,6 +56,7 @@ CauseKind = Literal[
 - refuses, asks back: instead of answering.
 - one answer, other label: the same answer to everything; answers of one kind now always named as one other kind.
 - unread: the right answer stands in it, and the grader does not take it.
+- wrong step: it is worked out, and a step on the way is computed wrong.
 - shorter, longer: at most half, or at least double, the length of the earlier answer.
 """
 

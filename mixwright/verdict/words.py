@@ -44,6 +44,7 @@ CAUSES: dict[CauseKind, tuple[str, str]] = {
     "one answer": ("are all the same ({})", "Train on more different answers"),
     "other label": ("name another label ({})", "Look for such labels in the training rows: mixwright audit"),
     "unread": ("hold the right answer, and are graded wrong", "Read some, and name a grader that takes them (--grader)"),
+    "wrong step": ("get a step on the way wrong", "Train on worked answers with right steps: mixwright audit"),
     "shorter": ("are at most half as long", "Replay own answers, or train on answers as long as the earlier ones"),
     "longer": ("are at least twice as long", "Replay own answers, or train on shorter ones"),
 }

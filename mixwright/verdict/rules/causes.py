@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from mixwright.audit.steps.equations import read_equations
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import holm, hypergeometric_tail, sign_test
@@ -117,7 +118,7 @@ def _list_kinds(task: str, pairs: Sequence[AnswerPair], changes: Sequence[FormCh
     ]
     tests: dict[CauseKind, tuple[str, Shows]] = {name: ("", FEATURE_TESTS[name]) for name in SAME_FEATURE}
     tests["refuses"], tests["asks back"] = (("", _behaves(name)) for name in ("refuses", "asks"))
-    tests["unread"] = ("", _states_gold)
+    tests["unread"], tests["wrong step"] = ("", _states_gold), ("", _has_wrong_step)
     for change in changes:
         if change.task != task or change.after <= change.before:
             continue
@@ -156,6 +157,12 @@ def _states_gold(item: AnsweredItem, side: int) -> bool:
     if side == 0 or item.is_right_after or not item.gold or len(item.gold.strip()) < 2:
         return False
     return bool(re.search(rf"(?<!\w){re.escape(item.gold.strip())}(?!\w)", item.texts[1], re.IGNORECASE))
+
+
+def _has_wrong_step(item: AnsweredItem, side: int) -> bool:
+    """Whether one of several computed steps is wrong."""
+    equations = read_equations(item.texts[side])
+    return len(equations) > 1 and not all(equation.is_right for equation in equations)
 
 
 def _find_taken_labels(items: Sequence[AnsweredItem]) -> dict[str, str]:
