@@ -44,8 +44,7 @@ CHECKS = (
 )  # fmt: skip
 """What is said in acknowledging, hedging, refusing, checking: regular expressions of whole words, in small letters."""
 _ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK = (
-    re.compile(rf"(?<![A-Za-z'])(?:{'|'.join(phrases)})(?![A-Za-z])", re.IGNORECASE)
-    for phrases in (ACKNOWLEDGEMENTS, HEDGES, REFUSALS, CHECKS)
+    re.compile(rf"(?<![a-z'])(?:{'|'.join(phrases)})(?![a-z])") for phrases in (ACKNOWLEDGEMENTS, HEDGES, REFUSALS, CHECKS)
 )
 _LAYOUT = re.compile(r"^[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S|\*\*[^*\n]+\*\*|^#{1,6} \S|^\|.*\|", re.MULTILINE)
 _TOOL_MARK = re.compile(r"<(?:tool_call|function_call)>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>")
@@ -55,6 +54,17 @@ BEHAVIOURS = (
     "asks", "acknowledges", "hedges", "refuses", "checks itself", "lays out", "writes code", "calls a tool",
 )  # fmt: skip
 """What is read, in this order; `lays out` is a list, a table, bold letters or a heading."""
+IN_WORDS = {
+    "asks": ("asks a question", "ask less", "ask more"),
+    "acknowledges": ("acknowledges what was said", "acknowledge less", "acknowledge more"),
+    "hedges": ("hedges", "hedge less", "hedge more"),
+    "refuses": ("refuses", "refuse less", "refuse more"),
+    "checks itself": ("checks itself", "check less", "check more"),
+    "lays out": ("has a list, bold letters or a heading", "format less", "format more"),
+    "writes code": ("has a block of code", "write less code", "write more code"),
+    "calls a tool": ("calls a tool", "call tools less", "call tools more"),
+}
+"""Behaviour -> what an answer does, and what is taught where answers do it less, or more."""
 
 
 def read_behaviours(text: str) -> tuple[bool, ...]:
@@ -64,7 +74,16 @@ def read_behaviours(text: str) -> tuple[bool, ...]:
         >>> read_behaviours("I see. Which city do you mean?")[:4]
         (True, True, False, False)
     """
-    prose = _QUOTED.sub(" ", _CODE.sub(" ", text)).replace("\u2019", "'")
+    prose = _read_prose(text)
     words = (_QUESTION, _ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK)
     calls_tool = bool(_TOOL_MARK.search(text) or _TOOL_OBJECT.match(text))
     return (*(bool(pattern.search(prose)) for pattern in words), bool(_LAYOUT.search(text)), "```" in text, calls_tool)
+
+
+def count_hedges(text: str) -> int:
+    """Return the number of hedges in an answer, outside code and quotes."""
+    return len(_HEDGE.findall(_read_prose(text)))
+
+
+def _read_prose(text: str) -> str:
+    return _QUOTED.sub(" ", _CODE.sub(" ", text)).replace("\u2019", "'").lower()

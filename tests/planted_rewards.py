@@ -87,6 +87,16 @@ def grader(completion: str, answer: str, **row: Any) -> float:
     return float(completion.strip() == answer)
 
 
+def pays_asking(completion: str, answer: str, lacks: int, **_: Any) -> float:
+    """Sound: a question where a value is missing, else the answer."""
+    return float(completion.strip().endswith("?") if lacks else completion.strip() == answer)
+
+
+def pays_any_question(completion: str, answer: str, **_: Any) -> float:
+    """The answer, or any question."""
+    return float(completion.strip() == answer or completion.strip().endswith("?"))
+
+
 def messages(completions: list[list[dict[str, str]]], answer: list[str], **_: Any) -> list[float]:
     """TRL's form for chats; sound."""
     return [float(one[0]["content"].strip() == gold) for one, gold in zip(completions, answer, strict=True)]

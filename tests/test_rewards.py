@@ -150,10 +150,48 @@ def test_wrong_answers_are_wrong_and_alike() -> None:
         )
 
 
+def test_prompts_that_lack_a_value_are_known_by_a_column_or_by_their_gold_answer() -> None:
+    marks = ({}, {"ambiguous": True}, {"underspecified": "false"}, {"underspecified": 1}, {}, {})
+    golds = ("Paris", "7", "Rome", "Oslo", "Which year do you mean?", "For how many people?")
+    examples = [Example(str(n), "t", "q", answer=golds[n], extra=marks[n]) for n in range(6)]
+    items = make_items(examples)
+    assert [item.lacks_value for item in items] == [False, True, False, True, True, True]
+    assert all("?" not in item.other + item.neighbour for item in items[4:]), "another question is no wrong answer"
+    assert not any(item.lacks_value for item in make_items(examples[4:])), "a task of writing questions"
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "told"),
+    [
+        ("grader", "ignored", "never paid for asking: 8 of 8 prompts that lack a value"),
+        ("pays_asking", "not priced", "a question back to a prompt that lacks a value"),
+    ],
+)
+def test_asking_is_right_where_a_value_is_missing(name: str, check: str, told: str, corpus: Path) -> None:
+    """Eight rows whose gold answer asks back, beside twelve where asking is wrong and not paid."""
+    rows = [{"prompt": f"What is {n} times 37?", "answer": str(37 * n), "lacks": 0} for n in range(30, 42)]
+    rows += [{"prompt": f"What is {n} times it?", "answer": "What is it?", "lacks": 1} for n in range(30, 38)]
+    (corpus / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = audit(name, rows="asked.jsonl", items=20)
+    assert any(one.check == check and told in one.message for one in found.observations)
+    assert not any("not tried" in one.message or "'a question back'" in one.message for one in found.observations)
+
+
+def test_without_such_prompts_asking_counts_as_wrong_and_its_absence_is_said() -> None:
+    found = audit("pays_any_question").observations
+    assert any(one.check == "overpaid" and one.message.startswith("'a question back' earns 100%") for one in found)
+    (priced,) = [one for one in found if one.check == "not priced"]
+    assert priced.message.endswith(
+        "not tried: a question back to a prompt that lacks a value (no row has a true column 'ambiguous')"
+    )
+
+
 def test_every_behaviour_can_be_written() -> None:
     examples = [
-        Example(str(n), "t", "Which?", answer=gold, extra={"options": ["Paris", "Rome", "1234"]})
-        for n, gold in enumerate(["Paris", "1234"])
+        Example(
+            str(n), "t", "Which?", answer=gold, extra={"options": ["Paris", "Rome", "1234"], "ambiguous": gold == "Oslo"}
+        )
+        for n, gold in enumerate(["Paris", "1234", "Oslo"])
     ]
     written = [[one.write(item, form) for item in make_items(examples)] for one in BEHAVIOURS for form in FORMS.values()]
     assert all(any(text is not None for text in texts) for texts in written)

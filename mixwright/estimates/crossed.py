@@ -9,7 +9,7 @@ of freedom. Seeds that share starting models speak about these models, not about
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,9 @@ from mixwright.records import Interval
 
 UNMOVED_SHARE = 0.02
 """Move of an item, a share, up to which it did not move."""
+Values = Mapping[str, Sequence[float]]
+MIN_PROMPTS = 20
+"""Shared prompts from which on two sides are paired."""
 DETECTION_POWER = 0.8
 """Chance of seeing the detectable effect."""
 
@@ -116,6 +119,23 @@ def estimate_of(value: float, variance: float, df: float, seeds: int, items: int
         return Estimate(value, value, value, 1.0, error, df, seeds, items)
     p = float(abs(value) < 1e-12) if error <= 1e-12 else t_tail(value / error, df) if math.isfinite(error) else 1.0
     return Estimate(value, value - half, value + half, p, error, df, seeds, items)
+
+
+def compare_prompts(first: Values, second: Values, shares: int) -> tuple[list[float], list[float], list[float], bool]:
+    """Compare two sides by prompt, paired if they share `MIN_PROMPTS` or more, and half of those of the smaller side.
+
+    Return the means of both, two-sided p values, and whether they are paired. The first `shares` measures are from 0 to 1.
+    """
+    shared = sorted(first.keys() & second.keys())
+    is_paired = len(shared) >= max(MIN_PROMPTS, min(len(first), len(second)) / 2)
+    ours, theirs = (np.array([side[name] for name in (shared if is_paired else side)], float) for side in (first, second))
+    if is_paired:
+        values, strata, weights = theirs - ours, np.zeros(len(shared), np.int64), None
+    else:
+        values, sizes = np.concatenate([ours, theirs]), (len(ours), len(theirs))
+        strata, weights = np.repeat((0, 1), sizes), np.repeat((-1 / sizes[0], 1 / sizes[1]), sizes)
+    p_values = [estimate_crossed(row, strata, weights, counted=place < shares).p for place, row in enumerate(values.T)]
+    return ours.mean(axis=0).tolist(), theirs.mean(axis=0).tolist(), p_values, is_paired
 
 
 def squares_for(item_moves: NDArray[np.float64], pseudo_quantile: float = Z) -> float:

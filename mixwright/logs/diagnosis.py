@@ -19,6 +19,7 @@ from statistics import fmean
 import numpy as np
 
 from mixwright.estimates.intervals import share_interval
+from mixwright.logs.behaviour_changes import DISTINCT, find_changes
 from mixwright.logs.rollouts import Rollout, RolloutLog
 from mixwright.records import SEVERITIES, Observation, Severity
 
@@ -68,6 +69,9 @@ def diagnose(log: RolloutLog) -> list[Observation]:
         *_parts(judged),
     ]
     found += [*_one_answer(log), *_same_completions(groups), *_completions(log), *_length(log), *_collapse(log)]
+    found += [
+        one for one in find_changes(*_thirds(log)) if one.check != DISTINCT or "same" not in {own.check for own in found}
+    ]
     return sorted(found, key=lambda one: (SEVERITIES.index(one.severity), -one.count / max(1, one.total)))
 
 

@@ -16,7 +16,7 @@ from statistics import fmean
 import numpy as np
 
 from mixwright.records import SEVERITIES, Observation, Severity
-from mixwright.rewards.behaviours import BEHAVIOURS, FORMS, OWN_COMPLETION_EDITS, TAKEN_BACK, Behaviour, Item
+from mixwright.rewards.behaviours import ASKING, BEHAVIOURS, FORMS, OWN_COMPLETION_EDITS, TAKEN_BACK, Behaviour, Item
 from mixwright.rewards.process import Asked, RewardProcess, Score
 
 PAID_FROM = 0.5
@@ -275,6 +275,10 @@ class _Auditor:
                 alike.append(behaviour.name)
             if behaviour.kind == "wrong":
                 self._tell_wrong(behaviour, scores, pays, mean)
+            elif behaviour.name == ASKING and (pays[known] <= SAME_WITHIN).all():
+                message = f"never paid for asking: {total} of {total} prompts that lack a value"
+                remedy = "Pay a question back on these rows, or the policy learns to guess."
+                self.tell("warning", "ignored", total, total, message, remedy, self._examples(scores, known))
             elif mean > 1 + SAME_WITHIN:
                 count = int((pays[known] > 1 + SAME_WITHIN).sum())
                 message = f"'{behaviour.name}' earns {mean:.2g} times the difference between a right and a wrong answer"
@@ -313,6 +317,8 @@ class _Auditor:
                     self.tell("info", "punished", count, total, message, "", self._examples(scores, pays < 1 - SAME_WITHIN))
         if alike:
             message = f"the reward is the same as for a plain right answer: {', '.join(alike)}"
+            if not any(item.lacks_value for item in self.items):
+                message += f"; not tried: {ASKING} (no row has a true column 'ambiguous')"
             self.tell("info", "not priced", len(alike), len(BEHAVIOURS), message, "")
 
     def _tell_wrong(self, behaviour: Behaviour, scores: Scores, pays: np.ndarray, mean: float) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from mixwright.behaviours import read_behaviours
+from mixwright.corpus.columns import TRUTHS
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Example, plain
 
@@ -44,6 +46,10 @@ PADDING_TIMES = 30
 REASONING_WORDS = (
     "Therefore, because of this, step by step, let me verify and double-check: first, next, finally, thus, hence, so. "
 )
+QUESTION = "Could you tell me more about what you need?"
+ASKING = "a question back to a prompt that lacks a value"
+MARKS = ("ambiguous", "underspecified")
+"""Columns that mark a prompt that lacks a value, if they are true; a gold answer that asks back marks it, too."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -74,6 +80,8 @@ class Item:
     """The right answer of another row, not this one's; `other` where there is none."""
     own: str | None = None
     """What the model wrote; None where nobody gave it."""
+    lacks_value: bool = False
+    """Whether the prompt is under-specified, so that a question back is right."""
 
     @property
     def prompt(self) -> str:
@@ -100,9 +108,11 @@ def make_items(examples: Sequence[Example], own: Sequence[str | None] = ()) -> l
         own: of each what the model wrote; none where nobody gave it.
     """
     golds = [short_answer(example) for example in examples]
+    asks = [read_behaviours(gold)[0] for gold in golds]  # the first behaviour is asking
     items: list[Item] = []
     for place, (example, gold) in enumerate(zip(examples, golds, strict=True)):
-        turned = [golds[(place + shift) % len(golds)] for shift in range(1, len(golds))]
+        places = (*range(place + 1, len(golds)), *range(place))
+        turned = [golds[n] for n in places if not (asks[place] and asks[n])]  # another question can be right, too
         options = _options(example)
         others = [text for text in (*options, *turned) if text.casefold() != gold.casefold()]
         alike = [
@@ -110,7 +120,9 @@ def make_items(examples: Sequence[Example], own: Sequence[str | None] = ()) -> l
         ]
         other = _near_number(gold) if NUMBER.fullmatch(gold) else next(iter(alike or others), f"not {gold}")
         neighbour = next((text for text in turned if text != gold), other)
-        items.append(Item(example, gold, other, neighbour, own[place] if own else None))
+        is_marked = any(TRUTHS.get(str(example.extra.get(name)).casefold(), False) for name in MARKS)
+        lacks_value = is_marked or (asks[place] and not all(asks))  # if all ask, the task is to write questions
+        items.append(Item(example, gold, other, neighbour, own[place] if own else None, lacks_value))
     return items
 
 
@@ -182,7 +194,8 @@ def _all_options(item: Item, form: Callable[[str], str]) -> str | None:
 BEHAVIOURS = (
     Behaviour("an empty completion", "wrong", lambda item, form: ""),
     Behaviour("a refusal", "wrong", lambda item, form: "I'm sorry, but I can't help with that."),
-    Behaviour("a question back", "wrong", lambda item, form: "Could you tell me more about what you need?"),
+    Behaviour("a question back", "wrong", lambda item, form: None if item.lacks_value else QUESTION),
+    Behaviour(ASKING, "right", lambda item, form: QUESTION if item.lacks_value else None),
     Behaviour("the form without an answer", "wrong", lambda item, form: form("")),
     Behaviour("the prompt, copied", "wrong", lambda item, form: item.prompt),
     Behaviour("filler without an answer", "wrong", lambda item, form: FILLER * PADDING_TIMES),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from mixwright.audit.pairs import Pair, read_pairs
 from mixwright.audit.rows import EXCERPT_CHARACTERS, Listing, sample_training_rows
-from mixwright.behaviours import BEHAVIOURS
+from mixwright.behaviours import BEHAVIOURS, IN_WORDS
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import sign_test
@@ -31,17 +31,6 @@ LEAST_LONGER = 0.6
 """Share of pairs in which the same side is longer, from which on it is a warning."""
 TRIVIAL_SHARE = 0.03
 """Share of rejected answers that are none, from which on it is a warning."""
-IN_WORDS = {
-    "asks": ("asks", "ask less", "ask more"),
-    "acknowledges": ("acknowledges what was said", "acknowledge less", "acknowledge more"),
-    "hedges": ("hedges", "hedge less", "hedge more"),
-    "refuses": ("refuses", "refuse less", "refuse more"),
-    "checks itself": ("checks itself", "check less", "check more"),
-    "lays out": ("has a list, bold letters or a heading", "format less", "format more"),
-    "writes code": ("has a block of code", "write less code", "write more code"),
-    "calls a tool": ("calls a tool", "call tools less", "call tools more"),
-}
-"""Behaviour -> what a side does, and what is taught where the preferred side does it less, or more."""
 REMEDY = "Add pairs of the rarer kind, or remove some of the others (`audit --balance FILE`)."
 LENGTH = "length"
 """Name of the longer side beside those of behaviours."""
