@@ -533,7 +533,7 @@ class Kit:
         dice, gold, wrong = self.dice, item.spot.gold, self.other(item) if not item.task.startswith("two_") else ""
         number = re.search(r"\d+", gold)
         if way == "off by one" and number:
-            wrong = gold.replace(number[0], str(max(0, int(number[0]) + dice.choice([-1, 1]))), 1)
+            wrong = gold.replace(number[0], str(abs(int(number[0]) + dice.choice([-1, 1]))), 1)
         elif way == "unit or digit":
             pair = next(([*pair.split("=")] for pair in UNITS if pair.split("=")[0] in gold), None)
             digits = number[0] if number else "1"
