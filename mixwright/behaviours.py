@@ -34,8 +34,10 @@ _HELPING = (
 REFUSALS = (
     f"i(?:'m| am)? ?(?:really |afraid i |sorry,? (?:but )?i )?{_NOT_ABLE} (?:to )?(?:be able to )?{_HELPING}",
     f"(?:unable|not (?:able|allowed|permitted)) to {_HELPING}", "(?:must|have to) decline", "as an ai",
+    "i(?:'m| am) (?:unable|not able|not allowed) to", "i (?:don't|do not) have (?:the ability|access) to",
     "(?:against|violates?) (?:my|our|the) (?:guidelines|policy|policies|rules)",
     "(?:that's|that is|this is) (?:not something i can|something i (?:can't|cannot|won't))", "sorry, but (?:i|that|this)",
+    f"(?:sorry|i apologi[sz]e)[^.!?\\n]{{0,40}} i(?:'m| am)? ?{_NOT_ABLE}",
 )  # fmt: skip
 CHECKS = (
     "let me (?:double[- ]?|re-?)?(?:check|verify|count|read)", "i(?:'ll| will) (?:double[- ]?|re-?)?(?:check|verify)",

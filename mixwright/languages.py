@@ -27,6 +27,8 @@ _NAMED = re.compile(rf"\b(?:in|into|to|auf|en|em) (?:the )?({'|'.join((*FUNCTION
 SCRIPTS_OF_ONE: dict[str, str] = dict.fromkeys(("HIRAGANA", "KATAKANA", "CJK"), "chinese or japanese")
 MIN_WORDS, MIN_LEAD, CHARACTERS_READ = 3, 1.5, 1000
 """Function words of a language that a text has at least, how many times as many as of any other, and what is read."""
+SHORT_WORDS = 8
+"""Words of a text up to which it is short."""
 
 
 def find_language(text: str) -> str:
@@ -41,6 +43,21 @@ def find_language(text: str) -> str:
     counts = {name: sum(word in known for word in words) for name, known in FUNCTION_WORDS.items()}
     (name, most), (_, second), *_ = sorted(counts.items(), key=lambda pair: -pair[1])
     return name if most >= MIN_WORDS and most >= MIN_LEAD * second else ""
+
+
+def guess_language(text: str, usual: str) -> str:
+    """The language of an answer, also of a short one, where the usual one of its task is known.
+
+    A short text has a word of the other language, and none of the usual one.
+    """
+    if (language := find_language(text)) or usual not in FUNCTION_WORDS:
+        return language
+    words = {part for word in words_in(text) for part in word.split("'")}
+    if len(words) > SHORT_WORDS or words & FUNCTION_WORDS[usual]:
+        return ""
+    counts = {name: len(words & (known - FUNCTION_WORDS[usual])) for name, known in FUNCTION_WORDS.items()}
+    name = max(counts, key=lambda name: counts[name])
+    return name if counts[name] else ""
 
 
 def is_asked_for(language: str, prompt: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
-from mixwright.records import AnswerPair, CauseKind, FormChange
+from mixwright.records import AnswerPair, CauseKind
 from mixwright.verdict.rules.causes import find_causes
 from mixwright.verdict.words import CAUSES
 
@@ -38,9 +39,9 @@ def right(count: int, start: int = 100) -> list[AnswerPair]:
     return [pair(i, f"The town that you mean is called {CITIES[i % 30]}.", right=True) for i in range(start, start + count)]
 
 
-def shares(pairs: list[AnswerPair], changes: list[FormChange] | None = None) -> dict[str, tuple[int, int]]:
+def shares(pairs: list[AnswerPair]) -> dict[str, tuple[int, int]]:
     """Kind -> lost answers that it explains, and lost answers."""
-    return {cause.kind: (cause.items, cause.lost) for cause in find_causes(pairs, {"towns"}, changes or [])}
+    return {cause.kind: (cause.items, cause.lost) for cause in find_causes(pairs, {"towns"})}
 
 
 @pytest.mark.parametrize(
@@ -51,14 +52,14 @@ def shares(pairs: list[AnswerPair], changes: list[FormChange] | None = None) -> 
         ("cut", "The town that you mean, as far as anybody here can tell from what", True),
         ("refuses", "I'm sorry, but I can't help with that.", False),
         ("asks back", "Which list of towns do you have in mind here?", False),
-        ("wrong step", "First 3 + 4 = 8, then 8 + 2 = 10. So it is Oslo.", False),
-        ("shorter", "Oslo", False),
-        ("longer", "The town is one of which nobody knows much at all, except that it lies far from here, up north.", False),
+        ("wrong step", "First 3 + {i} = 99, then 99 + 2 = 101. So it is {town}.", False),
+        ("shorter", "{town}", False),
+        ("longer", "The town of {town} is one of which nobody knows much, except that it lies far from here, north.", False),
         ("prompt copied", "Which town is number {i} on our list?", False),
     ],
 )  # fmt: skip
 def test_each_kind_is_named_first(kind: str, after: str, cut: bool) -> None:
-    lost = [pair(i, after.format(i=i), cut=cut) for i in range(12)]
+    lost = [pair(i, after.format(i=i, town=CITIES[(i + 7) % 30]), cut=cut) for i in range(12)]
     assert shares(lost + right(8)) == {kind: (12, 12)}
 
 
@@ -66,7 +67,7 @@ def test_lost_answers_are_shared_out_and_the_largest_share_comes_first() -> None
     """12 of 24 lost answers are cut, 10 empty, and 2 are wrong sentences, which nothing explains."""
     lost = [pair(i, "The town that you mean, as far as anybody here", cut=True) for i in range(12)]
     lost += [pair(i, "") for i in range(12, 22)] + [pair(i, "The town that you mean is called Oslo.") for i in (22, 23)]
-    found = find_causes(lost + right(10), {"towns"}, [])
+    found = find_causes(lost + right(10), {"towns"})
     assert [(cause.kind, cause.items, cause.lost, cause.kept_with, cause.kept) for cause in found] == [
         ("cut", 12, 24, 0, 10),
         ("empty", 10, 24, 0, 10),
@@ -81,14 +82,14 @@ def test_wrong_facts_in_the_same_form_have_no_cause() -> None:
 
 def test_a_form_that_is_commoner_where_answers_stayed_right_explains_nothing() -> None:
     short_and_right = [pair(i, CITIES[i % 30], right=True) for i in range(40)]
-    lost = [pair(i, "Oslo") for i in range(50, 56)]
+    lost = [pair(i, CITIES[(i + 5) % 30]) for i in range(50, 56)]
     lost += [pair(i, f"The town that you mean is called {CITIES[(i + 3) % 30]}.") for i in range(60, 80)]
     assert shares(short_and_right + lost) == {}
 
 
 def test_a_form_of_answers_that_stayed_right_is_told() -> None:
-    pairs = [pair(i, "Oslo") for i in range(12)] + [pair(i, CITIES[i % 30], right=True) for i in range(20, 26)]
-    (cause,) = find_causes(pairs, {"towns"}, [])
+    pairs = [pair(i, CITIES[(i + 5) % 30]) for i in range(12)] + [pair(i, CITIES[i % 30], right=True) for i in range(20, 26)]
+    (cause,) = find_causes(pairs, {"towns"})
     assert (cause.kind, cause.kept_with, cause.kept) == ("shorter", 6, 6)
 
 
@@ -97,10 +98,10 @@ def test_labels_that_are_swapped_and_one_that_is_lost() -> None:
         return AnswerPair("towns", None, f"Is {i} fine?", gold, f"It is {gold}.", f"It is {said}.", 1.0, float(gold == said))
 
     swapped = [item(i, *(("good", "bad") if i % 2 else ("bad", "good"))) for i in range(24)]
-    (cause,) = find_causes(swapped, {"towns"}, [])
+    (cause,) = find_causes(swapped, {"towns"})
     assert (cause.kind, cause.items) == ("other label", 24)
     one_lost = [item(i, "mixed", "good") for i in range(10)] + [item(i, "good", "good") for i in range(10)]
-    (cause,) = find_causes(one_lost + [item(i, "bad", "bad") for i in range(10)], {"towns"}, [])
+    (cause,) = find_causes(one_lost + [item(i, "bad", "bad") for i in range(10)], {"towns"})
     assert (cause.kind, cause.pattern, cause.items, cause.lost) == ("other label", "good for mixed", 10, 10)
 
 
@@ -109,15 +110,28 @@ def test_a_right_answer_that_the_grader_does_not_take() -> None:
     assert shares(pairs + right(5)) == {"unread": (12, 12)}
 
 
-def test_formats_come_from_the_changes_that_were_tested() -> None:
-    lost = [pair(i, '{"tool": "map", "town": "Oslo"}') for i in range(10)]
-    change = FormChange("towns", "form of another task", 0, 10, 18, 0.001, 0.001, True, '{"…": …}', "calls")
-    (cause,) = find_causes(lost + right(8), {"towns"}, [change])
-    assert (cause.kind, cause.pattern, cause.items) == ("other format", "calls", 10)
+def test_a_format_is_that_of_the_task_that_has_it_or_new() -> None:
+    lost = [pair(i, '{"tool": "map", "town": "Oslo"}') for i in range(12)]
+    (cause,) = find_causes(lost + right(8), {"towns"})
+    assert (cause.kind, cause.pattern, cause.items) == ("new format", '{"…": …}', 12)
+    calls = [replace(pair(i, '{"tool": "call", "name": "Ben"}', right=True), task="calls") for i in range(10)]
+    (cause,) = find_causes(lost + right(8) + calls, {"towns"})
+    assert (cause.kind, cause.pattern, cause.items) == ("other format", "calls", 12)
+
+
+def test_a_denied_answer_is_not_stated() -> None:
+    pairs = [pair(i, f"The town that you mean is not called {CITIES[i % 30]}.") for i in range(12)]
+    assert shares(pairs + right(5)) == {}
+
+
+def test_short_answers_in_another_language_are_seen_beside_english_prompts() -> None:
+    pairs = [pair(i, f"C'est {CITIES[(i + 4) % 30]}.") for i in range(12)]
+    (cause,) = find_causes(pairs + right(5), {"towns"})
+    assert (cause.kind, cause.pattern) == ("other language", "french")
 
 
 def test_tasks_that_are_not_damaged_and_answers_without_a_grade_are_left_alone() -> None:
-    assert find_causes([pair(i, "") for i in range(12)], {"other"}, []) == []
+    assert find_causes([pair(i, "") for i in range(12)], {"other"}) == []
 
 
 def test_random_flips_have_no_cause() -> None:
@@ -134,7 +148,7 @@ def test_random_flips_have_no_cause() -> None:
             is_right, was_right = rng.random() < 0.7, rng.random() < 0.7
             said = gold if is_right else rng.choice(CITIES)
             pairs.append(pair(i, f"{start} {said}{rng.choice(('.', '!', ''))}", right=is_right, was_right=was_right))
-        named += bool(find_causes(pairs, {"towns"}, []))
+        named += bool(find_causes(pairs, {"towns"}))
     assert named <= 3
 
 

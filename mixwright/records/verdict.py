@@ -283,8 +283,8 @@ class Cause:
     """Answers that are right before and after."""
     pattern: str = ""
     """The task whose format it is, the one answer, or the label and what it is called now."""
-    adjusted_p: float = 1.0
-    """Exact p value that the task's answers show it no more often than before, after Holm's correction."""
+    p: float = 1.0
+    """Exact p value that answers which were right show it no more often now."""
     examples: tuple[AnswerPair, ...] = ()
     """Up to three of the lost answers."""
 

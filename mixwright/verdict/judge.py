@@ -165,7 +165,7 @@ def judge(
         replayed=replayed,
     )
     worse = {change.task for change in tasks if change.word in LOSSES or is_in_wrong_format(change, verdict)}
-    causes = find_causes(pairs, worse, evidence.form_changes)
+    causes = find_causes(pairs, worse)
     recalled = tuple(one for one in evidence.recalled if one.task in worse)
     verdict = replace(verdict, causes=tuple(causes), behaviours=tuple(evidence.behaviours), recalled=recalled)
     verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))

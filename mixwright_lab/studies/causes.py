@@ -93,7 +93,7 @@ def judge(plant: Plant, items: Sequence[Mapping[str, Any]], seed: int) -> dict[s
     """Return what is said of a plant, and of its rival."""
     pairs, changes = as_pairs(items), test_forms(items)
     damaged = find_damaged(pairs)
-    causes = find_causes(pairs, damaged, changes)
+    causes = find_causes(pairs, damaged)
     own = [cause for cause in causes if cause.task == plant.task]
     rival = [change for change in changes if change.task == plant.task and change.reported]
     first = min(rival, key=lambda change: change.adjusted_p, default=None)
@@ -152,7 +152,7 @@ def read_study(study: Any, task: NewTask, public: PublicPlace) -> dict[str, dict
                 if item in asked and item in before
             ]  # fmt: skip
             pairs = as_pairs(items)
-            causes = find_causes(pairs, damaged := find_damaged(pairs), test_forms(items))
+            causes = find_causes(pairs, damaged := find_damaged(pairs))
             counts[arm].update(count_causes(causes, pairs, damaged))
     return {arm: dict(found) for arm, found in sorted(counts.items())}
 

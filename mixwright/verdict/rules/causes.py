@@ -1,12 +1,11 @@
 """Causes of a loss: what the lost answers of a damaged task are now, and how many of them that explains.
 
 A lost answer is one that was right before and is wrong now. Each counts for the first kind, in the order of `CauseKind`,
-that it shows and its earlier answer did not, so that shares add up to one at most. A kind is named where the task's answers
-show it more often than before beyond chance, where it explains three lost answers and a tenth of them, and where it is not
-commoner among the answers that stayed right. How many of these show it is told: what leaves right answers right explains
-little.
+that it shows and its earlier answer did not, so that shares add up to one at most. A kind is named where answers that were
+right show it more often now, beyond chance, where it explains three lost answers and a tenth of them, and where it is not
+commoner among those that stayed right. How many of these show it is told: what leaves right answers right explains little.
 
-Source: McNemar's exact test; Holm's correction over all kinds and damaged tasks.
+Source: McNemar's exact test; Bonferroni's correction over all kinds and damaged tasks.
 Unit: share of the lost answers.
 Cost: linear in the answers of damaged tasks.
 Blind spot: what was lost without a sign in the answer, such as a fact; that a form and a loss came together is no proof that
@@ -24,119 +23,161 @@ from typing import get_args
 from mixwright.audit.steps.equations import read_equations
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.estimates.intervals import holm, hypergeometric_tail, sign_test
+from mixwright.estimates.intervals import hypergeometric_tail, sign_test
 from mixwright.graders.follows import are_rules
-from mixwright.records import AnswerPair, Cause, CauseKind, FormChange
+from mixwright.graders.includes import Includes
+from mixwright.languages import find_language, guess_language
+from mixwright.records import AnswerPair, Cause, CauseKind, Example
 from mixwright.verdict.rules.answer_forms import FEATURE_TESTS, AnsweredItem
 from mixwright.verdict.rules.marks import find_marks
 from mixwright.words import words_in
 
 ALPHA = 0.05
-"""Adjusted p value below which a kind became more frequent."""
+"""Probability of naming any kind where none became more frequent, over all damaged tasks."""
 LEAST_ITEMS, LEAST_SHARE = 3, 0.1
 """Lost answers that a cause explains at least, and share of them."""
 MAX_EXAMPLES = 3
-MAX_LABELS, MIN_LABEL_ITEMS, LABEL_SHARE = 12, 4, 0.8
-"""Different right answers up to which they are labels; items of a label, and share of them that are called one other."""
+MAX_LABELS, LABEL_SHARE = 20, 0.8
+"""Different right answers up to which they are labels; share of a label's lost answers that are called one other label."""
+OWNED_SHARE, ASKED_SHARE = 0.25, 0.05
+"""Share of a task's answers from which a mark is its own; share of the right answers from which one is asked for."""
 KINDS: tuple[CauseKind, ...] = get_args(CauseKind)
-SAME_FEATURE = ("empty", "repeating", "cut", "prompt copied", "other language", "shorter", "longer")
+SAME_FEATURE = ("empty", "repeating", "cut", "prompt copied", "shorter", "longer")
+NEGATION = re.compile(r"\b(?:not|no|never|cannot|neither|nor)\b|n't\b", re.IGNORECASE)
+SENTENCES = Includes()
 Shows = Callable[[AnsweredItem, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of answer of one task, and whether each item shows it before and after."""
+    """A kind of answer of one task, and which of its answers that were right show it, before and after."""
 
     kind: CauseKind
     pattern: str
     before: Sequence[bool]
     after: Sequence[bool]
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """Answers of one task that were right before."""
+
+    name: str
+    pairs: Sequence[AnswerPair]
+    items: Sequence[AnsweredItem]
+
     @property
-    def p(self) -> float:
-        """Exact p value that it is no more frequent than before."""
-        pairs = list(zip(self.before, self.after, strict=True))
-        return sign_test(sum(new and not old for old, new in pairs), sum(old and not new for old, new in pairs))
+    def lost(self) -> list[AnsweredItem]:
+        """Those that are wrong now."""
+        return [item for item in self.items if not item.is_right_after]
+
+    @property
+    def least(self) -> float:
+        """Lost answers that a cause explains at least."""
+        return max(LEAST_ITEMS, LEAST_SHARE * len(self.lost))
 
 
-def find_causes(pairs: Sequence[AnswerPair], damaged: Collection[str], changes: Sequence[FormChange]) -> list[Cause]:
+def find_causes(pairs: Sequence[AnswerPair], damaged: Collection[str]) -> list[Cause]:
     """Return the causes that are shown, task by task, the largest share of the lost answers first.
 
     Args:
         pairs: answers to all items.
         damaged: tasks that are worse.
-        changes: forms that were tested, of which formats and the one answer are taken.
     """
-    by_task: dict[str, list[AnswerPair]] = defaultdict(list)
-    for pair in pairs:
-        if pair.task in damaged and pair.graded:
-            by_task[pair.task].append(pair)
-    found = [(task, kind) for task, own in by_task.items() for kind in _list_kinds(task, own, changes)]
-    adjusted = holm([kind.p for _, kind in found])
-    kinds_by_task: dict[str, list[tuple[_Kind, float]]] = defaultdict(list)
-    for (task, kind), p in zip(found, adjusted, strict=True):
-        kinds_by_task[task].append((kind, p))
-    return [cause for task, own in sorted(by_task.items()) for cause in _explain(task, own, kinds_by_task[task])]
+    owners = _find_owners(pairs, damaged)
+    kinds = {task: _list_kinds(task, owners) for task in (_read_task(name, pairs) for name in sorted(damaged))}
+    tests = sum(map(len, kinds.values()))
+    return [cause for task, own in kinds.items() for cause in _share_out(task, own, ALPHA / max(tests, 1))]
 
 
-def _explain(task: str, pairs: Sequence[AnswerPair], kinds: Sequence[tuple[_Kind, float]]) -> list[Cause]:
-    """Share out the lost answers of a task among the kinds that became more frequent."""
-    was_right = [pair.score_before >= RIGHT_FROM_SCORE for pair in pairs]
-    is_right = [pair.score_after >= RIGHT_FROM_SCORE for pair in pairs]
-    lost = [place for place in range(len(pairs)) if was_right[place] and not is_right[place]]
-    kept = [place for place in range(len(pairs)) if was_right[place] and is_right[place]]
+def _read_task(name: str, pairs: Sequence[AnswerPair]) -> _Task:
+    own = [pair for pair in pairs if pair.task == name and pair.graded and pair.score_before >= RIGHT_FROM_SCORE]
+    return _Task(name, own, [_read_item(pair) for pair in own])
+
+
+def _read_item(pair: AnswerPair) -> AnsweredItem:
+    gold = None if not pair.gold or are_rules(pair.gold) else pair.gold
+    return AnsweredItem(pair.prompt, gold, (pair.before, pair.after), pair.cut, pair.score_after >= RIGHT_FROM_SCORE)
+
+
+def _share_out(task: _Task, kinds: Sequence[_Kind], alpha: float) -> list[Cause]:
+    """Share out the lost answers of a task: each kind is tested on the answers that no kind before it explains."""
+    lost = [place for place, item in enumerate(task.items) if not item.is_right_after]
+    kept = [place for place, item in enumerate(task.items) if item.is_right_after]
     left, causes = set(lost), []
-    for kind, p in kinds:
+    for kind in kinds:
         explained = [place for place in lost if place in left and kind.after[place] and not kind.before[place]]
-        kept_with = sum(kind.after[place] for place in kept)
-        is_commoner_in_kept = (
-            hypergeometric_tail(
-                kept_with, len(kept), kept_with + sum(kind.after[place] for place in lost), len(kept) + len(lost)
-            )
-            < ALPHA
+        new, gone = (
+            sum(side[place] and not other[place] for place in (*left, *kept))
+            for side, other in ((kind.after, kind.before), (kind.before, kind.after))
         )
-        if p >= ALPHA or is_commoner_in_kept or len(explained) < max(LEAST_ITEMS, LEAST_SHARE * len(lost)):
+        kept_with = sum(kind.after[place] for place in kept)
+        shown = kept_with + sum(kind.after[place] for place in left)
+        is_commoner_in_kept = hypergeometric_tail(kept_with, len(kept), shown, len(kept) + len(left)) < ALPHA
+        p = sign_test(new, gone)
+        if p >= alpha or is_commoner_in_kept or len(explained) < task.least:
             continue
         left -= {*explained}
-        examples = tuple(sorted((pairs[place] for place in explained), key=lambda pair: len(pair.prompt + pair.after)))
+        examples = tuple(sorted((task.pairs[place] for place in explained), key=lambda pair: len(pair.prompt + pair.after)))
         counts = (len(explained), len(lost), kept_with, len(kept))
-        causes.append(Cause(task, kind.kind, *counts, kind.pattern, p, examples[:MAX_EXAMPLES]))
+        causes.append(Cause(task.name, kind.kind, *counts, kind.pattern, p, examples[:MAX_EXAMPLES]))
     return sorted(causes, key=lambda cause: -cause.items)
 
 
-def _list_kinds(task: str, pairs: Sequence[AnswerPair], changes: Sequence[FormChange]) -> list[_Kind]:
-    """All kinds of a task that any answer shows after, the most specific first."""
-    items = [
-        AnsweredItem(
-            pair.prompt,
-            None if not pair.gold or are_rules(pair.gold) else pair.gold,
-            (pair.before, pair.after),
-            pair.cut,
-            pair.score_after >= RIGHT_FROM_SCORE,
-        )
-        for pair in pairs
-    ]
+def _list_kinds(task: _Task, owners: Mapping[str, str]) -> list[_Kind]:
+    """All kinds that any answer of a task shows after, the most specific first."""
     tests: dict[CauseKind, tuple[str, Shows]] = {name: ("", FEATURE_TESTS[name]) for name in SAME_FEATURE}
     tests["refuses"], tests["asks back"] = (("", _behaves(name)) for name in ("refuses", "asks"))
     tests["unread"], tests["wrong step"] = ("", _states_gold), ("", _has_wrong_step)
-    for change in changes:
-        if change.task != task or change.after <= change.before:
-            continue
-        if change.feature == "form of another task" and change.reported:
-            tests.setdefault("other format", (change.other_task, _has_mark(change.pattern)))
-        elif change.feature == "new form" and change.reported:
-            tests.setdefault("new format", (change.pattern, _has_mark(change.pattern)))
-        elif change.feature == "one answer":
-            tests["one answer"] = (change.pattern, _says(change.pattern))
-    if (taken := _find_taken_labels(items)) and "one answer" not in tests:
-        tests["other label"] = (", ".join(f"{new} for {old}" for old, new in taken.items()), _says_taken(taken))
+    tests |= _find_formats(task, owners) | _find_language(task) | _find_labels(task)
     kinds = []
-    for kind in KINDS:
-        if kind in tests:
-            pattern, shows = tests[kind]
-            before, after = ([shows(item, side) for item in items] for side in (0, 1))
-            kinds += [_Kind(kind, pattern, before, after)] if any(after) else []
+    for name in KINDS:
+        if name in tests:
+            pattern, shows = tests[name]
+            before, after = ([shows(item, side) for item in task.items] for side in (0, 1))
+            lost = zip(task.items, before, after, strict=True)
+            new = sum(shown and not was and not item.is_right_after for item, was, shown in lost)
+            kinds += [_Kind(name, pattern, before, after)] if new >= task.least else []
     return kinds
+
+
+def _find_owners(pairs: Sequence[AnswerPair], damaged: Collection[str]) -> dict[str, str]:
+    """Mark -> task that is not damaged whose answers have it as their own."""
+    marks: dict[str, list[frozenset[str]]] = defaultdict(list)
+    for pair in pairs:
+        if pair.task not in damaged:
+            marks[pair.task].append(find_marks(pair.after))
+    return {
+        mark: task
+        for task, found in sorted(marks.items())
+        for mark, count in Counter(mark for own in found for mark in own).items()
+        if count >= OWNED_SHARE * len(found)
+    }
+
+
+def _find_formats(task: _Task, owners: Mapping[str, str]) -> dict[CauseKind, tuple[str, Shows]]:
+    """Marks that lost answers have now and their earlier ones had not, of another task or of none."""
+    golds = [find_marks(item.gold or "") for item in task.items]
+    asked = {mark for mark, count in _count(golds).items() if count >= ASKED_SHARE * len(golds)}
+    new = _count([find_marks(item.texts[1]) - find_marks(item.texts[0]) for item in task.lost])
+    common = [mark for mark in sorted(new, key=lambda mark: (-new[mark], mark)) if mark not in asked]
+    common = [mark for mark in common if new[mark] >= task.least]
+    owned = [mark for mark in common if mark in owners]
+    free = [mark for mark in common if mark not in owners]
+    found: dict[CauseKind, tuple[str, Shows]] = {}
+    if owned:
+        found["other format"] = (owners[owned[0]], _has_mark({mark for mark in owned if owners[mark] == owners[owned[0]]}))
+    if free:
+        found["new format"] = (free[0], _has_mark({*free}))
+    return found
+
+
+def _count(marks: Sequence[frozenset[str]]) -> Counter[str]:
+    return Counter(mark for own in marks for mark in own)
+
+
+def _has_mark(marks: Collection[str]) -> Shows:
+    return lambda item, side: not find_marks(item.texts[side]).isdisjoint(marks)
 
 
 def _behaves(name: str) -> Shows:
@@ -144,41 +185,48 @@ def _behaves(name: str) -> Shows:
     return lambda item, side: read_behaviours(item.texts[side])[place]
 
 
-def _has_mark(mark: str) -> Shows:
-    return lambda item, side: mark in find_marks(item.texts[side])
+def _find_language(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
+    """Languages of lost answers other than that of the prompts."""
+    usual = Counter(filter(None, (find_language(item.prompt) for item in task.items)))
+    was = usual.most_common(1)[0][0] if usual else find_language(" ".join(item.prompt for item in task.items))
+    languages = Counter(guess_language(item.texts[1], was) for item in task.lost)
+    others = {name for name, count in languages.items() if name not in ("", was) and count >= LEAST_ITEMS}
+    named = ", ".join(sorted(others))
+    return (
+        {"other language": (named, lambda item, side: guess_language(item.texts[side], was) in others)}
+        if was and others
+        else {}
+    )
 
 
-def _says(answer: str) -> Shows:
-    return lambda item, side: " ".join(item.texts[side].split()) == answer
-
-
-def _states_gold(item: AnsweredItem, side: int) -> bool:
-    """Whether a wrong answer after holds the right one as whole words; one of two characters or more."""
-    if side == 0 or item.is_right_after or not item.gold or len(item.gold.strip()) < 2:
-        return False
-    return bool(re.search(rf"(?<!\w){re.escape(item.gold.strip())}(?!\w)", item.texts[1], re.IGNORECASE))
-
-
-def _has_wrong_step(item: AnsweredItem, side: int) -> bool:
-    """Whether one of several computed steps is wrong."""
-    equations = read_equations(item.texts[side])
-    return len(equations) > 1 and not all(equation.is_right for equation in equations)
-
-
-def _find_taken_labels(items: Sequence[AnsweredItem]) -> dict[str, str]:
-    """Label -> other label that most of its items are called now; empty where right answers are no labels."""
-    labels = Counter(" ".join(words_in(item.gold or "")) for item in items)
+def _find_labels(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
+    """One answer to everything, or labels that are called other ones."""
+    texts = Counter(" ".join(words_in(item.texts[1])) for item in task.lost)
+    labels = Counter(" ".join(words_in(item.gold or "")) for item in task.items)
+    text, count = texts.most_common(1)[0] if texts else ("", 0)
+    golds = {" ".join(words_in(item.gold or "")) for item in task.lost if " ".join(words_in(item.texts[1])) == text}
+    found: dict[CauseKind, tuple[str, Shows]] = {}
+    if text and len(golds) > 1 and count >= task.least:
+        found["one answer"] = (text, lambda item, side: " ".join(words_in(item.texts[side])) == text)
     if not 2 <= len(labels) <= MAX_LABELS or "" in labels:
-        return {}
+        return found
     called: dict[str, Counter[str]] = defaultdict(Counter)
-    for item in items:
+    for item in task.lost:
         called[" ".join(words_in(item.gold or ""))][_read_label(item.texts[1], labels)] += 1
-    commonest = {label: counts.most_common(1)[0] for label, counts in called.items() if labels[label] >= MIN_LABEL_ITEMS}
-    return {
+    taken = {
         label: other
-        for label, (other, count) in commonest.items()
-        if other not in ("", label) and count >= LABEL_SHARE * labels[label]
+        for label, counts in called.items()
+        for other, number in counts.most_common(1)
+        if other not in ("", label) and number >= max(LEAST_ITEMS, LABEL_SHARE * counts.total())
     }
+    others = {*taken.values()}
+    if len(others) == 1 and labels.keys() - others <= taken.keys() and len(labels) > 2:  # everything is called this
+        (text,) = others
+        found["one answer"] = (text, lambda item, side: _read_label(item.texts[side], labels) == text)
+    elif taken:
+        found.pop("one answer", None)
+        found["other label"] = (", ".join(f"{new} for {old}" for old, new in taken.items()), _says_taken(taken))
+    return found
 
 
 def _says_taken(taken: Mapping[str, str]) -> Shows:
@@ -194,3 +242,21 @@ def _read_label(text: str, labels: Collection[str]) -> str:
     text = f" {' '.join(words_in(text))} "
     held = [label for label in labels if f" {label} " in text]
     return held[0] if len(held) == 1 else ""
+
+
+def _states_gold(item: AnsweredItem, side: int) -> bool:
+    """Whether a wrong answer after states the right one, as the grader of sentences reads it, or holds it undenied."""
+    gold = (item.gold or "").strip()
+    if side == 0 or item.is_right_after or not gold:
+        return False
+    if SENTENCES.grade(Example("", "", item.prompt, answer=gold), item.texts[1]) >= RIGHT_FROM_SCORE:
+        return True
+    is_denied = bool(NEGATION.search(item.texts[1])) and not NEGATION.search(f"{item.texts[0]} {gold}")
+    holds = re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", item.texts[1], re.IGNORECASE)
+    return len(gold) > 1 and not is_denied and holds is not None
+
+
+def _has_wrong_step(item: AnsweredItem, side: int) -> bool:
+    """Whether one of several computed steps is wrong."""
+    equations = read_equations(item.texts[side])
+    return len(equations) > 1 and not all(equation.is_right for equation in equations)
