@@ -54,6 +54,7 @@ SCHEMA = pa.schema(
         "loss": _NUMBER,
         "preference": _NUMBER,
         "margin": _NUMBER,
+        "columns": pa.map_(_TEXT, _TEXT),
         "recalled": _NUMBER,
         "completed": _NUMBER,
     }
@@ -69,9 +70,12 @@ SCHEMA = pa.schema(
   best rule without the skill earns on the item); each stands on all rows;
 - read without writing: `gold_probability` (of the right answer, 0..1), `loss` (of the target, nats per token), `preference`
   (1 if the chosen answer is likelier, 0.5 for a tie), `margin` (chosen minus rejected, nats);
+- `columns`, on the first row of an item: its other columns whose values are short, such as its source;
 - of a lost answer, read behind the beginning of the earlier model's (`measure/recalled.py`): `recalled` (share of other
   right answers of the task that are less probable than its own), `completed` (1 if its own is the likeliest, 0 if not).
 """
+MAX_CHARACTERS = 40
+"""Characters of a value up to which it is short."""
 READ_COLUMNS = {"gold": "gold_probability", "loss": "loss", "preference": "preference", "margin": "margin"}
 """Name of a reading of single items -> its column."""
 
@@ -234,6 +238,13 @@ class Answers:
         return {place: dict(own) for place, own in zip(self.place[rows].tolist(), parts, strict=True) if own}
 
     @cached_property
+    def columns(self) -> dict[str, dict[str, str]]:
+        """Id of an item -> its other columns whose values are short."""
+        first = self.table.take(self._first_and_place[0])
+        pairs = zip(first["item"].to_pylist(), first["columns"].to_pylist(), strict=True)
+        return {item: dict(own) for item, own in pairs if own}
+
+    @cached_property
     def decodings(self) -> tuple[str, ...]:
         """Decodings that have rows."""
         found = set(self.table["decoding"].unique().to_pylist())
@@ -298,3 +309,12 @@ def _group(keys: Sequence[Group]) -> dict[Group, NDArray[np.int64]]:
     for place, key in enumerate(keys):
         places.setdefault(key, []).append(place)
     return {key: np.array(found) for key, found in places.items()}
+
+
+def short_columns(extra: Mapping[str, object]) -> dict[str, str]:
+    """Other columns of a row whose values are short enough to group items by."""
+    return {
+        name: str(value)
+        for name, value in extra.items()
+        if isinstance(value, str | int | bool) and 0 < len(str(value)) <= MAX_CHARACTERS
+    }

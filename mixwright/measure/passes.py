@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.answers.table import Answers, Group
+from mixwright.answers.table import Answers, Group, short_columns
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
@@ -285,8 +285,8 @@ def completion_lengths(config: MeasureConfig) -> dict[str, Any]:
 def answer_row(item: Example, completion: Completion, gold: str | None, score: float | None, **more: Any) -> dict[str, Any]:
     """One answer to an item as a row of a table; `more` are other columns."""
     row = {"item": item.id, "task": item.task, "level": item.level, "prompt": plain(item.prompt), "gold": gold}
-    row |= {"decoding": "greedy", "sample": 0, "text": completion.text, "cut": not completion.finished}
-    row |= {"tokens": completion.token_ids, "logprob": math.fsum(completion.logprobs), "score": score}
+    row |= {"decoding": "greedy", "sample": 0, "text": completion.text, "cut": not completion.finished, "score": score}
+    row |= {"tokens": completion.token_ids, "logprob": math.fsum(completion.logprobs), "columns": short_columns(item.extra)}
     return row | {"right": None if score is None else float(score >= RIGHT_FROM_SCORE), **more}
 
 

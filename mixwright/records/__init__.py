@@ -62,6 +62,7 @@ from mixwright.records.verdict import AnswersKept as AnswersKept
 from mixwright.records.verdict import BehaviourChange as BehaviourChange
 from mixwright.records.verdict import Cause as Cause
 from mixwright.records.verdict import CauseKind as CauseKind
+from mixwright.records.verdict import ColumnChange as ColumnChange
 from mixwright.records.verdict import DecisionGroup as DecisionGroup
 from mixwright.records.verdict import Feature as Feature
 from mixwright.records.verdict import FormChange as FormChange

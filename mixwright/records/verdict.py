@@ -290,6 +290,24 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """Items with one value of a column that changed unlike the other items of their tasks."""
+
+    column: str
+    """Column of the test items."""
+    value: str
+    """Its value."""
+    gap: Interval
+    """Their change of success minus that of the others, 95 %."""
+    change: float
+    """Their own mean change."""
+    items: int
+    """How many there are."""
+    adjusted_p: float
+    """p value after Holm's correction over all values of all columns."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recalled:
     """What the later model still knows of a task's lost answers, begun as the earlier model began them."""
 
@@ -483,6 +501,8 @@ class Verdict:
     """Every feature of the answers that was tested without a grader."""
     causes: tuple[Cause, ...] = ()
     """What explains the lost answers of damaged tasks, per task the largest share first."""
+    by_column: tuple[ColumnChange, ...] = ()
+    """Values of other columns of the items, such as a source, whose items changed unlike others, the worst first."""
     recalled: tuple[Recalled, ...] = ()
     """What is still known of lost answers, of tasks of which a model could be asked."""
     behaviours: tuple[BehaviourChange, ...] = ()

@@ -160,6 +160,7 @@ def judge(
         answers_kept=tuple(answers_kept_in(evidence, {*ungraded, *not_judged, *lost_answers})),
         former=tuple(read_list(former_file(run), FormerAnswers)) if former_file(run).is_file() else (),
         gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
+        by_column=tuple(evidence.by_column),
         decisions=read_decisions(evidence),
         stages=stages,
         replayed=replayed,

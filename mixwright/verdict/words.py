@@ -270,6 +270,12 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         reasons.append(f"{form.answers:,} of {form.items:,} answers to {tasks} now have the format of {form.owner}{cover}.")
     reasons += [note.message for note in verdict.notes if note.severity == "warning" and note.task in verdict.not_judged]
     reasons += _explain_causes(verdict)
+    reasons += [
+        f"Items whose {one.column} is {to_line(one.value, limit=40)} changed by {points(one.change)} points, "
+        f"{points(one.gap.value)} ({points(one.gap.low)} to {points(one.gap.high)}) more than others of their tasks."
+        for one in verdict.by_column[:MAX_NAMED]
+        if one.gap.value < 0
+    ]
     reasons += _explain_behaviours(verdict, protected=False)
     gate = verdict.gate
     is_loss = verdict.reason in ("a task was lost", "the average fell")

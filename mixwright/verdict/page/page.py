@@ -260,10 +260,21 @@ def _causes(verdict: Verdict) -> list[Block]:
         for one in verdict.recalled
     ]
     caption = "What the answers are now that were right before and are wrong; each counts once"
+    columns = [
+        {
+            "items whose": f"{one.column} is {one.value}",
+            "items": f"{one.items:,}",
+            "changed by": format_signed(one.change, verdict.unit),
+            "more than others of their tasks, 95 % CI": format_change(one.gap),
+            "p": format_p(one.adjusted_p),
+        }
+        for one in verdict.by_column
+    ]
     recalled = "Lost answers, begun in the earlier model's words up to the right answer: what the later model knows"
     return [
         tabulate(caption, rows, ("task", "lost answers that", "what to do")),
         tabulate(recalled, known, ("task",)),
+        tabulate("By other columns of the items", columns, ("items whose",)),
         *examples,
     ]
 

@@ -15,13 +15,24 @@ from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores, Sides
-from mixwright.estimates.readings import Outcome, outcome_of
-from mixwright.records import BehaviourChange, FormChange, Measurement, Observation, Plan, Recalled, RunManifest, TrialResult
+from mixwright.estimates.readings import GRADED_OUTCOMES, Outcome, outcome_of
+from mixwright.records import (
+    BehaviourChange,
+    ColumnChange,
+    FormChange,
+    Measurement,
+    Observation,
+    Plan,
+    Recalled,
+    RunManifest,
+    TrialResult,
+)
 from mixwright.run.folder import RunFolder, answers_file, read_json, read_list, read_measurements, read_plan, read_yaml
 from mixwright.verdict.page.answers import find_answers
 from mixwright.verdict.rules.answer_forms import KnownForms, form_changes, known_forms_file
 from mixwright.verdict.rules.behaviours import compare_behaviours
 from mixwright.verdict.rules.claims import CellComparison, compare_cells
+from mixwright.verdict.rules.columns import compare_columns
 from mixwright.verdict.rules.gate_question import GateQuestion, read_question
 
 
@@ -163,6 +174,14 @@ class Evidence:
             mean = float(shares.mean()) if len(shares) else float("nan")
             found += [Recalled(task, len(places), int(completed[places].sum()), mean)] if places else []
         return found
+
+    @cached_property
+    def by_column(self) -> list[ColumnChange]:
+        """Values of other columns of a comparison's items that changed unlike others; empty where nothing is graded."""
+        files = find_answers(self.run.path / "measure")
+        if self.outcome not in GRADED_OUTCOMES or not {"before", "after"} <= files.keys():
+            return []
+        return compare_columns(self.read_answers(files["before"]), self.read_answers(files["after"]), self.outcome)
 
     @cached_property
     def behaviours(self) -> list[BehaviourChange]:
