@@ -1,6 +1,6 @@
 """Study of what is still known: are covered answers told from forgotten ones by beginning them as the model used to?
 
-SmolLM2-135M-Instruct answers questions about capitals and opposites. Then it is trained with LoRA in two ways that ruin both:
+SmolLM2-135M-Instruct answers questions about capitals and opposites. It is trained with LoRA in two ways that ruin both:
 
 - `covered`: tool calls alone, 20 steps. The answers take their form; facts are not trained on.
 - `forgotten`: the model's own right answers to these very questions, with the right word replaced by that of another
