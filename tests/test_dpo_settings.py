@@ -121,6 +121,7 @@ LOSSES += ["discopop", "sft", "sigmoid_norm"]
 SUPPORTED: dict[str, dict[str, Any]] = {f"loss-{name}": {"loss_type": [name], "max_steps": 1} for name in LOSSES} | {
     "loss-exo-pair": {"loss_type": ["exo_pair"], "label_smoothing": 1e-3, "max_steps": 1},
     "losses-mixed": {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, 0.5]},
+    "padding-free": {"padding_free": True},
     "use-weighting": {"use_weighting": True},
     "label-smoothing": {"label_smoothing": 0.1},
     "f-divergence": {"f_divergence_type": "js_divergence"},
@@ -129,9 +130,8 @@ SUPPORTED: dict[str, dict[str, Any]] = {f"loss-{name}": {"loss_type": [name], "m
     "discopop-temperature": {"loss_type": ["discopop"], "discopop_tau": 0.2, "max_steps": 1},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "padding-free": ({"padding_free": True}, "padding_free=False"),
     "group-by-length": ({"train_sampling_strategy": "group_by_length"}, "order of rows"),
-    "images": ({"train_dataset": PAIRS.add_column("image", [None] * 12)}, "Images are prepared"),
+    "images": ({"train_dataset": PAIRS.add_column("image", [None] * 12)}, "images with steering=None"),
     "stream": ({"train_dataset": PAIRS.to_iterable_dataset()}, "IterableDataset"),
     "dispatch-batches": ({"accelerator_config": {"dispatch_batches": True}}, "sample by itself"),
     "split-batches": ({"accelerator_config": {"split_batches": True}}, "as TRL lays them out"),

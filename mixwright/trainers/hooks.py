@@ -15,7 +15,6 @@ from mixwright.errors import InputError
 from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.checks.finite import FiniteGuard
 from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
-from mixwright.trainers.checks.refusals import refuse_unresumable
 from mixwright.trainers.resume import Checkpoints
 
 
@@ -49,7 +48,6 @@ class SteeringHooks(TrainerCallback):
         args: Any,
         remembered: Callable[[], Any] = lambda: None,
     ) -> None:
-        refuse_unresumable(args)
         self.run, self.micro_steps = run, micro_steps
         self.begin, self.hand_in, self.watch, self.read_kl_and_entropy = begin, hand_in, watch, read_kl_and_entropy
         self.remembered = remembered
@@ -75,7 +73,6 @@ class SteeringHooks(TrainerCallback):
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
         extra = self.checkpoints.load(folder)
         self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
-        self.run.checks = list(extra.get("checks", []))
         self._saved_layout = list(extra.get("served") or [])
         return extra.get("remembered")
 
@@ -85,7 +82,7 @@ class SteeringHooks(TrainerCallback):
         return self._micro_steps_done % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Self-test, first canaries."""
+        """Check that the processes and a resumed run agree; first canaries."""
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None
@@ -222,7 +219,6 @@ class SteeringHooks(TrainerCallback):
         extra = {
             "last": self.last_kl_and_entropy,
             "whole": self.batch_is_done,
-            "checks": self.run.checks,
             "remembered": self.remembered(),
         }
         extra |= {"served": self._read_layout(), "max_steps": self.args.max_steps}

@@ -20,9 +20,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 from mixwright.errors import InputError
 from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
-from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
-from mixwright.trainers.checks.compatibility import check_methods
-from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
+from mixwright.trainers.checks.refusals import refuse_images
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
@@ -60,9 +58,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         if config is None:
             super().__init__(*args, **kwargs)
             return
-        check_methods(SFTTrainer, "sft")
         dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
-        refuse_settings(bound.arguments.get("args"), "sft")
         refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
         if getattr(bound.arguments.get("args"), "packing", False):
@@ -123,12 +119,11 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         finite_outcomes = keep_finite(outcomes)
         run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
 
-    def _make_canaries(self) -> HeldOutPass | None:
-        if self.steered is None:
-            return None
-        return make_heldout(self, self.steered, self.steering.canary_every, lambda row: len(row["input_ids"]), self._inputs)
+    def count_tokens(self, row: Any) -> int:
+        """Return the tokens of a prepared row."""
+        return len(row["input_ids"])
 
-    def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Model inputs and labels of prepared rows."""
+    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
+        """Return model inputs and labels of prepared rows, padded."""
         batch = self.prepare_batch(items, padded(self.data_collator.collate) if self.padding_free else None)
         return batch, batch.pop("labels")

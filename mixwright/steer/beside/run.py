@@ -182,8 +182,6 @@ class RunSteering:
         """Since the trainer last logged."""
         self.dropped = 0
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
-        self.checks: list[str] = []
-        """Start-up checks passed."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
         self.planned = True
@@ -291,7 +289,7 @@ class RunSteering:
 
     def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int = 0, tokens: int = 0) -> None:
         """Hand fresh canary results to the engine; their rollouts (GRPO) or the tokens read (SFT, DPO) are charged."""
-        self.charge(rollouts, tokens)
+        self.charge(rollouts=rollouts, tokens=tokens)
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
         self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
@@ -323,7 +321,7 @@ class RunSteering:
         self.engine.finish()
         self.files.write_decisions(self.engine.take_decisions())
 
-    def charge(self, rollouts: int, tokens: int = 0) -> None:
+    def charge(self, *, rollouts: int = 0, tokens: int = 0) -> None:
         """Count completions made, and tokens read, for watching and not for learning."""
         self.rollouts += rollouts
         self._counts["canary_rollouts"] += rollouts
@@ -376,7 +374,6 @@ class RunSteering:
             **loss_token_shares(self._counts),
             "skipped_steps": self._counts["skipped_steps"],
             "dropped_rows": self.dropped,
-            "self_test": self.checks,
         }
 
     def count_skipped_step(self) -> None:
