@@ -104,20 +104,6 @@ def test_a_checkpoint_without_all_random_states_is_passed_over(runs: Path) -> No
     assert "checkpoint-3 (rng_state_1.pth" in told
 
 
-def test_nodes_with_disks_of_their_own_each_keep_the_state_and_say_what_is_missing(runs: Path) -> None:
-    """transformers 5.23 leaves the weights out on all nodes but the first: TRL cannot resume there; nothing is guessed."""
-    assert codes(runs)["two_nodes"] == "0 0"
-    for number in (0, 1):
-        assert (runs / "two_nodes" / f"disk{number}" / "checkpoint-6" / "steering.json").exists()
-    assert not (runs / "two_nodes" / "disk1" / "steering" / "steps.jsonl").exists()
-    if (runs / "two_nodes" / "disk1" / "checkpoint-6" / "model.safetensors").exists():
-        assert codes(runs)["two_nodes resumed"] == "0 0"
-        return
-    assert codes(runs)["two_nodes resumed"] == "1 1"
-    assert "no weights (transformers saves them on the first node" in (runs / "two_nodes" / "rank1.txt").read_text()
-    assert "expected a checkpoint that can be resumed" in (runs / "two_nodes" / "rank0.txt").read_text()
-
-
 def test_processes_that_draw_differently_are_stopped(runs: Path) -> None:
     assert codes(runs)["diverging"] == "1 1"
     for number in (0, 1):

@@ -113,7 +113,6 @@ class CanaryPass:
 
     Args:
         trainer: whose model is measured, as it is at the time of each pass.
-        run: beside it.
         items: pool indices.
         steps_between: optimiser steps between passes.
     """
@@ -121,8 +120,8 @@ class CanaryPass:
     charged_as: ClassVar[Literal["rollouts", "tokens"]]
     """Unit of what a pass costs."""
 
-    def __init__(self, trainer: Any, run: RunSteering, items: Sequence[int], steps_between: int) -> None:
-        self.trainer, self.run_steering, self.items, self.steps_between = trainer, run, items, steps_between
+    def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
+        self.trainer, self.items, self.steps_between = trainer, items, steps_between
         self.model = trainer.accelerator.unwrap_model(trainer.model)
         self.seed = trainer.args.seed
         """Seed of the tokens that drift is measured on."""
@@ -151,7 +150,7 @@ class CanaryPass:
     def run(self, step: int) -> tuple[list[CanaryOutcome], int]:
         """Return the outcomes of all items now, and what to charge."""
         self.charged = 0
-        pool, outcomes = self.run_steering.pool, []
+        pool, outcomes = self.trainer.steered.pool, []
         for item, success, first_success, logprobs in sorted(self._read()):
             row = self.items[item]
             cell = pool.cells[pool.cell_of[row]]
@@ -173,8 +172,8 @@ class GeneratedPass(CanaryPass):
 
     charged_as = "rollouts"
 
-    def __init__(self, trainer: Any, run: RunSteering, items: Sequence[int], steps_between: int) -> None:
-        super().__init__(trainer, run, items, steps_between)
+    def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
+        super().__init__(trainer, items, steps_between)
         template_arguments = trainer.chat_template_kwargs
         self.learner = Learner(self.model, trainer.processing_class, "the model in training", template_arguments)
         self.prompts = [trainer.train_dataset[item]["prompt"] for item in items]
@@ -217,8 +216,8 @@ class GeneratedPass(CanaryPass):
         for item, reward in enumerate(rewards):
             if math.isnan(reward):
                 continue  # no reward function could judge it
-            name = self.run_steering.pool.ids[self.items[item]]
-            success, first_success = self.run_steering.reward_range.success_now_and_first(name, reward)
+            name = self.trainer.steered.pool.ids[self.items[item]]
+            success, first_success = self.trainer.steered.reward_range.success_now_and_first(name, reward)
             yield Reading(item, success, first_success, list(logprobs[item]))
 
 
@@ -227,8 +226,8 @@ class HeldOutPass(CanaryPass):
 
     charged_as = "tokens"
 
-    def __init__(self, trainer: Any, run: RunSteering, items: Sequence[int], steps_between: int) -> None:
-        super().__init__(trainer, run, items, steps_between)
+    def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
+        super().__init__(trainer, items, steps_between)
         sizes = [trainer.count_tokens(trainer.train_dataset[item]) for item in items]
         self.batches = list(token_batches(sizes, pass_token_limit(self.model)))
 
@@ -291,15 +290,9 @@ def kl_per_token(start: Sequence[float], now: Sequence[float]) -> float | None:
     return sum(math.exp(gap) - 1 - gap for gap in gaps) / len(gaps)
 
 
-def make_canaries(kind: type[CanaryPass], trainer: Any, run: RunSteering, asked_steps: int | None) -> CanaryPass | None:
-    """Return the canary pass of a trainer, or None with the reason logged when there can be none.
-
-    Args:
-        kind: of the pass.
-        trainer: with prepared rows.
-        run: beside it.
-        asked_steps: steps between passes; 0: off; None: as the budget allows.
-    """
+def make_canaries(trainer: Any) -> CanaryPass | None:
+    """Return the canary pass of a steered trainer with prepared rows, or None with the reason logged."""
+    kind, run, asked_steps = trainer.canary_kind, trainer.steered, trainer.steering.canary_every
     if asked_steps == 0:
         return None
     items = list(run.engine.canaries)
@@ -315,7 +308,7 @@ def make_canaries(kind: type[CanaryPass], trainer: Any, run: RunSteering, asked_
     takes_a_step = kind is GeneratedPass and trainer.args.device.type != "cpu"
     row_cost = kind.row_cost(trainer)
     steps_between = schedule_passes(trainer, run, asked_steps, len(items), row_cost, takes_a_step=takes_a_step)
-    return kind(trainer, run, items, steps_between) if steps_between else None
+    return kind(trainer, items, steps_between) if steps_between else None
 
 
 def grade_rows(

@@ -51,7 +51,7 @@ class SteeringHooks(TrainerCallback):
         self.run, self.micro_steps = run, micro_steps
         self.begin, self.hand_in, self.watch, self.read_kl_and_entropy = begin, hand_in, watch, read_kl_and_entropy
         self.remembered = remembered
-        self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
+        self.checkpoints = Checkpoints(run, args.output_dir)
         self.checkpoints.check_extra = self._check_schedule
         self.args = args
         run.find_last_without_alarm = self.checkpoints.last_without_alarm

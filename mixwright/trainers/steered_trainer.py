@@ -115,7 +115,7 @@ class SteeredTrainer(Trainer):
                     return output
                 resume_from_checkpoint = str(folder)
             earlier_canaries = self.canaries
-            self.canaries = make_canaries(self.canary_kind, self, self.steered, self.steering.canary_every)
+            self.canaries = make_canaries(self)
             if self.canaries is not None:
                 start_logprobs = start or (earlier_canaries.start if earlier_canaries is not None else [])
                 self.canaries.start = [(tokens, logprobs) for tokens, logprobs in start_logprobs]

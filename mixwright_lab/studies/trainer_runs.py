@@ -151,7 +151,7 @@ def canary_interval(objective: str, rows: int, items: int, device: str = "cpu") 
 def canary_pass(trainer: Any) -> Any:
     """The canaries of a trainer that has trained, as a run that is long enough for them has them; started here."""
     trainer.args.max_steps = max(trainer.args.max_steps, trainer.steering.canary_every)
-    made = make_canaries(trainer.canary_kind, trainer, trainer.steered, trainer.steering.canary_every)
+    made: Any = make_canaries(trainer)
     made.remember_start()
     return made
 

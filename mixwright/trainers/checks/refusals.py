@@ -26,6 +26,9 @@ def refuse_settings(args: Any, objective: str) -> None:
     if args.auto_find_batch_size:
         remedy = "A second attempt would sample and count the same steps again. Set a batch size that fits."
         raise InputError("auto_find_batch_size=False under steering", "True", remedy)
+    if args.save_on_each_node:
+        remedy = "The state of a run is saved once, so let all nodes write to one shared output_dir."
+        raise InputError("save_on_each_node=False under steering", "True", remedy)
     if dataloader.dispatch_batches:
         remedy = "Every process must sample by itself, so that all sample the same rows."
         raise InputError("dispatch_batches=None", "True", remedy)
