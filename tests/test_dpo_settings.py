@@ -68,6 +68,7 @@ def trained_adapter(folder: Path) -> Any:
 
 EXACT: dict[str, dict[str, Any]] = {
     "defaults": {},
+    "padding-free": {"padding_free": True},
     "gradient-accumulation": {"gradient_accumulation_steps": 2},
     "several-epochs-partial-batch": {"max_steps": -1, "num_train_epochs": 2, "per_device_train_batch_size": 5},
     "accumulation-over-a-partial-batch": {
@@ -121,7 +122,6 @@ LOSSES += ["discopop", "sft", "sigmoid_norm"]
 SUPPORTED: dict[str, dict[str, Any]] = {f"loss-{name}": {"loss_type": [name], "max_steps": 1} for name in LOSSES} | {
     "loss-exo-pair": {"loss_type": ["exo_pair"], "label_smoothing": 1e-3, "max_steps": 1},
     "losses-mixed": {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, 0.5]},
-    "padding-free": {"padding_free": True},
     "use-weighting": {"use_weighting": True},
     "label-smoothing": {"label_smoothing": 0.1},
     "f-divergence": {"f_divergence_type": "js_divergence"},

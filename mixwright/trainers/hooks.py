@@ -52,7 +52,6 @@ class SteeringHooks(TrainerCallback):
         self.begin, self.hand_in, self.watch, self.read_kl_and_entropy = begin, hand_in, watch, read_kl_and_entropy
         self.remembered = remembered
         self.checkpoints = Checkpoints(run, args.output_dir)
-        self.checkpoints.check_extra = self._check_schedule
         self.args = args
         run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
@@ -72,6 +71,10 @@ class SteeringHooks(TrainerCallback):
     def resume(self, folder: Path | None) -> Any:
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
         extra = self.checkpoints.load(folder)
+        saved_steps, steps = extra.get("max_steps", self.args.max_steps), self.args.max_steps
+        if saved_steps != steps and self.run.files.writes:
+            message = "max_steps was %d and is now %d: learning rates that depend on the number of steps differ from before."
+            logging.getLogger("mixwright").warning(message, saved_steps, steps)
         self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
         self._saved_layout = list(extra.get("served") or [])
         return extra.get("remembered")
@@ -191,28 +194,6 @@ class SteeringHooks(TrainerCallback):
             else []
         )
 
-    def _check_schedule(self, extra: Mapping[str, Any]) -> None:
-        """Learning rates that are spread over the steps of a run are others where their number changes."""
-        saved_steps, steps = extra.get("max_steps", self.args.max_steps), self.args.max_steps
-        if saved_steps == steps or is_constant(self.args):
-            return
-        name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
-        if not self.run.planned:
-            raise InputError(
-                f"max_steps={saved_steps}, as in the checkpoint, because lr_scheduler_type {name!r} depends on the "
-                "number of steps",
-                f"max_steps={steps}",
-                "Resume with that value. To extend a run later, start it with lr_scheduler_type='constant'.",
-            )
-        if self.run.files.writes:
-            logging.getLogger("mixwright").warning(
-                "max_steps was %d and is now %d, so with lr_scheduler_type %r the learning rates differ "
-                "from those of a new run.",
-                saved_steps,
-                steps,
-                name,
-            )
-
     def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, arguments["model"])
         check_same_run(self.run, step)
@@ -242,10 +223,3 @@ class SteeringHooks(TrainerCallback):
                 self._delayed_flags.add(flag)
             else:
                 self._delayed_flags.discard(flag)
-
-
-def is_constant(args: Any) -> bool:
-    """Whether no learning rate depends on how many steps the run has."""
-    name = getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)
-    warmup_is_share = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
-    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not warmup_is_share

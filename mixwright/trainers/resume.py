@@ -12,7 +12,7 @@ import logging
 import math
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,6 @@ class Checkpoints:
         self.run, self.output = run, Path(output_dir)
         self.saves = run.files.writes
         """Whether this process writes into checkpoints: the main one."""
-        self.check_extra: Callable[[Mapping[str, Any]], None] = lambda extra: None
-        """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
 
     def stage_state(self, step: int, extra: Mapping[str, Any]) -> None:
         """Before TRL writes checkpoint `step`: put the state where a kill cannot separate it from that checkpoint.
@@ -150,7 +148,6 @@ class Checkpoints:
         PartialState().wait_for_everyone()
         state = read_state(folder, STATE_FILE_STEM)
         try:
-            self.check_extra(state["extra"])
             run.restore(state)
             self._warn(folder, state)
             run.files.truncate_to(state["lines"])

@@ -9,13 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from mixwright.errors import InputError, unknown_name
-from mixwright.plan.overrides import STEERING_KINDS
-from mixwright.plan.validate import check_options
+from mixwright.errors import InputError
+from mixwright.plan.overrides import check_levers
 from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
@@ -54,9 +53,7 @@ SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "options": (Mapping,),
     "steer": (bool,),
 }
-"""What each setting of `SteeringConfig` may be."""
-NULLABLE_SETTINGS = ("plan", "folder", "draw_seed", "canary_every", "reward_range")
-"""Settings that may be None."""
+"""What each setting of `SteeringConfig` may be; None, too, where that is its default."""
 STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
@@ -70,7 +67,7 @@ class SteeringConfig:
     on a command line a mapping is written as JSON, a range as two numbers.
 
     Raises:
-        InputError: a setting that does not exist, or a value that cannot be used.
+        InputError: a value that cannot be used.
     """
 
     _argument_group_name: ClassVar[str] = "steering (Mixwright)"
@@ -139,13 +136,6 @@ class SteeringConfig:
     )
     steer: bool = field(default=True, metadata={"help": "Whether to steer; if not, training is bit for bit that of TRL."})
 
-    def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """Raises InputError for a setting that does not exist, which would otherwise be a TypeError without a remedy."""
-        for name in settings:
-            if name not in SETTING_TYPES:
-                raise unknown_name("setting of SteeringConfig(...)", name, SETTING_TYPES)
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         """Raises InputError for a value that cannot be used, or for an option that its lever does not take."""
         for name in ("columns", "options"):
@@ -184,14 +174,14 @@ def check_settings(steering: SteeringConfig) -> None:
         value = getattr(steering, name)
         is_number = types[0] in (int, float)
         has_right_type = isinstance(value, types) and not (is_number and isinstance(value, bool))
-        if not has_right_type and not (value is None and name in NULLABLE_SETTINGS):
+        if not has_right_type and not (value is None and getattr(SteeringConfig, name, 0) is None):
             raise InputError(f"steering.{name} as {types[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
         if is_number and value is not None and not 0 <= value < math.inf:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
         if name == "reward_range" and value is not None:
             _check_range(value)
         if name == "options":
-            _check_options(value)
+            check_levers(value, "steering.options")
         if name == "slow_rewards" and value not in get_args(SlowRewards):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(SlowRewards))}", repr(value)[:80], "Correct it.")
 
@@ -203,19 +193,6 @@ def _read_json(name: str, text: str) -> Any:
     except json.JSONDecodeError as error:
         expected = f"steering.{name} as mapping; on a command line, as JSON"
         raise InputError(expected, f"{text[:80]!r} ({error})", "Quote the whole mapping in the shell.") from None
-
-
-def _check_options(value: Any) -> None:
-    """Raises InputError unless each lever exists and takes the keyword arguments that are asked for."""
-    for lever, arguments in value.items():
-        if lever != "engine" and str(lever).partition(".")[0] not in STEERING_KINDS:
-            raise unknown_name(
-                "lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
-            )
-        if not isinstance(arguments, Mapping):
-            expected = f"steering.options: a mapping of keyword arguments under {lever}"
-            raise InputError(expected, repr(arguments)[:80], "Write it as {'kind.name': {'argument': value}}.")
-        check_options(str(lever), arguments)
 
 
 def _check_range(value: Any) -> None:
@@ -373,15 +350,6 @@ def _asks_canaries(steering: SteeringConfig) -> bool:
     return bool(steering.canary_every or canary_option or "monitors.canary" in steering.options)
 
 
-def _with_options(plan: Plan, stage_index: int, options: Mapping[str, Mapping[str, Any]]) -> Plan:
-    """The plan with keyword arguments that were asked for over its own, in one stage."""
-    stage = plan.stages[stage_index]
-    merged = {**stage.options, **{name: {**stage.options.get(name, {}), **arguments} for name, arguments in options.items()}}
-    return replace(
-        plan, stages=(*plan.stages[:stage_index], replace(stage, options=merged), *plan.stages[stage_index + 1 :])
-    )
-
-
 def find_stage(plan: Plan, objective: str) -> int:
     """The first stage with that objective. Raises InputError when there is none."""
     for stage_index, stage in enumerate(plan.stages):
@@ -425,12 +393,17 @@ def make_run(
     )
     plan = steering.plan if isinstance(steering.plan, Plan) else fallback_plan
     stage_index = find_stage(plan, objective)
-    asked_options = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
-    plan = _with_options(_with_options(plan, stage_index, steering.options), stage_index, asked_options)
+    stages, options = list(plan.stages), dict(plan.stages[stage_index].options)
+    for name, arguments in steering.options.items():
+        options[name] = {**options.get(name, {}), **arguments}
+    if steering.reward_range is not None:
+        options["engine"] = {**options.get("engine", {}), "reward_range": list(steering.reward_range)}
+    stages[stage_index] = replace(stages[stage_index], options=options)
+    plan = replace(plan, stages=tuple(stages))
     seed = args.seed if steering.draw_seed is None else steering.draw_seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=stage_index)
     files = SteeringFiles(folder, writes=is_main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
-    run.max_unscored_batches, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
+    run.max_unscored_batches = steering.unscored_batches
     return run

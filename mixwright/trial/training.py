@@ -13,9 +13,7 @@ from mixwright import catalog
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
-from mixwright.trainers.configs import dpo_config as _dpo_config
-from mixwright.trainers.configs import grpo_config as _grpo_config
-from mixwright.trainers.configs import sft_config as _sft_config
+from mixwright.trainers.configs import make_config
 from mixwright.trainers.rewards import text_of
 
 if TYPE_CHECKING:
@@ -69,18 +67,18 @@ def make_trainer(
     shared |= {"save_strategy": "steps", "save_steps": save_every, "save_total_limit": 1} if save_every else {}
     trainer_arguments: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
-        return _grpo_trainer(train, measure, _grpo_config(settings, shared), trainer_arguments, learner)
+        return _grpo_trainer(train, measure, make_config("grpo", settings, shared), trainer_arguments, learner)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
         return SteeredSFTTrainer(
-            args=_sft_config(settings, shared), train_dataset=_to_dataset(train, learner), **trainer_arguments
+            args=make_config("sft", settings, shared), train_dataset=_to_dataset(train, learner), **trainer_arguments
         )
     if stage.objective == "dpo":
         from mixwright.trainers.dpo import SteeredDPOTrainer
 
         return SteeredDPOTrainer(
-            args=_dpo_config(settings, shared), train_dataset=_to_pairs(train, learner), **trainer_arguments
+            args=make_config("dpo", settings, shared), train_dataset=_to_pairs(train, learner), **trainer_arguments
         )
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
 

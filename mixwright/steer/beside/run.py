@@ -184,7 +184,6 @@ class RunSteering:
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
-        self.planned = True
         """Whether a plan was given."""
         self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
