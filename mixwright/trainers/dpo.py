@@ -8,7 +8,6 @@ the temperature of its loss; it is read for the margins and never moved.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,11 +20,10 @@ from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
 from mixwright.steer.beside.files import pair_line
-from mixwright.trainers.checks.refusals import refuse_images
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import declares_steering
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
@@ -52,12 +50,9 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         if config is None:
             super().__init__(*args, **kwargs)
             return
-        bound = inspect.signature(DPOTrainer.__init__).bind(self, *args, **kwargs)
-        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredDPOTrainer")
-        refuse_images(dataset)
-        bound.arguments["train_dataset"] = dataset
+        bound = bind_with_row_numbers(DPOTrainer, self, *args, **kwargs)
         super().__init__(*bound.args[1:], **bound.kwargs)
-        self.steer_rows(config, dataset, objective="dpo")
+        self.steer_rows(config, bound.arguments["train_dataset"], objective="dpo")
         self._losses: list[torch.Tensor] = []
         """Of the micro-steps since the last optimiser step, on this process."""
 

@@ -6,7 +6,6 @@ the sampler draws, the rewards are seen, refused or permuted, the advantages are
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.canaries import GeneratedPass
 from mixwright.trainers.checks.hard_rows import warn_at_start
-from mixwright.trainers.checks.refusals import refuse_images
 from mixwright.trainers.rewards import (
     AsyncExit,
     ReadCompletion,
@@ -35,8 +33,8 @@ from mixwright.trainers.rewards import (
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import SteeredTrainer, declares_steering, is_training
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import SteeredTrainer, bind_with_row_numbers, declares_steering, is_training
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering
 
 NO_PROBABILITY_MESSAGE = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
@@ -86,11 +84,9 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         if config is None:
             super().__init__(*args, **kwargs)
             return
-        bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
-        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
-        refuse_images(dataset)
+        bound = bind_with_row_numbers(GRPOTrainer, self, *args, **kwargs)
+        dataset = bound.arguments["train_dataset"]
         pool = make_dataset_pool(dataset, config)
-        bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args

@@ -20,13 +20,12 @@ from trl.trainer.sft_trainer import SFTTrainer
 from mixwright.errors import InputError
 from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
-from mixwright.trainers.checks.refusals import refuse_images
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import declares_steering
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 _log = logging.getLogger("mixwright")
 
@@ -53,19 +52,16 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
     @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         config = read_steering(steering)
-        bound = inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs)
-        refuse_unprepared_masks(bound.arguments)
+        refuse_unprepared_masks(inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs).arguments)
         if config is None:
             super().__init__(*args, **kwargs)
             return
-        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
-        refuse_images(dataset)
-        bound.arguments["train_dataset"] = dataset
+        bound = bind_with_row_numbers(SFTTrainer, self, *args, **kwargs)
         if getattr(bound.arguments.get("args"), "packing", False):
             bound.arguments["args"] = copy.copy(bound.arguments["args"])  # its batch size becomes one of rows
         self._draws_rows = True
         super().__init__(*bound.args[1:], **bound.kwargs)
-        run = self.steer_rows(config, dataset, objective="sft")
+        run = self.steer_rows(config, bound.arguments["train_dataset"], objective="sft")
         if getattr(self.args, "packing", False):
             take_rows_for_packs(self, run.engine.wanted_shares())
 

@@ -25,16 +25,17 @@ from mixwright.trainers.checks.refusals import refuse_settings
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, with_row_numbers
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
 EXTENDED_METHODS = {
-    "grpo": ("_get_train_sampler", "_calculate_rewards", "_generate_and_score_completions"),
-    "sft": ("_get_train_sampler", "_prepare_dataset", "compute_loss"),
-    "dpo": ("_get_train_sampler", "compute_loss"),
+    "grpo": ("_calculate_rewards", "_generate_and_score_completions"),
+    "sft": ("_prepare_dataset", "compute_loss"),
+    "dpo": ("compute_loss",),
 }
-"""Objective -> methods of TRL's trainer that steering extends; one that TRL no longer calls would train unsteered."""
+"""Objective -> methods of TRL's trainer that steering extends, besides two of all trainers. Without one of them TRL would
+train unsteered."""
 DEEPSPEED_REASON = "DeepSpeed runs its optimizer step inside backward, before the learning rate can be scaled"
 """Why the learning rate of a single step cannot be scaled there."""
 
@@ -61,7 +62,7 @@ class SteeredTrainer(Trainer):
         Raises:
             InputError: the plan does not fit, a setting cannot be steered, or this version of TRL has other methods.
         """
-        for name in EXTENDED_METHODS[objective]:
+        for name in ("_get_train_sampler", "_set_signature_columns_if_needed", *EXTENDED_METHODS[objective]):
             if not hasattr(super(), name):
                 remedy = "Install a TRL version within the range of Mixwright's pyproject.toml, or train with steering=None."
                 raise InputError(f"a method {name} of TRL's trainer", f"none in TRL {trl.__version__}", remedy)
@@ -176,6 +177,20 @@ class SteeredTrainer(Trainer):
     def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
         return read_kl_and_entropy(self, count)
+
+
+def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
+    """Bind what a steered trainer was given to the parameters of TRL's, with numbered rows.
+
+    Raises:
+        InputError: data that are no map-style dataset, are empty, or have images.
+    """
+    bound = inspect.signature(parent.__init__).bind(trainer, *args, **kwargs)
+    dataset = with_row_numbers(bound.arguments.get("train_dataset"), type(trainer).__name__)
+    if {"image", "images"} & set(dataset.column_names):
+        raise InputError("a text dataset", "images", "Steering reads text only; train on images with steering=None.")
+    bound.arguments["train_dataset"] = dataset
+    return bound
 
 
 def declares_steering(parent: type[Trainer]) -> Callable[[Init], Init]:

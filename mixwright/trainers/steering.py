@@ -171,7 +171,7 @@ def read_steering(steering: SteeringConfig | str | Path | bool | None) -> Steeri
 def check_settings(steering: SteeringConfig) -> None:
     """Raises InputError for a value of the wrong type or sign."""
     for name, types in SETTING_TYPES.items():
-        value = getattr(steering, name)
+        value: Any = getattr(steering, name)
         is_number = types[0] in (int, float)
         has_right_type = isinstance(value, types) and not (is_number and isinstance(value, bool))
         if not has_right_type and not (value is None and getattr(SteeringConfig, name, 0) is None):
@@ -228,7 +228,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
 
     Args:
-        dataset: map-style.
+        dataset: map-style, with row numbers.
         steering: which columns to read, and the chance levels of cells, where the plan knows them.
         rows: which rows may be drawn, in pool order; None for all.
 
@@ -237,7 +237,8 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     """
     from mixwright.steer.pool import make_pool
 
-    columns = steering.columns
+    digest, columns = digest_dataset(dataset), steering.columns
+    dataset = dataset if rows is None else dataset.select(rows)
     for name, column in columns.items():
         if name not in STEERING_COLUMNS:
             raise InputError(f"columns for {', '.join(STEERING_COLUMNS)}", repr(name), "Correct SteeringConfig.columns.")
@@ -245,8 +246,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
             raise InputError(
                 f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct SteeringConfig.columns."
             )
-    row_count = len(rows) if rows is not None else len(dataset)
-    values_by_column = {name: _read_column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
+    values_by_column = {name: _read_column(dataset, columns.get(name, name)) for name in STEERING_COLUMNS}
     if values_by_column["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
             "The dataset has no column 'task' (its columns: %s), so all rows are one task, 'all', and there are no tasks to "
@@ -254,9 +254,15 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
             ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
-        _refuse_missing(values_by_column[name], name, columns.get(name, name), rows)
-    ids = values_by_column["id"] or (rows if rows is not None else range(row_count))
-    tasks = [str(task) for task in values_by_column["task"] or ["all"] * row_count]
+        for row, value in zip(dataset[INDEX_COLUMN], values_by_column[name] or [], strict=False):
+            if value is None or value != value:
+                raise InputError(
+                    f"a value in column {columns.get(name, name)!r} ({name}) of every row",
+                    f"none in row {row} (counted from 0)",
+                    "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
+                )
+    ids = values_by_column["id"] or dataset[INDEX_COLUMN]
+    tasks = [str(task) for task in values_by_column["task"] or ["all"] * len(dataset)]
     planned_cells = steering.plan.cells if isinstance(steering.plan, Plan) else ()
     cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned_cells]
     columns_read = (
@@ -266,7 +272,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
         values_by_column["answer"],
         values_by_column["options"],
     )
-    return replace(make_pool(*columns_read, cells=cells), content_digest=digest_dataset(dataset))
+    return replace(make_pool(*columns_read, cells=cells), content_digest=digest)
 
 
 def digest_dataset(dataset: Dataset) -> str:
@@ -279,25 +285,8 @@ def digest_dataset(dataset: Dataset) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read_column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
-    if column not in dataset.column_names:
-        return None
-    values = list(dataset[column])
-    return values if rows is None else [values[row] for row in rows]
-
-
-def _refuse_missing(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
-    """Raises InputError for the first row whose value is missing."""
-    missing_index = next(
-        (missing_index for missing_index, value in enumerate(values or []) if value is None or value != value), None
-    )
-    if missing_index is not None:
-        row = missing_index if rows is None else rows[missing_index]
-        raise InputError(
-            f"a value in column {column!r} ({name}) of every row",
-            f"none in row {row} (counted from 0)",
-            "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
-        )
+def _read_column(dataset: Dataset, column: str) -> list[Any] | None:
+    return list(dataset[column]) if column in dataset.column_names else None
 
 
 def _parse_levels(values: list[Any] | None) -> list[float | None] | None:

@@ -34,9 +34,3 @@ def refuse_settings(args: Any, objective: str) -> None:
         raise InputError("dispatch_batches=None", "True", remedy)
     if dataloader.split_batches:
         raise InputError("split_batches=False", "True", "The processes need the batches as TRL lays them out.")
-
-
-def refuse_images(dataset: Any) -> None:
-    """Raise InputError for data of images."""
-    if {"image", "images"} & set(dataset.column_names):
-        raise InputError("a text dataset", "images", "Steering reads text only; train on images with steering=None.")
