@@ -101,7 +101,6 @@ class SteeredTrainer(Trainer):
 
         Raises:
             InputError: a checkpoint without steering state.
-            RuntimeError: a failed start-up check.
         """
         if self.steered is not None:
             self.hooks.checkpoints.output = Path(str(self.args.output_dir))  # it may have been changed since

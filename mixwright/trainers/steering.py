@@ -171,7 +171,7 @@ def read_steering(steering: SteeringConfig | str | Path | bool | None) -> Steeri
 def check_settings(steering: SteeringConfig) -> None:
     """Raises InputError for a value of the wrong type or sign."""
     for name, types in SETTING_TYPES.items():
-        value: Any = getattr(steering, name)
+        value = getattr(steering, name)
         is_number = types[0] in (int, float)
         has_right_type = isinstance(value, types) and not (is_number and isinstance(value, bool))
         if not has_right_type and not (value is None and getattr(SteeringConfig, name, 0) is None):
@@ -181,7 +181,7 @@ def check_settings(steering: SteeringConfig) -> None:
         if name == "reward_range" and value is not None:
             _check_range(value)
         if name == "options":
-            check_levers(value, "steering.options")
+            check_levers(steering.options, "steering.options")
         if name == "slow_rewards" and value not in get_args(SlowRewards):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(SlowRewards))}", repr(value)[:80], "Correct it.")
 

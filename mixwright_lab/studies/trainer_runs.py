@@ -189,6 +189,6 @@ def charge_owners(meter: Meter) -> None:
         if found.name.startswith(OWNED):
             module = import_module(found.name)
             made = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == found.name]
-            kinds[PROBES if found.name.endswith(".trainers.canaries") else BOOKKEEPING] += made
+            kinds[PROBES if ".canaries" in found.name else BOOKKEEPING] += made
     meter.own(PROBES, kinds[PROBES])
     meter.own(BOOKKEEPING, kinds[BOOKKEEPING], leave=("train",))
