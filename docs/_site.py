@@ -10,7 +10,7 @@ from mkdocs.structure.files import File
 
 from mixwright.__main__ import app
 
-PATH = r"(?:\.\./)+(?:mixwright|mixwright_extras|mixwright_lab|contributing|tests|examples)(?:/[^)\s]*)?|(?:\.\./)+[A-Z][A-Za-z.]*"
+PATH = r"(?:\.\./)+(?:mixwright(?:_extras|_lab)?|contributing|tests|examples)(?:/[^)\s]*)?|(?:\.\./)+[A-Z][A-Za-z.]*"
 """Files of the repository that are no pages, as pages of docs/ link to them."""
 OUTSIDE = re.compile(rf"\[([^\]]+)\]\(({PATH})\)")
 DEFINED = re.compile(rf"^\[([^\]]+)\]: +({PATH})$\n?", re.MULTILINE)

@@ -100,6 +100,5 @@ with ThreadPoolExecutor(max_workers=2) as workers:
         if step == STEPS // 2:
             save(step)
             engine, step = load()
-engine.finish()
 for decision in engine.take_decisions():
     print(f"step {decision.step}: {decision.what}: {decision.because}")

@@ -124,7 +124,6 @@ loop.save()
 loop = Loop()
 loop.load()
 loop.train(STEPS)
-loop.engine.finish()
 loop.act([])
 for cell, known in loop.engine.snapshot().items():
     print(f"{cell}: success {known['success']:.2f}, {known['state']}, {known['refused']} groups refused")

@@ -8,6 +8,7 @@ own `mixwright_extras`, add entry points in the group `mixwright.<kind>`. Left o
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -234,7 +235,8 @@ def _read_entry(kind: str, name: str, module: str, source: Path | None) -> Entry
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and target.id in ("NEEDS", "EXTRA"):
-            literals[target.id] = ast.literal_eval(node.value)
+            with contextlib.suppress(ValueError):  # computed: known once it is imported
+                literals[target.id] = ast.literal_eval(node.value)
     needs, extra = tuple(literals.get("NEEDS", ())), literals.get("EXTRA", "train")
     return Entry(kind, name, module, docstring.split("\n", 1)[0], docstring, needs, extra)
 

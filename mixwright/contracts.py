@@ -60,6 +60,9 @@ def __getattr__(name: str) -> Any:
 class Check(ABC):
     """Looks at the data; no model, no torch. Streams: a million rows in bounded memory."""
 
+    whole: bool = False
+    """Whether every row is read and listed, as for files; else slow checks read samples, and few rows are listed."""
+
     @abstractmethod
     def check(self, corpus: Corpus) -> list[Observation]:
         """What the corpus shows; an empty list when there is nothing to say. Reads `corpus.batches()`."""
@@ -240,12 +243,18 @@ class Monitor(Steerer):
         """Alarms about what has been observed so far."""
 
 
-Role = Literal["untrained", "plan", "lever", "reference", "null", "ablation"]
-"""What an arm is tried as. One arm is untrained and one is the plan; they also count as a reference and as a lever."""
-
-
+Role = Literal["lever", "reference", "null", "ablation"]
+"""What an arm is tried as."""
 Rows = Literal["all", "random_like", "mined", "simple_rule"]
-"""Which rows a branch trains on."""
+"""Training rows of a branch: those of the corpus, as many random ones as were mined, those of the table that `trial.data`
+names, or those of the simple rule that the miner left next to its table."""
+Permuted = Literal["", "rewards", "levels", "weights", "order"]
+"""What a null permutes; empty for nothing.
+
+rewards: true rewards inside each group, whose mean, spread and signal stay exactly the same. levels: those of the rows of
+each task and split; the starting model is measured by these cells, the plan is made again from that, and the arm is judged
+on the true items like every other. weights: the plan's, among its tasks, and order: its stages, by the branch's seed.
+"""
 
 
 @dataclass(frozen=True)
@@ -256,24 +265,16 @@ class Branch:
     """What the engine follows; for unsteered arms a plan without levers."""
     trains: bool = True
     """False: the starting model stays as it is, and is only measured."""
-    permute_rewards: bool = False
-    """Permute true rewards inside each group: mean, spread and number of signal-carrying groups stay exactly the same."""
-    shuffle_levels: bool = False
-    """Permute levels among the rows of each task and split. The starting model is measured by these cells, the plan is made
-    anew from that, and the arm is judged on the true items like every other."""
+    permuted: Permuted = ""
+    """What is permuted; empty for nothing."""
     rows: Rows = "all"
-    """Training rows: those of the corpus, those of the table that `trial.data` names, as many random ones, or those of the
-    simple rule that the miner left beside its table."""
-    permute_weights: bool = False
-    """Permute the plan's weights among its tasks, by the branch's seed."""
+    """Training rows."""
     adapter: str = ""
     """Adapter that is trained and merged at the end; empty takes that of the settings."""
-    permute_order: bool = False
-    """Put the plan's stages in another order, by the branch's seed."""
 
 
-class Arm(ABC):
-    """How one branch of a trial trains.
+class Arm:
+    """How one branch of a trial trains: what an arm declares here is how it differs from the plan under trial.
 
     References are the simple rules that a user could take instead: a lever helps only against each of them; the untrained
     model is one, and always runs. Nulls lack what a lever claims to work by; they run when a lever helps, and are made from
@@ -285,10 +286,23 @@ class Arm(ABC):
     """What the arm is tried as."""
     OF_DATA: ClassVar[bool] = False
     """Whether it belongs to a trial over data (`trial.data`), where rows change and the plan stays; nowhere else."""
+    TRAINS: ClassVar[bool] = True
+    """False for a reference that only measures the starting model."""
+    CHANGE_PLAN: ClassVar[Callable[[Plan, Sequence[Cell]], Plan] | None] = None
+    """A static method that returns the arm's plan, given the plan under trial (for a null: that of its lever) and the cells
+    of the corpus; None for the plan as it stands."""
+    PERMUTED: ClassVar[Permuted] = ""
+    """What is permuted."""
+    ROWS: ClassVar[Rows] = "all"
+    """Training rows."""
+    ADAPTER: ClassVar[str] = ""
+    """Adapter that is trained."""
 
-    @abstractmethod
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """What this arm trains on, given the plan under trial (for a null: the plan of its lever)."""
+        """Return what this arm trains on, given the plan under trial (for a null: the plan of its lever)."""
+        change_plan = type(self).CHANGE_PLAN
+        changed_plan = plan if change_plan is None else change_plan(plan, cells)
+        return Branch(changed_plan, self.TRAINS, self.PERMUTED, self.ROWS, self.ADAPTER)
 
 
 class Section(ABC):

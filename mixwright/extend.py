@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mixwright import catalog
     from mixwright.audit.chance import format_expected
-    from mixwright.audit.checks.traces import is_masked, read_mask
     from mixwright.audit.cues import common_start
     from mixwright.audit.rows import (
         EXCERPT_CHARACTERS,
@@ -24,16 +23,15 @@ if TYPE_CHECKING:
         Reader,
         draw_sample,
         hash64,
-        max_pairs_listed,
         rows_by_task,
         sample_training_rows,
     )
-    from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, number_rules
+    from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, is_masked, number_rules, read_mask
     from mixwright.audit.steps.wrong_values import Values, observe_values
     from mixwright.audit.text import to_visible
     from mixwright.catalog import create
-    from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig, TrainConfig
-    from mixwright.contracts import Adapter, Arm, Branch, Check, Miner, Planner, Probe, Role, Section
+    from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
+    from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe, Section
     from mixwright.corpus import Corpus, texts
     from mixwright.corpus.identity import prompt_key
     from mixwright.corpus.rows import pc

@@ -20,7 +20,8 @@ from mixwright.measure.passes import Passes
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verbs.compare import clear
-from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers, known_forms_file, write_known_forms
+from mixwright.verdict.rules.answer_forms import group_takeovers, known_forms_file, write_known_forms
+from mixwright.verdict.rules.evidence import Evidence
 
 
 def folder(path: Path, made: list[dict[str, Any]]) -> RunFolder:
@@ -36,12 +37,12 @@ def spilled() -> list[dict[str, Any]]:
 
 def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", spilled())
-    (group,) = group_takeovers(form_changes_of(run))
+    (group,) = group_takeovers(Evidence(run).form_changes)
     assert (group.other_task, group.answers_with_form, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
-    assert group_takeovers(form_changes_of(RunFolder(tmp_path / "none"))) == []
+    assert group_takeovers(Evidence(RunFolder(tmp_path / "none")).form_changes) == []
     run.answers("after").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="answers"):
-        group_takeovers(form_changes_of(run))
+        group_takeovers(Evidence(run).form_changes)
 
 
 def test_completions_of_the_corpus_excuse_their_form(tmp_path: Path) -> None:
@@ -49,9 +50,9 @@ def test_completions_of_the_corpus_excuse_their_form(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", made)
     examples = [Example(f"{task}{i}", task, "?", target=f"Answer: {i}") for task in "ab" for i in range(4)]
     write_known_forms(run, examples[:4])
-    assert [change.task for group in group_takeovers(form_changes_of(run)) for change in group.changes] == ["b"]
+    assert [change.task for group in group_takeovers(Evidence(run).form_changes) for change in group.changes] == ["b"]
     write_known_forms(run, examples)
-    assert group_takeovers(form_changes_of(run)) == []
+    assert group_takeovers(Evidence(run).form_changes) == []
     known_forms_file(run).unlink()
     write_known_forms(run, [Example("a", "a", "?", answer="x|y"), Example("b", "b", "?", target="plain words")])
     assert not known_forms_file(run).exists()

@@ -140,7 +140,7 @@ def test_old_groups_leave_the_window_and_cells_are_apart():
     assert ledger.answers.kappa_high()[0] == 1  # learnt: every answer is right
     assert ledger.answers.swapped()[0] > 0.1
     assert ledger.answers.kappa_high()[1] < LUCKY_KAPPA
-    ledger.answers.forget([0])
+    ledger.answers.forget(np.array([0]))
     assert (ledger.answers.swapped()[0], ledger.answers.kappa_high()[0]) == (0, 1)
     assert ledger.answers.swapped()[1] > 0.1
 

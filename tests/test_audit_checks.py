@@ -19,7 +19,7 @@ from mixwright.audit.forms import MAX_FORMS_KEPT, FormCounts, coarse_form
 from mixwright.audit.learnt import CHECKS
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import count_tokens
-from mixwright.catalog import create, listing
+from mixwright.catalog import create, list_defaults, listing
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Observation
@@ -372,8 +372,10 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
-    unheard = {"dilution", "error_clusters", "instructions", "preferences", "reworded", "traces", "unseen", *CHECKS}
-    assert {o.check for o in seen} == set(listing("checks")) - unheard
+    unheard = {"error_clusters", "preferences", "reworded", "traces", "unseen", *CHECKS}
+    assert {o.check for o in seen} == set(list_defaults("checks")) - unheard
+    named = {"code_comments", "dilution", "instructions"}
+    assert set(listing("checks")) - set(list_defaults("checks")) == named, "those of the extras run when they are named"
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)
     assert ranks[0] == 0

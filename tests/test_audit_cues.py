@@ -15,7 +15,6 @@ from mixwright.audit.checks.cues import Cues
 from mixwright.audit.cue_features import (
     Feature,
     describe_feature,
-    differing_in_one_word,
     find_shared_parts,
     prompts_with,
     read_features,
@@ -98,14 +97,6 @@ def test_ends_of_lengths_and_numbers() -> None:
     assert found[Feature("number", "first", bound=64.0)] == list(range(45))
     assert found[Feature("length", "", bound=11.0, is_upper=True)] == [n for n in range(90) if n % 9 >= 6]
     assert prompts_with(oldest, ["A person aged 79 asks", "One aged 80 does not", "80 of them ask"], frozenset()) == [1]
-
-
-def test_partners_differ_in_one_word() -> None:
-    prompts = ["Walk to the shop, 5 m", "walk to the shop, 900 m", "Walk to a shop, 900 m", "Drive"]
-    partners = differing_in_one_word(prompts)
-    assert partners[0] == {1}
-    assert partners[1] == {0, 2}
-    assert partners[3] == set()
 
 
 CUES: dict[str, tuple[Callable[[str, str, random.Random], str], str]] = {
@@ -194,16 +185,13 @@ def test_one_end_of_a_quantity_is_told_once() -> None:
     assert {one.feature.value for one in found.cues if one.feature.kind == "word"} == {"really", "actually"}
 
 
-def test_held_out_rows_and_partners_are_counted() -> None:
+def test_held_out_rows_are_counted() -> None:
     rows = _rows(CUES["sign"][0], rows=300)
-    twin = {"task": "t", "prompt": "Decide: the tree near the stone of songs has a lamp!", "answer": "yes"}
-    other = twin | {"prompt": "Decide: the tree near the stone of songs has a road.", "answer": "no"}
     held_out = [one | {"prompt": f"Now {one['prompt']}"} for one in rows[:60]]
-    examples = [*_corpus([*rows, twin, other]), *_corpus(held_out, "eval")]
+    examples = [*_corpus(rows), *_corpus(held_out, "eval")]
     cue = next(cue for one in find_cues(Corpus.from_examples(examples)) for cue in one.cues if cue.feature.value == "!")
     with_it = [row for row in held_out if row["prompt"].endswith("!")]
     assert (cue.held_out, cue.held_out_conflicts) == (len(with_it), sum(row["answer"] != "yes" for row in with_it))
-    assert cue.partners >= 1
 
 
 @pytest.mark.parametrize(

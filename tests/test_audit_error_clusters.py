@@ -22,7 +22,7 @@ def row(target: str, prompt: str = "Work it out.", **extra: object) -> Example:
 
 
 def step(*, right: bool, kind: str = "plus 1", repeat: bool = False) -> Step:
-    return Step(kind, right, repeat, False, "", Fraction(0), 0, (0, 1))
+    return Step(kind, right, repeat, "", Fraction(0), 0, (0, 1))
 
 
 def rows_of(*rows: str) -> list[list[Step]]:
@@ -40,13 +40,13 @@ def clustering_of(rows: list[list[Step]]) -> Clustering:
 def test_what_goes_on_from_a_wrong_value_is_right_and_what_says_it_again_is_a_repeat() -> None:
     steps = read_steps(row("3 + 4 = 8. 8 * 2 = 16. Recall that 3 + 4 = 8. Then 8 - 1 = 6."))
     # the same text of an equation is read once by `read_equations`
-    assert [(one.text, one.is_right, one.goes_on) for one in steps] == [
-        ("3 + 4 = 8", False, False),
-        ("8 * 2 = 16", True, True),
-        ("8 - 1 = 6", False, True),
+    assert [(one.text, one.is_right) for one in steps] == [
+        ("3 + 4 = 8", False),
+        ("8 * 2 = 16", True),
+        ("8 - 1 = 6", False),
     ]
     found = clustering_of([steps])
-    assert (found.steps, found.wrong, found.goes_on) == (3, 2, 1)
+    assert (found.steps, found.wrong) == (3, 2)
     assert (found.after, found.else_) == ((1, 2), (1, 1))
 
 
@@ -56,18 +56,18 @@ def test_turns_of_a_talk_and_numbers_that_answer_an_expression() -> None:
     talk += [("user", "12 - 5 = ?"), ("assistant", "8")]
     messages = tuple({"role": role, "content": text} for role, text in talk)
     steps = read_steps(Example("a", "t", messages[:-1], target=messages[-1:]))
-    assert [(one.turn, one.is_right, one.is_repeat, one.goes_on, one.span) for one in steps] == [
-        (0, False, False, False, None),
-        (1, True, False, True, None),
-        (2, False, False, False, (14, 23)),
-        (4, False, True, False, None),
+    assert [(one.turn, one.is_right, one.is_repeat, one.span) for one in steps] == [
+        (0, False, False, None),
+        (1, True, False, None),
+        (2, False, False, (14, 23)),
+        (4, False, True, None),
     ]
     assert [one.right for one in steps] == [7, 9, 7, 7]
 
 
-def test_masked_steps_are_no_steps_and_stay_in_the_context() -> None:
+def test_masked_steps_are_no_steps() -> None:
     steps = read_steps(row("3 + 4 = 8. 8 * 2 = 16.", mask=[[0, 9]]))
-    assert [(one.text, one.goes_on) for one in steps] == [("8 * 2 = 16", True)]
+    assert [one.text for one in steps] == ["8 * 2 = 16"]
     talk = (
         {"role": "user", "content": "1 + 1 ="},
         {"role": "assistant", "content": "3"},
@@ -178,7 +178,7 @@ def test_rows_without_steps_say_nothing_and_held_out_rows_are_not_read() -> None
 def test_all_steps_are_counted_and_the_first_of_them_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_errors, "MAX_STEPS", 11)
     long, short = (clustering_of(rows_of(*["xx", "...", "x..", ".."] * count)) for count in (5, 1))
-    assert (long.rows, long.steps, long.wrong, long.after, long.else_) == (20, 50, 15, (5, 15), (10, 35))
+    assert (long.steps, long.wrong, long.after, long.else_) == (50, 15, (5, 15), (10, 35))
     assert (long.correlation, long.null, long.chance) == (short.correlation, short.null, short.chance)
 
 

@@ -14,7 +14,6 @@ from mixwright.audit.checks.traces import Traces
 from mixwright.audit.steps.call_faults import answered, argument_steps, citations
 from mixwright.audit.steps.tool_calls import MAX_EVENTS, has_calls, read_events
 from mixwright.corpus import Corpus, read_corpus
-from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError
 from mixwright.records import Example, Observation
 
@@ -178,8 +177,7 @@ def test_a_file_with_tool_calls_is_audited_and_not_trained_on(call: Call) -> Non
     path = write("calls.jsonl", rows)
     with pytest.raises(InputError, match="except in an audit"):
         read_corpus(str(path))
-    with calls_as_text():
-        (first, *_) = read_corpus(str(path)).table["target"].to_pylist()
+    (first, *_) = read_corpus(str(path), calls_as_text=True).table["target"].to_pylist()
     lines = json.loads(first)[0]["content"].splitlines()
     assert (lines[0], lines[2]) == ("<tool_call>", "</tool_call>")
     assert json.loads(lines[1]) == {"name": "book", "arguments": {"hotel_id": "H-99123", "nights": 3}}

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from mixwright.audit import rows as audit_rows
 from mixwright.audit.checks.error_clusters import ErrorClusters
 from mixwright.audit.checks.traces import Traces
+from mixwright.audit.stage import run_audit
 from mixwright.audit.steps import wrong_values
 from mixwright.audit.steps.equations import MAX_EQUATIONS, read_equations
-from mixwright.audit.steps.order import MAX_MENTIONS, values_used_too_early, wrong_mentions
+from mixwright.audit.steps.order import MAX_MENTIONS, unknown_operands, values_made, values_used_too_early, wrong_mentions
 from mixwright.audit.steps.worked import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
@@ -116,13 +117,18 @@ def test_rules_by_hand(text: str, rule: str) -> None:
     assert rule in set(rules_of(read_equations(text)[0]))
 
 
+def _used_too_early(prompt: str, text: str) -> list[tuple[int, int]]:
+    equations = read_equations(text)
+    return values_used_too_early(unknown_operands(prompt, text, equations), values_made(equations))
+
+
 def test_a_value_that_only_a_later_step_makes() -> None:
     """Small numbers, and those of the prompt, may come from anywhere."""
     text = "68 - 18 = 50. 34 * 2 = 68."
-    assert values_used_too_early("34 boxes hold 2 each, 18 break.", text, read_equations(text)) == [(0, 1)]
-    assert values_used_too_early("68 and 18, 34", text, read_equations(text)) == []
+    assert _used_too_early("34 boxes hold 2 each, 18 break.", text) == [(0, 1)]
+    assert _used_too_early("68 and 18, 34", text) == []
     small = "7 + 40 = 47. 21 - 14 = 7."
-    assert values_used_too_early("40, 21, 14", small, read_equations(small)) == []
+    assert _used_too_early("40, 21, 14", small) == []
 
 
 @pytest.mark.parametrize(
@@ -226,7 +232,7 @@ def test_numbers_that_nothing_gives_are_told() -> None:
 def test_values_that_every_solution_makes_are_no_order() -> None:
     """Each solution uses 77 from nowhere and makes it later, as every other solution does: chance explains it."""
     texts = [f"77 + {number} = {77 + number}. {number} + {77 - number} = 77." for number in range(21, 70)]
-    assert all(values_used_too_early("", text, read_equations(text)) == [(0, 1)] for text in texts)
+    assert all(_used_too_early("", text) == [(0, 1)] for text in texts)
     assert not _warnings(texts)
 
 
@@ -283,8 +289,8 @@ def test_of_large_tasks_a_sample_is_read_and_all_where_files_are_written(monkeyp
     assert (found["large"].total, found["small"].total) == (150, 100)
     assert found["small"].message == whole["small"].message
     assert 0.1 < found["large"].count / 150 < 0.4  # a quarter are wrong
-    with audit_rows.list_for_files():
-        assert [(one.count, one.total) for one in Traces().check(corpus)] == [(75, 300), (25, 100)]
+    seen = run_audit(corpus, ["traces"], whole=True)
+    assert [(one.count, one.total) for one in seen] == [(75, 300), (25, 100)]
 
 
 def test_what_a_sample_found_in_order_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from _example_run import item_rows
 from answer_rows import write_measured, write_sides
 from cli_call import Call, sums, write
+from first_answers import read_first_answers
 from trainers_tiny import model, tokenizer
 
 from mixwright.answers.table import Answers
@@ -16,8 +17,8 @@ from mixwright.errors import InputError
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.verbs.beside import read_earlier
-from mixwright.verdict.page.answers import read_first_answers
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
+from mixwright.verdict.rules.evidence import Evidence
 
 FAST = ("--samples", "0", "--max-new-tokens", "4")
 
@@ -174,4 +175,4 @@ def test_a_lost_table_of_the_other_is_said(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
     run.measurements("beside").unlink()
     with pytest.raises(InputError, match=r"beside\.json"):
-        read_three_checkpoints(run)
+        read_three_checkpoints(Evidence(run))

@@ -121,7 +121,7 @@ def test_usage_errors_are_the_users(call: Call) -> None:
 
 
 def test_a_bug_of_ours_is_exit_code_2_with_its_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.verbs.audit.run_audit", lambda *_: 1 / 0)
+    monkeypatch.setattr("mixwright.verbs.audit.run_audit", lambda *_, **__: 1 / 0)
     code, out, err = call("audit", write("a.jsonl", sums()))
     assert (code, out) == (2, "")
     assert "ZeroDivisionError" in err

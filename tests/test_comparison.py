@@ -26,7 +26,7 @@ def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
     run = RunFolder("runs/comparison")
     manifest = read_json(run.manifest, RunManifest)
     assert (manifest.parent, manifest.settings["checkpoint after"]) == ("before", "after")
-    assert (manifest.settings["items"], manifest.settings["rows of the largest cell"]) == (4, 12)
+    assert (manifest.settings["items"], manifest.settings["rows_of_largest_cell"]) == (4, 12)
     page, noted = run.page.read_text(encoding="utf-8"), Path("runs/comparison/run.yaml").read_text(encoding="utf-8")
     for unknown in (
         "learning_rate",

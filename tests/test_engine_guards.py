@@ -118,7 +118,7 @@ def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
 
 def test_quiet_steps_loosen_nothing_once_canaries_were_watched():
     policy = Policy(EngineOptions())
-    assert (policy.lr_factor, policy.asked_lr_factor, policy.sent_lr_factor) == (1.0, 1.0, 1.0)
+    assert (policy.lr_factor, policy.sent_lr_factor) == (1.0, 1.0)
     policy.respond([], Signals(0, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
     policy.respond(alarm(1), Signals(1), 0.0)
     for step in range(2, 3 * QUIET_STEPS):

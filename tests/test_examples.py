@@ -49,8 +49,8 @@ def test_an_own_loop_goes_on_exactly_where_it_stopped(
     names = runpy.run_path(str(FOLDER / "own_loop.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert "refuse.secret: too hard: 0% right" in said
-    assert re.search(r"lr_factor: .*25% of the groups", said)
-    assert " skipped" in said
+    assert re.search(r"lr_factor: .*fewer than 25%", said)
+    assert "skip_step: " in said
     assert "secret: success 0.0" in said
     assert {path.name for path in tmp_path.iterdir()} == {"model.pt", "steering.json", "steering.npz"}
     whole = names["Loop"]()
@@ -70,4 +70,4 @@ def test_late_batches_are_observed_and_those_under_way_survive_a_restart(
     assert len(names["flying"]) == names["AHEAD"]
     saved = read_state(tmp_path, "steering")
     assert [len(drawn) for drawn in saved["loop"]["flying"]] == [names["PROMPTS"]] * names["AHEAD"]
-    assert saved["engine"]["ledger"]["draws"] == names["PROMPTS"] * (names["STEPS"] // 2 + names["AHEAD"])
+    assert saved["engine"]["parts"]["ledger"]["draws"] == names["PROMPTS"] * (names["STEPS"] // 2 + names["AHEAD"])

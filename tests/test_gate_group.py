@@ -20,7 +20,8 @@ from mixwright.estimates.loss_limits import cell_loss_limits
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.general import SUITE_LOOKS
-from mixwright.verdict.pack import pack
+from mixwright.verdict.judge import judge_run
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright.verdict.rules.gate_run import ask_gate
@@ -232,13 +233,13 @@ def folder(
 
 
 def test_reason_and_exit_code_of_a_folder_are_those_of_its_group(tmp_path: Path) -> None:
-    near = pack(folder(tmp_path / "near", every(30), every(27), margin=0.2))
+    near = judge_run(folder(tmp_path / "near", every(30), every(27), margin=0.2))
     assert (near.exit_code, near.reason) == (0, "kept")
-    far = pack(folder(tmp_path / "far", every(30), every(27)))
+    far = judge_run(folder(tmp_path / "far", every(30), every(27)))
     assert (far.exit_code, far.reason) == (3, "the average fell")
-    lost = pack(folder(tmp_path / "lost", every(30), every(30) | {"b": right(3)}))
+    lost = judge_run(folder(tmp_path / "lost", every(30), every(30) | {"b": right(3)}))
     assert (lost.exit_code, lost.reason, lost.tasks[0].task) == (3, "a task was lost", "b")
-    wide = pack(folder(tmp_path / "wide", every(24), every(24), margin=0.01))
+    wide = judge_run(folder(tmp_path / "wide", every(24), every(24), margin=0.01))
     assert (wide.exit_code, wide.reason) == (4, "too few items")
 
 
@@ -250,34 +251,36 @@ def test_the_headline_names_the_task_that_fell_before_an_average_that_did_not(tm
         rows = [row for cell, count in counts.items() for row in item_rows(cell, {"greedy": right(count, 60)})]
         write_measured(run.measurements(name), rows)
     write_question(run, GateQuestion(names, margin=0.05))
-    found = pack(run)
+    found = judge_run(run)
     assert (found.outcome, found.tasks[0].task, found.tasks[0].protected) == ("damaged", "sums", True)
     assert found.headline == f"DO NOT SHIP {found.after}. It lost sums (\N{MINUS SIGN}5.0 points)."
     before = dict.fromkeys("abcdefgh", right(42, 60))
     fell = before | {"a": right(33, 60)}
-    unclear = pack(folder(tmp_path / "unclear", before, fell | dict.fromkeys("bcdefgh", right(44, 60)), "abcdefgh", None))
+    unclear = judge_run(
+        folder(tmp_path / "unclear", before, fell | dict.fromkeys("bcdefgh", right(44, 60)), "abcdefgh", None)
+    )
     assert "E for after. Lower, perhaps by luck: a (\N{MINUS SIGN}15 points)." in unclear.headline
-    few = pack(folder(tmp_path / "few", {"a": right(1, 10)}, {"a": right(0, 10)}, (), None))
+    few = judge_run(folder(tmp_path / "few", {"a": right(1, 10)}, {"a": right(0, 10)}, (), None))
     assert (few.gate and few.gate.mean and few.gate.mean.value) == 0, "an item in it was chosen by the others of its task"
     assert "E for after. Lower, perhaps by luck: a (\N{MINUS SIGN}10 points). The average changed by 0" in few.headline
-    average = pack(folder(tmp_path / "average", before, fell, (), None))
+    average = judge_run(folder(tmp_path / "average", before, fell, (), None))
     assert average.reason == "the average fell"
     assert average.headline.startswith(f"DO NOT SHIP {average.after}. Lower: a (\N{MINUS SIGN}15 points). The average")
 
 
 def test_a_loss_of_what_was_not_named_is_told_and_does_not_close_the_gate(tmp_path: Path) -> None:
-    run = pack(folder(tmp_path / "run", every(30), every(30) | {"d": right(3)}, TASKS[:3]))
+    run = judge_run(folder(tmp_path / "run", every(30), every(30) | {"d": right(3)}, TASKS[:3]))
     assert (run.exit_code, run.tasks[0].task, run.tasks[0].word, run.tasks[0].protected) == (0, "d", "lost", False)
     assert "d (" in run.headline
     both = folder(tmp_path / "both", every(30), every(30) | {"d": right(3), "c": right(3)}, TASKS[:3])
-    assert pack(both).exit_code == 3
+    assert judge_run(both).exit_code == 3
 
 
 def test_the_gate_of_a_folder_is_that_of_its_tables(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", every(30), every(27), margin=None)
     assert read_json(run.path / "gate.json", GateQuestion) == GateQuestion(TASKS)
     before, after = ([scores({(task, None): values for task, values in side.items()})] for side in (every(30), every(27)))
-    assert ask_gate(run) == check_protected(before, after, [(task, None) for task in TASKS], named_by_user=True)
+    assert ask_gate(Evidence(run)) == check_protected(before, after, [(task, None) for task in TASKS], named_by_user=True)
 
 
 def rings(before: Values, after: Values, groups: Mapping[str, tuple[str, ...]], look: Look | None = None) -> GateResult:

@@ -12,7 +12,7 @@ from mixwright.answers.score import read_scores
 from mixwright.answers.table import Answers
 from mixwright.run.folder import RunFolder, answers_file, read_measurements, write_measurements
 from mixwright.verdict.read_parts import read_gold
-from mixwright.verdict.rules.evidence import leading_sides
+from mixwright.verdict.rules.evidence import Evidence
 
 FAST = ("--samples", "0", "--max-new-tokens", "4", "--items", "4")
 GRADERS = ("--grader", "sum=exact", "--grader", "number=numeric")
@@ -39,7 +39,7 @@ def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_
     assert all(0 < value < 1 for value in (*old.values(), *new.values()))
     assert old != new
     change = sum(new[item] - old[item] for item in old) / len(old)
-    (found,) = read_gold(leading_sides(RunFolder("runs/comparison")) or ([], []), greedy=True)
+    (found,) = read_gold(Evidence(RunFolder("runs/comparison")).sides or ([], []), greedy=True)
     assert (found.task, found.items) == ("sum", 16)
     assert found.change.value == pytest.approx(change)
     assert (found.before, found.after) == pytest.approx((sum(old.values()) / 16, sum(new.values()) / 16))

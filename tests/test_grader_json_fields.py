@@ -15,6 +15,7 @@ from mixwright.graders import load_grader
 from mixwright.records import Example, Interval, Measurement, PartChange
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.read_parts import read_parts
+from mixwright.verdict.rules.evidence import Evidence
 
 JUDGE = load_grader("json_fields")
 GOLD = '{"team": "billing", "intent": "refund", "urgent": false, "lines": 2}'
@@ -96,4 +97,4 @@ def test_parts_of_both_models_are_read_for_the_verdict(tmp_path: Path) -> None:
     write_measurements(run.measurements("before"), [row("part valid", 0.0), row("greedy", 0.0)])
     write_measurements(run.measurements("after"), [row("part valid", 0.9), row("part new", 0.5), row("greedy", 0.4)])
     found = PartChange("valid", Interval(0.0, -0.1, 0.1, 50), Interval(0.9, 0.8, 1.0, 50))
-    assert read_parts(run) == {("t", None): (found,)}
+    assert read_parts(Evidence(run)) == {("t", None): (found,)}

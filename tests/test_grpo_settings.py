@@ -68,8 +68,8 @@ class Seen:
         trainer._generate, trainer._generate_and_score_completions = watched_generate, watched_score
 
     def _live(self) -> bool:
-        """Training, and not an evaluation."""
-        return bool(self.trainer.model.training)
+        """Training, and not an evaluation or the start-up self-test, which has rewards of its own."""
+        return self.trainer.model.training and "_calculate_rewards" not in vars(self.trainer)
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -90,6 +90,7 @@ def test_with_steering_groups_are_whole_rewards_true_and_refusals_zero(
     check_draws(trainer, tmp_path, seen)
     check_rewards(trainer, setting, seen)
     check_advantages(seen)
+    assert any(check.startswith("refused group has advantage 0") for check in trainer.steered.checks)
 
 
 def check_draws(trainer: Any, folder: Path, seen: Seen) -> None:

@@ -37,7 +37,7 @@ REFUSED: dict[str, tuple[Setting, str]] = {
             kwargs=lambda folder: tools(folder) | {"environment_factory": parts.Abacus, "train_dataset": None},
             patch=parsed("count"),
         ),
-        "NoneType",
+        "provides the prompts",
     ),
     "dispatch_batches": (Setting({"accelerator_config": {"dispatch_batches": True}}), "sample by itself"),
     "split_batches": (Setting({"accelerator_config": {"split_batches": True}}), "as TRL lays them out"),

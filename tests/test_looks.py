@@ -16,8 +16,6 @@ from _example_run import item_rows
 from _scores import scores
 from answer_rows import answers_of, write_measured
 from cli_call import Call, sums, write
-from hypothesis import given
-from hypothesis import strategies as st
 from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
@@ -25,15 +23,16 @@ from mixwright.answers.score import scores_of_items
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile
-from mixwright.estimates.looks import PLANNED_LOOKS, Look, obrien_fleming, parse_look
+from mixwright.estimates.looks import PLANNED_LOOKS, Look, obrien_fleming
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.measure.kept_folder import find_store
-from mixwright.records import Cell, RunManifest, plain
+from mixwright.records import Cell, RunManifest, plain, to_data
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.verbs.compare import plan_looks
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import check_protected, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_run import ask_gate
@@ -153,15 +152,10 @@ def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> No
     assert (code, "--max-items of 16 or more" in err, Path("runs").exists()) == (1, True, False), err
 
 
-@given(st.integers(1, 8), st.integers(0, 10**9), st.integers(0, 10**9))
-def test_a_look_that_was_written_down_is_read_back(number: int, items: int, more: int) -> None:
-    look = Look(number, items, items + more, 8)
-    assert parse_look(look.label) == look
-
-
-@pytest.mark.parametrize("told", ["", "look 5 of 4, 1 of 2 items", "look 0 of 4, 1 of 2 items", "look 1 of 4, 3 of 2 items"])
-def test_what_is_no_look_is_not_read_as_one(told: str) -> None:
-    assert parse_look(told) is None
+@pytest.mark.parametrize("numbers", [(5, 1, 2), (0, 1, 2), (1, 3, 2)])
+def test_what_is_no_look_is_refused(numbers: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="a look from 1"):
+        Look(*numbers)
 
 
 def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Path) -> None:
@@ -171,7 +165,7 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     for when in ("before", "after"):
         write_measured(run.measurements(when), table)
     assert read_question(run) is None
-    noted = RunManifest({}, {}, {}, {"looks": at(1, 800).label})
+    noted = RunManifest({}, {}, {}, {"look": to_data(at(1, 800))})
     write_json(run.manifest, noted)
     asked = read_question(run)
     assert asked is not None
@@ -179,13 +173,13 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     assert (
         check_sides((side := [scores_of_items(answers_of(table))], side), "greedy", GateQuestion(("t",))).outcome == "passed"
     ), "by 95 % it would"
-    found = ask_gate(run, replace(asked, protect=("t",)))
+    found = ask_gate(Evidence(run), replace(asked, protect=("t",)))
     assert found is not None
     assert found.outcome == "inconclusive"
     write_question(run, GateQuestion(("t",)))
     assert read_question(run) == GateQuestion(("t",), look=at(1, 800)), "a question of another time does not begin anew"
-    write_json(run.manifest, replace(noted, settings={"looks": "the first"}))
-    with pytest.raises(InputError, match=r"manifest.json: expected settings.looks as"):
+    write_json(run.manifest, replace(noted, settings={"look": {"number": 9}}))
+    with pytest.raises(InputError, match=r"manifest.json: expected settings.look as"):
         read_question(run)
 
 
@@ -300,7 +294,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     def stopped(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mixwright.verbs.verdict.ask_gate", stopped)
+    monkeypatch.setattr("mixwright.verbs.verdict.check_names", stopped)
     asked = ("--eval", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", "--no-suite", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")

@@ -53,9 +53,7 @@ def test_lines_and_metrics_speak_of_the_tasks_of_the_batch(tmp_path: Path) -> No
 
 def test_plug_ins_are_read_once_and_tasks_are_told_in_a_line(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr(
-        catalog, "_read_entry", lambda kind, path, own=catalog._read_entry: read.append(path) or own(kind, path)
-    )
+    monkeypatch.setattr(catalog, "_read_entry", lambda *of, own=catalog._read_entry: read.append(of[:2]) or own(*of))
     rows = [{"task": name, "prompt": f"{name}: {n}+1=", "answer": str(n + 1)} for name in NAMES[:300] for n in range(10, 18)]
     write("many.jsonl", rows)
     code, _, err = call("run", "--init", "many.jsonl")

@@ -80,13 +80,13 @@ def test_a_part_that_was_written_is_not_written_again(whole: RunFolder, monkeypa
     drop_kept(whole.path)
     write_part(job_of(whole, CONFIG, part=(0, 2)))
     prompts: list[int] = []
-    sample = Learner.sample
+    generate = Learner.generate
 
-    def counted(self: Learner, **options: Any) -> Any:
-        prompts.append(len(options["prompts"]))
-        return sample(self, **options)
+    def counted(self: Learner, jobs: Any, *how: Any) -> Any:
+        prompts.append(len(jobs))
+        return generate(self, jobs, *how)
 
-    monkeypatch.setattr(Learner, "sample", counted)
+    monkeypatch.setattr(Learner, "generate", counted)
     write_part(job_of(whole, CONFIG, part=(1, 4)))  # items 1, 5, ...: none of them is in part 0 of 2
     assert sum(prompts) > 0
     prompts.clear()

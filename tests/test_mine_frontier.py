@@ -162,7 +162,7 @@ def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ids, "weight": [1.0] * PROMPTS}), tmp_path / "x.parquet")
     pq.write_table(pa.table({"id": [*ids[:-1], "long0"], "weight": [1.0] * PROMPTS}), tmp_path / "y.parquet")
     once, twice = (read_data(tmp_path / f"{name}.parquet", corpus) for name in "xy")
-    assert once.random_like_digest != twice.random_like_digest
+    assert once.digest_of_rows("random_like") != twice.digest_of_rows("random_like")
     for seed in range(5):
         drawn = choose_rows("random_like", corpus, once, seed)
         prompts = {row.prompt for row in drawn}

@@ -15,10 +15,11 @@ from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, RunManifest
 from mixwright.run.folder import RunFolder, read_json, write_json
-from mixwright.verdict.pack import pack
+from mixwright.verdict.judge import judge_run
 from mixwright.verdict.page.text import format_p
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import claims_between
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.next_steps import list_next_steps, with_option, without_option
 from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis
 
@@ -93,7 +94,7 @@ def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> Non
     run = compared(tmp_path, items=40, rows=101)
     manifest = read_json(run.manifest, RunManifest)
     write_json(run.manifest, replace(manifest, settings=dict(manifest.settings) | {PACE_SETTING: 1.5}))
-    verdict = pack(run)
+    verdict = judge_run(run)
     (step,) = verdict.next
     needed = int(step.command.rpartition(" ")[2])
     assert (verdict.reason, needed > 40) == ("too few items", True)
@@ -108,15 +109,15 @@ def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> Non
     ],
 )
 def test_where_all_items_were_measured_rows_must_be_added(tmp_path: Path, command: str, more: str) -> None:
-    (step,) = pack(compared(tmp_path, items=40, rows=40, command=command)).next
+    (step,) = judge_run(compared(tmp_path, items=40, rows=40, command=command)).next
     needed = int(step.command.partition("--items ")[2].partition(" ")[0])
     assert step.command == more.format(needed)
     assert f"{needed - 40:,}" in step.text
 
 
 def test_answers_that_were_cut_come_first(tmp_path: Path) -> None:
-    assert len(pack(compared(tmp_path / "few", items=40, rows=101, cut=4)).next) == 1
-    first, second = pack(compared(tmp_path / "many", items=40, rows=101, cut=5)).next
+    assert len(judge_run(compared(tmp_path / "few", items=40, rows=101, cut=4)).next) == 1
+    first, second = judge_run(compared(tmp_path / "many", items=40, rows=101, cut=5)).next
     assert first.command == f"{ASKED} --max-new-tokens 64"
     assert second.command.endswith(" --max-new-tokens 64")
 
@@ -128,7 +129,7 @@ def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
-    (step,) = list_next_steps(run, Recommendation("cannot tell"), seen)
+    (step,) = list_next_steps(Evidence(run), Recommendation("cannot tell"), seen)
     assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
     assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
     assert step.text == f"mixwright run run.yaml --folder {run.path}-2"
@@ -156,7 +157,7 @@ REMEDIES = [
 def test_a_fifth_of_the_learning_rate_is_no_remedy_for_nothing(
     tmp_path: Path, seen: TrialBasis, remedy: str, reach: bool
 ) -> None:
-    (step,) = list_next_steps(RunFolder(tmp_path / "run"), Recommendation("no gain"), seen)
+    (step,) = list_next_steps(Evidence(RunFolder(tmp_path / "run")), Recommendation("no gain"), seen)
     assert remedy in step.caption
     assert (REACH in step.caption) == reach
     assert step.text == f"mixwright run run.yaml --folder {tmp_path}/run-2"

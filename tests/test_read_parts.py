@@ -20,7 +20,7 @@ from mixwright.run.folder import RunFolder, read_json, write_json, write_plan
 from mixwright.verdict.page.blocks import Table
 from mixwright.verdict.page.text import NO_VALUE_SIGN
 from mixwright.verdict.read_parts import read_decisions, read_pairs, read_stages
-from mixwright.verdict.rules.evidence import headline_arm
+from mixwright.verdict.rules.evidence import Evidence
 
 
 def cells_of(verdict: Verdict, section: str) -> list[tuple[str, ...]]:
@@ -34,32 +34,32 @@ def line(step: float, what: str, old: Any, new: Any, **more: Any) -> str:
 
 
 def test_decisions_are_grouped_alarms_first(tmp_path: Path) -> None:
-    lines = [line(3, "beta", 0.1, 0.2), line(9, "beta", 0.2, 0.4, last=12), line(5, "alarm.kl", None, True)]
+    lines = [line(3, "beta", 0.1, 0.2), line(9, "beta", 0.2, 0.4), line(5, "alarm.kl", None, True)]
     (tmp_path / "decisions.jsonl").write_text("".join(lines), encoding="utf-8")
-    alarm, beta = read_decisions(RunFolder(tmp_path))
+    alarm, beta = read_decisions(Evidence(RunFolder(tmp_path)))
     assert (alarm.name, alarm.is_alarm, alarm.old, alarm.new) == ("alarm.kl", True, "", "True")
-    assert (beta.times, beta.seeds, beta.first_step, beta.last_step) == (2, 1, 3.0, 12.0)
+    assert (beta.times, beta.seeds, beta.first_step, beta.last_step) == (2, 1, 3.0, 9.0)
     assert (beta.old, beta.new, beta.because) == ("0.1", "0.4", "at 9")
     rows = cells_of(verdicts.trial(decisions=(alarm, beta)), "decisions")
     assert [row[0] for row in rows] == ["alarm.kl", "beta"]
     assert "0.1 → 0.4" in rows[1]
-    assert read_decisions(RunFolder(tmp_path / "none")) == ()
+    assert read_decisions(Evidence(RunFolder(tmp_path / "none"))) == ()
 
 
 def test_decisions_of_a_trial_are_those_of_all_seeds_and_a_broken_line_is_named(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=2)
-    assert max(group.seeds for group in read_decisions(run)) == 2
+    assert max(group.seeds for group in read_decisions(Evidence(run))) == 2
     path = run.branch("steered", 0) / "decisions.jsonl"
     whole_lines = len(path.read_text(encoding="utf-8").splitlines())
     with path.open("a") as file:
         file.write("{broken\n")
     with pytest.raises(InputError, match=rf"decisions\.jsonl, line {whole_lines + 1}"):
-        read_decisions(run)
+        read_decisions(Evidence(run))
 
 
 def test_stages_are_means_over_seeds(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=2)
-    assert read_stages(run) == ({}, {}), "a plan of one stage"
+    assert read_stages(Evidence(run)) == ({}, {}), "a plan of one stage"
     stages = tuple(Stage(name, "grpo", 5, {"gcd": 1.0}, expected={"gcd": 0.5}) for name in ("first", "second"))
     write_plan(run.plan, Plan("proportional", stages))
     for seed in range(2):
@@ -67,19 +67,19 @@ def test_stages_are_means_over_seeds(tmp_path: Path) -> None:
         row = ItemValue("gcd", "greedy", 0.25 + 0.5 * seed, None, "gcd-0", 8)
         write_measured(folder / "measured.parquet", [row])
         write_json(folder / "stage.json", {"rehearses": ["lcm"]})
-    success, replayed = read_stages(run)
+    success, replayed = read_stages(Evidence(run))
     assert (success, replayed) == ({"gcd": (0.5, None)}, {"lcm": 2})
     verdict = verdicts.trial(stages=success, replayed=replayed, plan=Plan("proportional", stages))
     assert cells_of(verdict, "stages") == [("gcd", "50 % (50 %)", f"{NO_VALUE_SIGN} (50 %)")]
 
 
 def test_pairs_are_the_answers_with_those_of_a_third_model(tmp_path: Path) -> None:
-    pairs = read_pairs(example(tmp_path / "run"))
+    pairs = read_pairs(Evidence(example(tmp_path / "run")))
     assert len(pairs) == 60
     first = next(pair for pair in pairs if pair.score_third < pair.score_after)
     assert (first.prompt, first.before, first.after, first.third) == ("capitals 3?", "yes", "yes", "no <b>beside</b>")
     assert (first.gold, first.score_before, first.score_after, first.score_third) == ("yes", 1.0, 1.0, 0.0)
-    assert read_pairs(RunFolder(tmp_path / "none")) == []
+    assert read_pairs(Evidence(RunFolder(tmp_path / "none"))) == []
 
 
 def test_the_change_of_a_short_run_stands_in_its_column() -> None:
@@ -102,4 +102,4 @@ def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) ->
     ):
         effects = (replace(result.effects[0], arm="uniform", against="frozen"),)
         write_json(run.result, replace(result, arms=arms, references=references, nulls=(), effects=effects))
-        assert headline_arm(run) == expected
+        assert Evidence(run).arm == expected

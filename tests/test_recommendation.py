@@ -12,8 +12,19 @@ from answer_rows import write_measured
 from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selection
 from mixwright.run.folder import RunFolder, write_json
 from mixwright.verdict.rules.basis import recommend_run
+from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.gate_run import ask_gate
 from mixwright.verdict.rules.next_steps import _list_steps_after_comparison, list_next_steps
-from mixwright.verdict.rules.recommendation import PAIR_RULES, TRIAL_RULES, Contrast, PairBasis, TrialBasis, recommend
+from mixwright.verdict.rules.recommendation import (
+    PAIR_RULES,
+    TRIAL_RULES,
+    Contrast,
+    PairBasis,
+    Recommendation,
+    TrialBasis,
+    recommend,
+)
+from mixwright.verdict.rules.run_claims import judge_claims
 from mixwright.verdict.stage import write_verdict
 
 ARMS = ("uniform", "equal_shares", "steered")
@@ -163,7 +174,7 @@ def test_every_rule_of_two_models(seen: PairBasis, advice: str) -> None:
 
 @pytest.mark.parametrize(("seen", "advice"), [*TRIALS, *PAIRS])
 def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialBasis | PairBasis, advice: str) -> None:
-    steps = [step.text for step in list_next_steps(RunFolder(tmp_path), recommend(seen), seen)]
+    steps = [step.text for step in list_next_steps(Evidence(RunFolder(tmp_path)), recommend(seen), seen)]
     assert all(steps)
     if advice.startswith("train"):
         assert steps[1:] == ["mixwright plan run.yaml --export FORMAT"]
@@ -215,15 +226,20 @@ def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(
     run, seen = RunFolder(tmp_path / "a run"), trial(word="cannot tell", seeds_needed=12)
     run.path.mkdir()
     (run.path / "run.yaml").touch()
-    (step,) = list_next_steps(run, recommend(seen), seen)
+    (step,) = list_next_steps(Evidence(run), recommend(seen), seen)
     assert step.text == f"mixwright run '{run.path}/run.yaml' --folder '{run.path}'"
+
+
+def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | PairBasis | None]:
+    evidence = Evidence(run)
+    return recommend_run(evidence, judge_claims(evidence), ask_gate(evidence))
 
 
 def test_a_comparison_that_stopped_half_way_says_so(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", ""))
     run.measurements("after").unlink()
-    found, seen = recommend_run(run)
+    found, seen = recommended(run)
     assert (found and found.sentence, seen) == (
         "Inconclusive so far: the later checkpoint was not measured; run the comparison again.",
         None,
@@ -233,12 +249,12 @@ def test_a_comparison_that_stopped_half_way_says_so(tmp_path: Path) -> None:
 def test_a_run_that_only_measured_has_no_recommendation(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     run.measurements("after").unlink()
-    assert recommend_run(run) == (None, None)
+    assert recommended(run) == (None, None)
 
 
 def test_where_the_simple_rule_does_as_well_its_rows_are_named(tmp_path: Path) -> None:
     """Mined rows that beat all rows, and not the rows of the rule, send the reader to these."""
     for does, words in ((True, "best.simple_rule.parquet"), (False, "MINER")):
         seen = trial(selection=dataclasses.replace(REFUSED, simple_rule_does=does))
-        (step,) = list_next_steps(RunFolder(tmp_path), recommend(seen), seen)
+        (step,) = list_next_steps(Evidence(RunFolder(tmp_path)), recommend(seen), seen)
         assert step.text.endswith(words)

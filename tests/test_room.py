@@ -18,7 +18,6 @@ from mixwright.answers.nulls import grade_swapped, texts_of
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.batches import row_batches
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.measure.notes import list_notes
@@ -165,7 +164,6 @@ def test_the_batch_size_changes_no_completion_and_progress_ends_at_all() -> None
     assert drawn(2) == whole, "fewer than the samples of one prompt"
     assert {0.2, 0.4, 0.6, 0.8, 1.0} <= {round(share, 9) for share in seen}
     assert in_order(seen)
-    assert list(row_batches([3, 1, 2], 0)) == [[1], [2], [0]]
 
 
 def test_measuring_tells_how_far_it_is_and_how_much_was_cut() -> None:

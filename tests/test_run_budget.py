@@ -17,7 +17,7 @@ from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_text, yaml_text
-from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, estimate_seconds, seeds_that_fit, train_within
+from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, seeds_that_fit, train_within
 from mixwright.trial.jobs import Trial
 from mixwright_extras.miners.pruning import Pruning
 
@@ -116,11 +116,12 @@ def test_the_fifth_seed_may_end_late_and_no_sixth(limited: Any) -> None:
 def test_what_is_begun_ends_within_a_quarter_of_the_budget(
     pace: float, wanted: int, done: int, arms: int, workers: int
 ) -> None:
-    deadline = SimpleNamespace(seed_seconds=pace, seconds_left=600.0, seconds=600.0)
-    seeds = seeds_that_fit(deadline, finished=done, planned=wanted, arms=arms, workers=workers)  # type: ignore[arg-type]
+    deadline = Deadline(10, RunFolder("none"), clock=Clock())
+    deadline.seed_seconds = pace
+    seeds = seeds_that_fit(deadline, finished=done, planned=wanted, arms=arms, workers=workers)
     assert 0 <= seeds <= workers
     if done and seeds:
-        assert estimate_seconds(deadline, seeds * arms, arms=arms, workers=workers) <= 1.2 * 600  # type: ignore[arg-type]
+        assert deadline.allows(seeds * arms, arms=arms, workers=workers, late_share=0.2)
 
 
 def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> None:

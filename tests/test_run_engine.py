@@ -13,6 +13,7 @@ import fake_vllm
 import pytest
 import torch
 from cli_call import Call, sums, write
+from first_answers import read_first_answers
 
 import mixwright.trainers.sft
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrialConfig
@@ -27,7 +28,6 @@ from mixwright.measure.passes import Passes
 from mixwright.records import Example, Plan, Stage
 from mixwright.run.workers import count_cores
 from mixwright.trial import branch as branches
-from mixwright.verdict.page.answers import read_first_answers
 from mixwright_extras.probes import transfer
 
 assert mixwright.trainers.sft, "imported before the stand-in is there, so that TRL sees what is installed"

@@ -95,7 +95,7 @@ def test_what_was_answered_is_not_asked_again(call: Call) -> None:
     [
         (("logprobs",), "log-probabilities\n"),
         (("logprobs", "seed"), "log-probabilities, seeds\n"),
-        (("top_k",), "decoding without penalties or cut-offs of its own, log-probabilities\n"),
+        (("top_k",), "control of penalties and cut-offs, log-probabilities\n"),
         (("max_tokens",), "log-probabilities"),  # newer names are tried first, then it has no log-probabilities to give
     ],
 )
@@ -108,7 +108,7 @@ def test_fields_that_a_server_refuses_are_left_out_and_named(call: Call, unknown
     with serving(answer) as stub:
         code, out, err = ask(call, stub)
     assert (code, "100.0%" in out) == (0, True), err
-    assert f"does not support {lacking}" in err
+    assert f"it lacks {lacking}" in err
 
 
 def test_a_server_that_decodes_greedily_gives_no_samples(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""What guards a steered GRPO run: canaries, settings refused at the start, refusals and draws that hold."""
+"""What guards a steered GRPO run: canaries, settings refused at the start, the start-up self-test."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ import pytest
 import torch
 from datasets import Dataset
 from trainers_tiny import UNIFORM, grpo_config, make, parameters, read, rows, script
-from trl.trainer.utils import RepeatSampler
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, CellAssessment, Plan, Stage
-from mixwright.steer.beside.run import DrawLog
 from mixwright.steer.canaries import WHY_UNMEASURED
 from mixwright.steer.pool import answer_key
 from mixwright.trainers.canaries import schedule_passes
-from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steering import make_dataset_pool, make_run, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings(
@@ -141,6 +138,7 @@ def test_alarms_leave_the_draws_alone(tmp_path: Path) -> None:
     assert [d["step"] for d in lines if d["what"] == "alarm.canary"] == [2, 3]
     assert not [d for d in lines if d["what"].startswith("not executed")]
     proof = trainer.steered.proof()
+    assert "shares as wanted" in proof["self_test"]
     steps = read(tmp_path, "steps.jsonl")
     assert min(line["lr_factor"] for line in steps) == 0.25  # two alarms
     letters = [line["scored"].get("letters", 0) / 4 for line in steps]
@@ -225,11 +223,26 @@ def test_a_run_whose_refusals_do_not_hold_is_stopped_before_its_step(
     assert trainer.state.global_step == 0
 
 
-def test_rows_are_served_in_the_order_of_trls_own_sampler() -> None:
-    log = DrawLog(lambda count: [len(log) * 7 + place for place in range(count)])
-    layout = {"batch_size": 3, "mini_repeat_count": 4, "repeat_count": 2}
-    served = list(SteeredSampler(log, 6, **layout))
-    assert served == [log.rows[position] for position in RepeatSampler(range(6), shuffle=False, **layout)]
+def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
+    monkeypatch.setattr("mixwright.trainers.checks.selftest.mask_refused", lambda rewards, groups, size: rewards)
+    with pytest.raises(RuntimeError, match="refused group has advantage 0"):
+        trainer.train()
+    assert trainer.state.global_step == 0
+
+
+def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM))
+    trainer.steered.engine.draw = lambda count: [0] * count
+    with pytest.raises(RuntimeError, match="shares as wanted"):
+        trainer.train()
+
+
+def test_the_self_test_stops_a_run_whose_rows_come_in_another_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
+    monkeypatch.setattr("mixwright.trainers.checks.selftest.RepeatSampler", lambda rows, **layout: reversed(rows))
+    with pytest.raises(RuntimeError, match="groups whole, in TRL's order"):
+        trainer.train()
 
 
 def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from trainers_tiny import make
 from trl import GRPOTrainer, __version__
 
+import mixwright
 from mixwright import SteeredGRPOTrainer
 from mixwright.errors import InputError
 
@@ -17,3 +19,11 @@ def test_a_method_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delattr(GRPOTrainer, "_calculate_rewards")
     with pytest.raises(InputError, match=rf"a method _calculate_rewards of TRL's trainer, got none in TRL {__version__}"):
         make(SteeredGRPOTrainer, tmp_path, steering=True)
+
+
+def test_a_helper_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("trl.trainer.utils.RepeatSampler")
+    for name in ("grpo", "steered_trainer", "checks.selftest"):
+        monkeypatch.delitem(sys.modules, f"mixwright.trainers.{name}", raising=False)
+    with pytest.raises(InputError, match=f"got TRL {__version__} and transformers .*RepeatSampler"):
+        mixwright.SteeredGRPOTrainer  # noqa: B018 - looked up when it is asked for

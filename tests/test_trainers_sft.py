@@ -154,7 +154,7 @@ def test_the_drop_is_the_loss_before_minus_the_loss_now(tmp_path: Path) -> None:
     assert proof["examples"] == 96
     assert not {"groups", "zero_signal_share", "rollouts"} & set(proof)
     state = trainer.steered.state()
-    assert len(state["losses"]["index"]) == 24
+    assert len(state["losses"]["nats"]) == 24
     fresh = make(SteeredSFTTrainer, tmp_path / "fresh", settings, steering=SteeringConfig(PLAN))
     fresh.steered.restore(state)
     assert np.array_equal(fresh.steered.losses.nats, trainer.steered.losses.nats)

@@ -1,6 +1,5 @@
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +10,7 @@ from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellAssessment, Example, Plan, Stage
-from mixwright.trial.arm_roles import assign_roles, builtin_arm, idle_ablations, null_name, why_left_out
+from mixwright.trial.arm_roles import PLAN_ARM, UNTRAINED_ARM, assign_roles, idle_ablations, null_name, why_left_out
 from mixwright.trial.training import corpus_reward
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
@@ -34,10 +33,10 @@ PLAN = Plan(
     why={"stages.0.weights.gcd": "reachable"},
 )
 ROLES = {
-    "frozen": "untrained",
+    "frozen": "reference",
     "uniform": "reference",
     "equal_shares": "reference",
-    "steered": "plan",
+    "steered": "lever",
     "without_controllers": "ablation",
     "without_gates": "ablation",
     "without_selector": "ablation",
@@ -107,12 +106,12 @@ def test_references_have_no_lever_and_shares_of_their_own():
 
 
 def test_each_arm_differs_in_one_thing():
-    plain = {"trains": True, "permute_rewards": False, "shuffle_levels": False}
+    plain = {"trains": True, "permuted": "", "rows": "all", "adapter": ""}
     different = {
         "frozen": {"trains": False},
-        "shuffled_levels": {"shuffle_levels": True},
-        "permuted": {"permute_rewards": True},
-        "permuted_uniform": {"permute_rewards": True},
+        "shuffled_levels": {"permuted": "levels"},
+        "permuted": {"permuted": "rewards"},
+        "permuted_uniform": {"permuted": "rewards"},
     }
     for name in ROLES:
         found = branch(name)
@@ -151,18 +150,18 @@ def test_names_of_nulls_tell_levers_apart():
 
 
 @pytest.mark.parametrize(
-    ("null", "seeds", "bases", "objective", "levels", "replans", "words"),
+    ("null", "objective", "levels", "replans", "words"),
     [
-        ("permuted", 8, 1, "sft", (1.0, 2.0), True, "no rewards"),
-        ("permuted", 8, 1, "grpo", (1.0,), False, ""),
-        ("shuffled_levels", 8, 1, "sft", (1.0, 2.0), True, ""),
-        ("shuffled_levels", 8, 1, "grpo", (1.0,), True, "no task has two levels"),
-        ("shuffled_levels", 8, 1, "grpo", (1.0, 2.0), False, "needs a planner"),
+        ("permuted", "sft", (1.0, 2.0), True, "no rewards"),
+        ("permuted", "grpo", (1.0,), False, ""),
+        ("shuffled_levels", "sft", (1.0, 2.0), True, ""),
+        ("shuffled_levels", "grpo", (1.0,), True, "no task has two levels"),
+        ("shuffled_levels", "grpo", (1.0, 2.0), False, "needs a planner"),
     ],
 )
-def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, seeds, bases, objective, levels, replans, words):
+def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, objective, levels, replans, words):
     plan = replace(PLAN, stages=(replace(PLAN.stages[0], objective=objective),))
-    reason = why_left_out(null, plan, corpus(levels), seeds, bases, replans=replans)
+    reason = why_left_out(null, plan, corpus(levels), replans=replans)
     assert words in reason
     assert bool(reason) == bool(words)
 
@@ -181,20 +180,10 @@ def test_shuffled_levels_keep_counts_and_everything_but_the_level():
     assert [(cell.key, cell.count) for cell in after.cells()] == [(cell.key, cell.count) for cell in before.cells()]
 
 
-def test_the_arms_with_a_role_of_their_own_are_ours_and_no_other_file_is_imported_to_find_them(monkeypatch):
-    broken = catalog.Entry("arms", "broken", "somebody.arms:Broken", "Arm that cannot be imported.", "")
-    monkeypatch.setattr(catalog, "listing", lambda kind, listing=catalog.listing: {"broken": broken, **listing(kind)})
-    builtin_arm.cache_clear()
-    assert (builtin_arm("untrained"), builtin_arm("plan")) == ("frozen", "steered")
-    assert assign_roles(TrialConfig()).references == ("frozen", "uniform", "equal_shares")
-
-
-def test_another_arm_that_does_not_train_is_a_reference_beside_frozen(monkeypatch):
-    theirs = SimpleNamespace(ROLE="untrained")
-    monkeypatch.setattr(
-        catalog, "load", lambda kind, name, load=catalog.load: theirs if name == "theirs" else load(kind, name)
-    )
-    assert assign_roles(TrialConfig(arms=("theirs", "steered"))).references == ("frozen", "theirs")
+def test_every_trial_knows_the_untrained_arm_and_the_plan_as_it_stands():
+    assert not branch(UNTRAINED_ARM).trains
+    assert catalog.load("arms", UNTRAINED_ARM).ROLE == "reference"
+    assert branch(PLAN_ARM).plan is PLAN
 
 
 def test_a_trial_grades_the_last_message_of_a_completion():

@@ -164,10 +164,8 @@ def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path
     corpus, run = two_tasks(), RunFolder(tmp_path)
     config = dataclasses.replace(CONFIG, trial=TrialConfig(data="x"))
     data = read_data(write_selection(tmp_path / "mine" / "x.parquet", ["a1", "a2"]), corpus)
-    assert (data.simple_rule_weights, choose_arms(config, corpus, run).references) == (
-        None,
-        ("frozen", "all", "random_like"),
-    )
+    assert "simple_rule" not in data.rows_by_kind
+    assert choose_arms(config, corpus, run).references == ("frozen", "all", "random_like")
     beside = write_selection(tmp_path / "mine" / "x.simple_rule.parquet", ["b1", "b2", "b3"])
     ruled = read_data(tmp_path / "mine" / "x.parquet", corpus)
     arms = choose_arms(config, corpus, run)

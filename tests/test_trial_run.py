@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from answer_rows import read_items
+from first_answers import read_first_answers
 from trial_parts import try_folder
 
 from mixwright.answers.table import Answers
@@ -18,11 +19,10 @@ from mixwright.records import CellAssessment, Example, Judgement, Plan, Stage, T
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_plan
 from mixwright.trial import summary
 from mixwright.trial.arm_roles import make_branch
-from mixwright.trial.branch import base_digest, branch_digest
+from mixwright.trial.branch import base_digest, branch_digest, train_branch
 from mixwright.trial.evaluation import EVALUATION_COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import read_branch
-from mixwright.verdict.page.answers import read_first_answers
 
 TABLES = {f"{side}{end}" for side in ("before", "after") for end in (".parquet", ".answers.parquet")}
 """Tables of a branch."""
@@ -360,6 +360,8 @@ def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_t
     assert all(level == true[item] for _, level, item in after.items)
 
 
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets transformers' older name
+@pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning")
 def test_nulls_are_made_from_their_own_levers_plan(finished):
     run, base, _ = finished
     trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])
@@ -369,6 +371,7 @@ def test_nulls_are_made_from_their_own_levers_plan(finished):
     own = trial.null_jobs(["permuted"], "steered", None)[0]
     assert own.arm == "permuted"
     assert own.digest != permuted.digest, "another plan, another branch"
+    assert train_branch(permuted) == str(run.branch("permuted.equal_shares", 0))
 
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets transformers' older name
@@ -403,9 +406,9 @@ def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(fi
     monkeypatch.setattr(training, "make_trainer", lambda *_, **__: pytest.fail("trained twice"))
     from mixwright.learner.learner import Learner
 
-    sample = Learner.sample
+    generate = Learner.generate
     monkeypatch.setattr(
-        Learner, "sample", lambda self, prompts, **how: (written.append(len(prompts)), sample(self, prompts, **how))[1]
+        Learner, "generate", lambda self, jobs, *how: (written.append(len(jobs)), generate(self, jobs, *how))[1]
     )
     branch.train_branch(job)
     assert read_measurements(final / "after.parquet") == before
@@ -486,7 +489,7 @@ def test_a_branch_that_was_stopped_at_its_end_writes_no_answer_again(finished, t
     names = {path.name for path in final.iterdir()}
     final.rename(folder)
     (folder / "branch.json").unlink()
-    branch.write_json(folder / branch.TRAINED_FILE, branch.BranchMark(job.digest))
+    branch.write_json(folder / branch.TRAINED_FILE, {"digest": job.digest})
     remove = shutil.rmtree
 
     def stop(where, *how, **named):

@@ -7,10 +7,10 @@ import pytest
 
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Effect, Plan, SeedRow, Selection, Stage, TrialResult
+from mixwright.trial.arm_plans import permuted_weights
 from mixwright.trial.arm_roles import nulls_for_objective
-from mixwright.trial.branch import permuted_weights
 from mixwright.trial.effects import Contrast, Findings, contrasts, effects_by_task, effects_of
-from mixwright.trial.selection import RECOMMENDING_ADVICE, advise, format_selection
+from mixwright.trial.selection import RECOMMENDING_ADVICE, MinedTable, advise, format_selection
 
 SEEDS, ITEMS = 8, 80
 AGAINST = ("frozen", "all", "random_like")
@@ -35,10 +35,8 @@ def compared(success: Mapping[str, float], seeds: int = SEEDS, flips: int = 3) -
 
 
 def advised(found: list[Contrast]) -> Selection:
-    costs = {"all": 10.0, "mined": 9.0}
-    return advise(
-        "best", found, rows=50, training_rows=1000, new_rows=False, costs=costs, price="3 trainings", rule="7 rows alone"
-    )
+    table = MinedTable("best", 50, 1000, new_rows=False, rule="7 rows alone")
+    return advise(table, found, costs={"all": 10.0, "mined": 9.0}, price="3 trainings")
 
 
 @pytest.mark.parametrize(
@@ -102,9 +100,8 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
     findings = Findings(table, [], {}, "greedy", 0.05)
     found = contrasts(findings, [("mined", arm) for arm in AGAINST])
     costs = {"all": 10.0, "mined": 9.0}
-    selection = advise(
-        "best", found, rows=5, training_rows=100, new_rows=False, costs=costs, price="3 trainings", any_right=False
-    )
+    table = MinedTable("best", 5, 100, new_rows=False)
+    selection = advise(table, found, costs=costs, price="3 trainings", any_right=False)
     assert selection.advice == "cannot tell"
     assert selection.advice not in RECOMMENDING_ADVICE
     effects = {effect.against: effect for one in found for effect in effects_of(findings, one) if effect.name == "loss"}

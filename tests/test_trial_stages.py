@@ -21,9 +21,10 @@ from mixwright.learner.load import load_learner
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.trial.arm_plans import permuted_order
 from mixwright.trial.arm_roles import make_branch, why_left_out
 from mixwright.trial.jobs import Trial
-from mixwright.trial.plan_stages import permuted_order, success_of, with_rehearsal
+from mixwright.trial.plan_stages import success_of, with_rehearsal
 
 FEW = 8
 CONFIG = RunConfig(
@@ -223,15 +224,14 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     assert [stage.name for stage in other.stages] == ["a", "b"]
     assert permuted_order(plan, 5) == permuted_order(plan, 5)
     why = {
-        null: why_left_out(null, plan, corpus, 4, 1, replans=True)
-        for null in ("permuted_order", "shuffled_levels", "permuted")
+        null: why_left_out(null, plan, corpus, replans=True) for null in ("permuted_order", "shuffled_levels", "permuted")
     }
     assert why == {
         "permuted_order": "",
         "shuffled_levels": "the plan has several stages",
         "permuted": "there are no rewards to permute",
     }
-    assert why_left_out("permuted_order", staged("first"), corpus, 4, 1, replans=True) == "the plan has one stage"
+    assert why_left_out("permuted_order", staged("first"), corpus, replans=True) == "the plan has one stage"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from mixwright.run.folder import RunFolder, write_json, write_plan
 from mixwright.verdict.page.blocks import Headline
 from mixwright.verdict.rules.cells import cells_of, chance_levels
 from mixwright.verdict.rules.claims import chance_level
+from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.run_claims import judge_claims
 from mixwright.verdict.stage import to_json_ready
 
 ITEMS = 40
@@ -53,12 +55,13 @@ def test_the_chance_level_by_hand() -> None:
 
 
 def test_the_interval_is_the_measured_one_where_it_is_of_the_same_items(tmp_path: Path) -> None:
-    (level,) = {chance_levels(half_right(tmp_path, aggregate=True))["t", 1.0, False]}
+    (level,) = {chance_levels(Evidence(half_right(tmp_path, aggregate=True)))["t", 1.0, False]}
     assert (level.low, level.high) == (0.14, 0.40)
 
 
 def test_before_and_after_in_both_decodings(tmp_path: Path) -> None:
-    (cell,) = cells_of(half_right(tmp_path))
+    evidence = Evidence(half_right(tmp_path))
+    (cell,) = cells_of(evidence, judge_claims(evidence))
     assert (cell.greedy, cell.sampled) == ((0.25, 0.75), (0.125, 0.375))
 
 

@@ -22,10 +22,9 @@ from mixwright.verdict.rules.claims import (
     compare_cells,
     find_missing_cells,
     find_tasks_not_learned,
-    judge,
-    leading_claims,
 )
-from mixwright.verdict.rules.evidence import arm_branches, comparisons, headline_arm, read_outcome
+from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.run_claims import judge_claims
 
 CELL = ("t", 1.0)
 
@@ -98,11 +97,13 @@ def test_a_task_that_is_not_above_chance_after_is_not_learned_unless_something_w
     for right in (0, 1):
         after = kept | {("intents", None): [1] * right + [0] * (24 - right)}
         sides = ([scores(kept | {("intents", None): [0] * 24})], [scores(after)])
-        assert find_tasks_not_learned(sides, "greedy", ["kept"]) == (f"intents ({right} of 24 right after)",)
-        assert find_tasks_not_learned(sides, "greedy", ["kept", "intents"]) == ()
+        assert find_tasks_not_learned(compare_cells(sides, "greedy"), sides, "greedy", ["kept"]) == (
+            f"intents ({right} of 24 right after)",
+        )
+        assert find_tasks_not_learned(compare_cells(sides, "greedy"), sides, "greedy", ["kept", "intents"]) == ()
     learned = ([scores({("intents", None): [0] * 24, ("b", None): [0] * 24})],
                [scores({("intents", None): [1] * 24, ("b", None): [0] * 24})])  # fmt: skip
-    assert find_tasks_not_learned(learned, "greedy", []) == ()
+    assert find_tasks_not_learned(compare_cells(learned, "greedy"), learned, "greedy", []) == ()
 
 
 def test_a_rise_that_any_prompt_would_earn_is_the_commonest_answer() -> None:
@@ -252,9 +253,9 @@ def test_fewer_than_five_seeds_cannot_tell() -> None:
 
 def test_a_trial_by_arm(tmp_path: Path) -> None:
     run = build(tmp_path)
-    claims = judge(run)
+    claims = judge_claims(Evidence(run))
     kinds = {(claim.task, claim.level): claim.kind for claim in claims if claim.arm == "steered"}
-    assert headline_arm(run) == "steered"
+    assert Evidence(run).arm == "steered"
     assert kinds["chain_sum", 2.0] == "learnt"
     assert kinds["products", 1.0] == "damaged"
     assert kinds["gcd", 3.0] == "commonest"
@@ -266,11 +267,11 @@ def test_a_trial_by_arm(tmp_path: Path) -> None:
 
 def test_the_declared_decoding_is_read_from_the_settings(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
-    assert read_outcome(run) == "greedy"
+    assert Evidence(run).outcome == "greedy"
     (tmp_path / "run.yaml").write_text("measure: {decoding: sampled}\n", encoding="utf-8")
-    assert read_outcome(run) == "sampled"
-    ((before, _),) = comparisons(run).values()
-    claim = next(claim for claim in judge(run) if (claim.task, claim.level) == ("gcd", 2.0))
+    assert Evidence(run).outcome == "sampled"
+    ((before, _),) = Evidence(run).sides_by_arm.values()
+    claim = next(claim for claim in judge_claims(Evidence(run)) if (claim.task, claim.level) == ("gcd", 2.0))
     values = [value for item, value in before[0].scores["pass@1"].items() if item[:2] == ("gcd", 2.0)]
     assert claim.before == pytest.approx(np.mean(values))
 
@@ -279,24 +280,25 @@ def test_claims_on_file_are_kept_when_there_is_nothing_to_judge(tmp_path: Path) 
     run = RunFolder(tmp_path)
     claim = Claim("learnt", "t", None, 0.1, 0.5, Interval(0.4, 0.3, 0.5, 5), "5 seeds")
     write_json(run.claims, [claim])
-    assert leading_claims(run) == [claim]
+    assert judge_claims(Evidence(run)) == [claim]
 
 
 def test_measurements_without_answers_are_refused(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     run.answers("before").unlink()
     with pytest.raises(InputError, match=r"before\.answers\.parquet.*nothing"):
-        judge(run)
+        judge_claims(Evidence(run))
 
 
 def test_claims_of_another_form_are_refused_or_judged_again(tmp_path: Path) -> None:
     from mixwright.verdict.stage import write_verdict
 
-    run = build_pair(tmp_path)
     old = {"kind": "learnt", "task": "t", "level": None, "before": 0.1, "after": 0.5, "luck": 0.3}
+    run = RunFolder(tmp_path)
     run.claims.write_text(json.dumps([old]))
     with pytest.raises(InputError, match=r"claims\.json"):
-        leading_claims(run)
+        judge_claims(Evidence(run))
+    build_pair(tmp_path)
     write_verdict(run)
     assert len(read_list(run.claims, Claim)) == len(CELLS) + 4
 
@@ -305,7 +307,7 @@ def test_a_broken_table_names_its_file(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     run.answers("after").write_text("not parquet")
     with pytest.raises(InputError, match=r"after\.answers\.parquet"):
-        judge(run)
+        judge_claims(Evidence(run))
 
 
 def test_items_are_paired_and_unpaired_ones_left_out(tmp_path: Path) -> None:
@@ -315,17 +317,17 @@ def test_items_are_paired_and_unpaired_ones_left_out(tmp_path: Path) -> None:
     new = item_rows(CELL, {name: [float(name in names[:2])] * 12 for name in names})
     write_measured(run.measurements("before"), rows)
     write_measured(run.measurements("after"), [*new, Measurement("drift", "*", "kl", 0.1, 0.0, 0.2, 9, "nats")])
-    (claim,) = judge(run)
+    (claim,) = judge_claims(Evidence(run))
     assert (claim.before, claim.after, claim.difference.n) == (0.0, 1.0, 10)
 
 
 def test_branches_that_the_result_does_not_speak_of_are_left_out(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=2)
-    before = {arm: len(sides[0]) for arm, sides in comparisons(run).items()}
+    before = {arm: len(sides[0]) for arm, sides in Evidence(run).sides_by_arm.items()}
     assert set(before.values()) == {2}
     shutil.copytree(run.branch("steered", 0), run.branch("steered", 2))  # of earlier settings with three seeds
     shutil.copytree(run.branch("steered", 0), run.branch("without_gates", 0))
-    assert {arm: len(sides[0]) for arm, sides in comparisons(run).items()} == before
-    assert [seed for seed, _ in arm_branches(run)["steered"]] == [0, 1]
+    assert {arm: len(sides[0]) for arm, sides in Evidence(run).sides_by_arm.items()} == before
+    assert [seed for seed, _ in Evidence(run).branches["steered"]] == [0, 1]
     run.result.unlink()
-    assert {arm: len(found) for arm, found in arm_branches(run).items()} == before | {"steered": 3, "without_gates": 1}
+    assert {arm: len(found) for arm, found in Evidence(run).branches.items()} == before | {"steered": 3, "without_gates": 1}

@@ -20,7 +20,8 @@ from mixwright.records import Example
 from mixwright.run.folder import RunFolder
 from mixwright.verbs import compare
 from mixwright.verbs.gating import Gating
-from mixwright.verdict.pack import pack
+from mixwright.verdict.judge import judge_run
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import (
     GateResult,
     check_protected,
@@ -50,7 +51,7 @@ def gate(before: Cells, after: Cells, **options: bool) -> GateResult:
 
 
 def asked(run: RunFolder, *protected: str) -> GateResult:
-    found = ask_gate(run, GateQuestion(protected))
+    found = ask_gate(Evidence(run), GateQuestion(protected))
     assert found is not None
     return found
 
@@ -184,7 +185,7 @@ def test_too_few_questions_are_not_taken_for_no_right_answer(tmp_path: Path, rig
         values = [1.0] * known + [0.0] * (5 - known)
         rows = item_rows(("t", None), {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * 5})
         write_measured(run.measurements(when), rows)
-    verdict = pack(run)
+    verdict = judge_run(run)
     assert (verdict.reason, verdict.exit_code) == (reason, 4)
 
 
@@ -267,7 +268,7 @@ def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:
     trial = asked(build(tmp_path / "trial"), "products")
     assert {cell.level for cell in trial.cells} == {1.0, 2.0, 3.0}
     assert trial.outcome == "damaged"
-    assert ask_gate(RunFolder(tmp_path / "empty")) is None
+    assert ask_gate(Evidence(RunFolder(tmp_path / "empty"))) is None
 
 
 def test_scores_that_are_not_numbers_are_not_measurable() -> None:
@@ -351,14 +352,18 @@ def test_warn_is_for_wide_intervals_not_for_what_was_not_measured(tmp_path: Path
         rows = [row for task in tasks for row in item_rows((task, None), {"greedy": [1.0, 0.0] * (items // 2)})]
         write_measured(run.measurements(name), rows)
     write_question(run, GateQuestion((right,)))
-    assert (pack(run).exit_code, pack(run, inconclusive="warn").exit_code, pack(run, gated=False).exit_code) == (4, code, 0)
+    assert (
+        judge_run(run).exit_code,
+        judge_run(run, inconclusive="warn").exit_code,
+        judge_run(run, gated=False).exit_code,
+    ) == (4, code, 0)
 
 
 def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
     assert asked(run, "products").mean is not None
     compare.clear(run)  # then the new "before" is written, and the process is killed
-    assert ask_gate(run, GateQuestion(("products",))) is None
+    assert ask_gate(Evidence(run), GateQuestion(("products",))) is None
 
 
 def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from cli_call import Call, sums, write
+from first_answers import read_first_answers
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.vllm_engine import run_engine
-from mixwright.verdict.page.answers import read_first_answers
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="no vLLM (make vllm)"),

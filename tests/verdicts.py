@@ -30,7 +30,7 @@ from mixwright.records.verdict import (
     Verdict,
 )
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.pack import pack
+from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 
 TASKS: tuple[tuple[str, TaskWord, float, float, bool], ...] = (
@@ -214,4 +214,4 @@ def trial(**more: Any) -> Verdict:
 def ask(run: RunFolder, *protect: str, margin: float | None = None) -> Verdict:
     """Ask the gate about a folder, and pack what any report of it says."""
     write_question(run, GateQuestion(protect, margin=margin))
-    return pack(run)
+    return judge_run(run)

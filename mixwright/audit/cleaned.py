@@ -21,7 +21,7 @@ import pyarrow as pa
 from mixwright.audit.findings import two_sides
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.masking import RowMask, rows_to_mask, with_masks, write_mask
-from mixwright.audit.rows import Reader, list_for_files, tasks_of_files
+from mixwright.audit.rows import Reader, tasks_of_files
 from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus
@@ -84,20 +84,19 @@ def clean(
     Raises:
         InputError: an unknown check or option.
     """
-    with list_for_files():
-        observations = found = run_audit(corpus, names, options)
-        cleaned = Cleaned(corpus, observations, [])
-        for _ in range(MAX_PASSES):
-            dropped = rows_to_drop(found, corpus)
-            if not dropped:
-                break
-            cleaned.dropped |= dropped
-            ids = {reason["id"] for reason in dropped.values()}
-            cleaned.corpus = corpus = corpus.select(ids=[one for one in corpus.table["id"].to_pylist() if one not in ids])
-            found = run_audit(corpus, names, options)
-        if mask and (masked := rows_to_mask(found, corpus)):
-            cleaned.masked, cleaned.corpus = masked, with_masks(corpus, masked)
-            found = run_audit(cleaned.corpus, names, options)
+    observations = found = run_audit(corpus, names, options, whole=True)
+    cleaned = Cleaned(corpus, observations, [])
+    for _ in range(MAX_PASSES):
+        dropped = rows_to_drop(found, corpus)
+        if not dropped:
+            break
+        cleaned.dropped |= dropped
+        ids = {reason["id"] for reason in dropped.values()}
+        cleaned.corpus = corpus = corpus.select(ids=[one for one in corpus.table["id"].to_pylist() if one not in ids])
+        found = run_audit(corpus, names, options, whole=True)
+    if mask and (masked := rows_to_mask(found, corpus)):
+        cleaned.masked, cleaned.corpus = masked, with_masks(corpus, masked)
+        found = run_audit(cleaned.corpus, names, options, whole=True)
     cleaned.left = [one for one in found if one.severity != "info"]
     return cleaned
 

@@ -12,8 +12,8 @@ import difflib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -27,8 +27,10 @@ from mixwright.estimates.intervals import rate
 from mixwright.final_answer import final_answer, find_stated_answers
 from mixwright.records import Example, Interval, plain
 
-ROWS_READ, ROWS_READ_TOGETHER, ROWS_OF_PROMPT = 2_000, 100_000, 20
-"""Rows of repeated prompts that are read of one task, of all tasks, and of one prompt; as many again are read for lists."""
+ROWS_READ, ROWS_OF_PROMPT = 2_000, 20
+"""Rows of repeated prompts that are read of one task to judge it, and of one prompt."""
+MAX_PROMPTS_LISTED, PROMPTS_READ_TOGETHER = 50_000, 200
+"""Prompts of a task that are listed, and read at a time."""
 ROWS_OF_KIND = 500
 """Rows of a task by which the kind of its answers is told."""
 SURELY = 3.1
@@ -65,6 +67,7 @@ _OPENING = re.compile(
 )
 _FILLERS, _NEGATIONS = frozenset({"a", "an", "the"}), frozenset({"cannot", "never", "no", "none", "not", "un"})
 Kind = Literal["whole", "marked", "json", "last"]
+Verdict = Literal["decided", "unknown", "open"]
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,12 @@ class ConflictsOfTask:
     """Its training rows with an answer."""
     prompts: int
     """Prompts in several rows that were compared, of which the shares are."""
-    verdict: Literal["decided", "unknown", "open"]
+    verdict: Verdict
     """Whether prompts decide answers: they do; too few say so, but the kind of answers does; they do not, or answers are
     free.
     """
     clashes: tuple[Clash, ...]
-    """Prompts with different answers; all of them up to `ROWS_READ_TOGETHER` rows, unless the verdict is open."""
+    """Prompts with different answers; all of them up to `MAX_PROMPTS_LISTED`, unless the verdict is open."""
     disagreement: Interval | None
     """Probability that two rows with the same prompt disagree; None with fewer than two such prompts."""
     chance: float
@@ -134,27 +137,16 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     A prompt is the same whatever its case, space and closing marks (`normal_form`); rows that differ in a column called like
     a context have different prompts. Preference pairs are left out.
     """
-    prints, reader, found = fingerprints(corpus), Reader(corpus), list[ConflictsOfTask]()
-    left = [ROWS_READ_TOGETHER, ROWS_READ_TOGETHER]
+    prints, reader = fingerprints(corpus), Reader(corpus)
     train = np.flatnonzero(~prints.held_out & (prints.answer != 0))
-    by_code = {code: train[positions] for code, positions in positions_by_code(prints.task[train]).items()}
-    by_code = {code: rows for code, rows in by_code.items() if corpus.tasks[prints.tasks[code]].kind != "preference"}
-    groups = [(prints.tasks[code], len(rows), rows) for code, rows in by_code.items()]
+    rows_by_task = {prints.tasks[code]: train[at] for code, at in positions_by_code(prints.task[train]).items()}
+    rows_by_task = {task: rows for task, rows in rows_by_task.items() if corpus.tasks[task].kind != "preference"}
     of_files = tasks_of_files(corpus)
-    in_files = [rows for code, rows in by_code.items() if prints.tasks[code] in of_files]
-    groups = [*sorted(groups, key=lambda group: group[0]), (None, sum(map(len, in_files)), _shared(prints, in_files))]
-    for name, total, rows in groups:
-        repeated = _Repeated.read(prints, rows)
-        if not len(repeated):
-            continue
-        compared = ConflictsOfTask(name, total, len(repeated), "open", (), None, 0.0)
-        if repeated.is_differing.any() and left[0] > 0:
-            kind = _KindOfTask.read(reader, rows)
-            compared, left[0] = _compare(compared, reader, repeated, kind, left[0])
-            if compared.verdict != "open":
-                compared, left[1] = _list(compared, reader, repeated, kind, left[1])
-        found.append(compared)
-    return found
+    in_files = [rows for task, rows in rows_by_task.items() if task in of_files]
+    groups = [(task, len(rows), rows) for task, rows in sorted(rows_by_task.items())]
+    repeated = [(task, total, _Repeated.read(prints, rows)) for task, total, rows in groups]
+    repeated += [(None, sum(map(len, in_files)), _Repeated.read(prints, _shared(prints, in_files)))]
+    return [_compare(task, total, reader, own) for task, total, own in repeated if len(own)]
 
 
 def _shared(prints: Fingerprints, groups: Sequence[np.ndarray]) -> np.ndarray:
@@ -195,6 +187,18 @@ class _Repeated:
         """Row numbers of one prompt, ascending."""
         return self.numbers[self.starts[place] : self.starts[place] + self.counts[place]]
 
+    def sample(self) -> list[np.ndarray]:
+        """Rows of prompts drawn at random, `ROWS_READ` or a few more in all."""
+        rng, budget, sampled = np.random.default_rng(0), ROWS_READ, list[np.ndarray]()
+        for place in rng.permutation(len(self)).tolist():
+            group = self.rows(place)
+            few = group if len(group) <= ROWS_OF_PROMPT else np.sort(rng.choice(group, ROWS_OF_PROMPT, replace=False))
+            sampled.append(few)
+            budget -= len(few)
+            if budget < 2:
+                break
+        return sampled
+
 
 @dataclass(frozen=True)
 class _KindOfTask:
@@ -227,67 +231,54 @@ class _KindOfTask:
         return first == second or (not self.is_closed and are_one_answer(first, second))
 
 
-def _compare(
-    one: ConflictsOfTask, reader: Reader, repeated: _Repeated, kind: _KindOfTask, left: int
-) -> tuple[ConflictsOfTask, int]:
-    """What a sample of repeated prompts says, and how many rows may still be read."""
-    rng = np.random.default_rng(0)
-    budget, sampled = min(ROWS_READ, left), list[np.ndarray]()
-    for place in rng.permutation(len(repeated)).tolist():
-        group = repeated.rows(place)
-        sampled.append(group if len(group) <= ROWS_OF_PROMPT else np.sort(rng.choice(group, ROWS_OF_PROMPT, replace=False)))
-        budget -= len(sampled[-1])
-        if budget < 2:
-            break
+def _compare(task: str | None, total: int, reader: Reader, repeated: _Repeated) -> ConflictsOfTask:
+    """What a sample of the repeated prompts says of a task; and all its clashes, unless the verdict is open."""
+    if not repeated.is_differing.any():
+        return ConflictsOfTask(task, total, len(repeated), "open", (), None, 0.0)
+    kind, sampled = _KindOfTask.read(reader, np.sort(repeated.numbers)), repeated.sample()
     prompts = [prompt for prompt in _read_prompts(reader, sampled, kind) if len(prompt) > 1]
-    read = sum(map(len, sampled))
-    left -= read
     if not prompts:
-        return replace(one, prompts=0), left
+        return ConflictsOfTask(task, total, 0, "open", (), None, 0.0)
     values = [[value for _, value in prompt] for prompt in prompts]
+    every_value = [value for of_prompt in values for value in of_prompt]
     totals = np.array([len(of_prompt) * _disagreement(of_prompt, kind) for of_prompt in values])
-    counts = np.array([float(len(of_prompt)) for of_prompt in values])
-    chance = 1 - _agreement([value for of_prompt in values for value in of_prompt])
-    are_numbers = bool(np.mean([_is_plain(value) for of_prompt in values for value in of_prompt]) >= LEAST_DECIDED)
-    disagreement, pairs = rate(totals, counts), max(int(counts.sum()) - len(values), 1)
+    disagreement = rate(totals, np.array([float(len(of_prompt)) for of_prompt in values]))
+    chance, pairs = 1 - _agreement(every_value), max(len(every_value) - len(values), 1)
     deviations = 0.0
     if disagreement is not None:  # were answers dealt out at random, rows less prompts would be independent pairs
         deviations = (chance - disagreement.value) / max((chance * (1 - chance) / pairs) ** 0.5, 1e-9)
-    is_like_chance = len(values) >= MIN_PROMPTS and LIKE_CHANCE[0] < deviations < LIKE_CHANCE[1]
-    verdict = _judge(disagreement, chance, deviations, kind, are_numbers)
-    clashes = tuple(_find_clashes(prompts, kind))
+    has_one_form = kind.has_one_form or bool(np.mean(list(map(_is_plain, every_value))) >= LEAST_DECIDED)
+    clashes = _find_clashes(prompts, kind)
     repeated_rows = int(repeated.counts.sum())
-    share = sum(len(clash.numbers) for clash in clashes) / read * repeated_rows / one.total
-    repeated_share = len(repeated) / (one.total - repeated_rows + len(repeated))
-    if verdict == "unknown" and (share > MAX_SHARE or (is_like_chance and repeated_share >= LEAST_REPEATED)):
-        verdict = "open"
-    return ConflictsOfTask(one.task, one.total, len(values), verdict, clashes, disagreement, chance, kind.has_one_form), left
+    share = sum(len(clash.numbers) for clash in clashes) / sum(map(len, sampled)) * repeated_rows / total
+    repeated_share = len(repeated) / (total - repeated_rows + len(repeated))
+    is_like_chance = len(values) >= MIN_PROMPTS and LIKE_CHANCE[0] < deviations < LIKE_CHANCE[1]
+    are_free = share > MAX_SHARE or (is_like_chance and repeated_share >= LEAST_REPEATED)
+    verdict: Verdict = "open"
+    if _is_decided(disagreement, chance, deviations, has_one_form):
+        verdict = "decided"
+    elif kind.is_told and has_one_form and not are_free:
+        verdict = "unknown"
+    if verdict != "open":
+        clashes = _find_all_clashes(reader, repeated, kind) or clashes
+    return ConflictsOfTask(task, total, len(values), verdict, tuple(clashes), disagreement, chance, kind.has_one_form)
 
 
-def _judge(
-    disagreement: Interval | None, chance: float, deviations: float, kind: _KindOfTask, are_numbers: bool
-) -> Literal["decided", "unknown", "open"]:
+def _is_decided(disagreement: Interval | None, chance: float, deviations: float, has_one_form: bool) -> bool:
     """Whether prompts decide answers; deviations are the standard deviations by which rows disagree less than by chance."""
-    has_one_form = kind.has_one_form or are_numbers
-    if disagreement is not None and deviations > SURELY:
-        is_low = disagreement.value <= (1 - LEAST_ALPHA) * chance
-        if is_low and (has_one_form or disagreement.high <= MOST_OPEN):
-            return "decided"
-    return "unknown" if kind.is_told and has_one_form else "open"
+    if disagreement is None or deviations <= SURELY or disagreement.value > (1 - LEAST_ALPHA) * chance:
+        return False
+    return has_one_form or disagreement.high <= MOST_OPEN
 
 
-def _list(
-    one: ConflictsOfTask, reader: Reader, repeated: _Repeated, kind: _KindOfTask, left: int
-) -> tuple[ConflictsOfTask, int]:
-    """The same with all clashes, and how many rows may still be read for lists."""
-    groups = [repeated.rows(place)[:ROWS_READ] for place in np.flatnonzero(repeated.is_differing)[: left // 2].tolist()]
-    ends = np.cumsum([len(group) for group in groups])
-    clashes, count = list[Clash](), int(np.searchsorted(ends, left, side="right"))
-    # a part is read at a time: texts are as long as they like
-    for part in np.split(np.arange(count), np.flatnonzero(np.diff(ends[:count] // ROWS_READ)) + 1):
-        clashes += _find_clashes(_read_prompts(reader, [groups[place] for place in part.tolist()], kind), kind)
-    clashes.sort(key=lambda clash: clash.numbers)
-    return replace(one, clashes=tuple(clashes) or one.clashes), left - int(ends[count - 1] if count else 0)
+def _find_all_clashes(reader: Reader, repeated: _Repeated, kind: _KindOfTask) -> list[Clash]:
+    """The prompts with different answers among the first `MAX_PROMPTS_LISTED`, by their first rows."""
+    places = np.flatnonzero(repeated.is_differing)[:MAX_PROMPTS_LISTED]
+    clashes = list[Clash]()
+    for start in range(0, len(places), PROMPTS_READ_TOGETHER):  # texts are as long as they like
+        groups = [repeated.rows(place)[:ROWS_READ] for place in places[start : start + PROMPTS_READ_TOGETHER].tolist()]
+        clashes += _find_clashes(_read_prompts(reader, groups, kind), kind)
+    return sorted(clashes, key=lambda clash: clash.numbers)
 
 
 def _read_prompts(reader: Reader, groups: Sequence[np.ndarray], kind: _KindOfTask) -> Iterator[list[tuple[int, str]]]:
@@ -314,9 +305,7 @@ def _read_prompts(reader: Reader, groups: Sequence[np.ndarray], kind: _KindOfTas
         yield from by_context.values()
 
 
-def _find_clashes(
-    prompts: Sequence[list[tuple[int, str]]] | Iterator[list[tuple[int, str]]], kind: _KindOfTask
-) -> list[Clash]:
+def _find_clashes(prompts: Iterable[list[tuple[int, str]]], kind: _KindOfTask) -> list[Clash]:
     clashes = []
     for prompt in prompts:
         numbers, values = zip(*prompt, strict=True)

@@ -17,8 +17,6 @@ from mixwright.audit.text import to_visible
 CHARACTERS_READ = 4000
 """Of a prompt; its length is that of all of it."""
 MAX_VALUE = 1e300
-MAX_PARTNER_TOKENS = 200
-"""Words of a prompt from which on no other is looked for that differs in one of them."""
 MAX_VALUE_CHARACTERS = 40
 """Of a column's value in a message."""
 SHARED_PART_SHARE = 0.2
@@ -36,7 +34,6 @@ _NUMBER = re.compile(r"(?:(?<![\w.)])[-+])?(?<![\d.])(?:\d{1,3}(?:,\d{3})+(?!\d)
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[^\w.!?;\n]{0,4}$")
 _WORD_AFTER = re.compile(r"[^\w.!?;\n]{0,4}([^\W\d_]+)")
 _OPENING = re.compile(r"\W*([^\W\d_]+(?:['\u2019][^\W\d_]+)?)")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _SIGN = re.compile(r"\.\.\.|\u2026|[^\w\s]")
 _PART = re.compile(r"\n+|(?<=[.?!\"])\s+(?=[A-Z]\w*(?: \w+)?:)")
 _LABEL = re.compile(r"^\W*(?:[^\W\d_]\w*(?: \w+){0,2})?:\s*(?=\S)")
@@ -126,26 +123,6 @@ def describe_feature(feature: Feature) -> str:
             return "the option that shares most words with the question"
         case _:
             return f"option {feature.value}"
-
-
-def differing_in_one_word(prompts: Sequence[str]) -> dict[int, set[int]]:
-    """Position -> positions of the prompts that differ from it in one word, number or name alone."""
-    by_signature: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-    for position, prompt in enumerate(prompts):
-        tokens = _TOKEN.findall(to_visible(prompt[:CHARACTERS_READ]).casefold())
-        if len(tokens) > MAX_PARTNER_TOKENS:
-            continue
-        before, after = [0], [0]
-        for first, last in zip(tokens, tokens[::-1], strict=True):
-            before.append(hash((before[-1], first)))
-            after.append(hash((after[-1], last)))
-        for index in range(len(tokens)):
-            by_signature[index, before[index], after[len(tokens) - 1 - index]].append(position)
-    partners: dict[int, set[int]] = defaultdict(set)
-    for same in by_signature.values():
-        for position in same if len(same) > 1 else ():
-            partners[position].update(other for other in same if other != position)
-    return partners
 
 
 def _split(prompt: str) -> list[str]:

@@ -17,7 +17,6 @@ import numpy as np
 from mixwright.audit.cue_features import (
     FORMS,
     Feature,
-    differing_in_one_word,
     find_shared_parts,
     prompts_with,
     read_features,
@@ -84,8 +83,6 @@ class Cue:
     """Held-out rows with it."""
     held_out_conflicts: int
     """Of these, rows with another answer."""
-    partners: int
-    """Of the rows with another answer, those that differ in one word from a row that has the cue and its answer."""
     examples: tuple[Example, ...]
     """Rows with it, those with another answer first."""
 
@@ -209,7 +206,6 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
     chosen = _choose(features, has_label)
     if not chosen:
         return []
-    partners = differing_in_one_word([plain(row.prompt) for row in rows])
     held_out_answers = [_read_answer(row).removeprefix(start) for row in held_out]
     return [
         _make_cue(
@@ -219,7 +215,6 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
             features[one],
             rows,
             answers,
-            partners,
             _rows_with(one, held_out, shared_parts),
             held_out_answers,
         )
@@ -326,7 +321,6 @@ def _make_cue(
     positions: np.ndarray,
     rows: Sequence[Example],
     answers: Sequence[str],
-    partners: Mapping[int, set[int]],
     beside: Sequence[int],
     held_out_answers: Sequence[str],
 ) -> Cue:
@@ -346,7 +340,6 @@ def _make_cue(
         (others + len(conflicts)) / len(rows),
         len(beside),
         sum(held_out_answers[position] != label for position in beside),
-        sum(not partners.get(position, set()).isdisjoint(agreeing) for position in conflicts),
         tuple(rows[position] for position in (*conflicts, *agreeing)),
     )
 
@@ -386,7 +379,6 @@ def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]
                     1 - chance,
                     len(others),
                     len(others) - sum(others),
-                    0,
                     tuple(examples),
                 ),
             )

@@ -9,15 +9,16 @@ from __future__ import annotations
 import bisect
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.leaks import find_leaks
-from mixwright.audit.skills import Function, Skills, call_function, read_skills
+from mixwright.audit.skills import Skills, read_named_skills, read_skills
 from mixwright.audit.text import count_tokens
+from mixwright.audit.user_functions import Function
 from mixwright.corpus import Corpus, texts
 
 Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
@@ -52,26 +53,41 @@ class Supply:
 
     rows: int = 0
     """How many."""
+    names: dict[Kind, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Kind -> what they have of it; forms apart."""
+    rows_of_kind: Counter[Kind] = field(default_factory=Counter)
+    """Kind -> rows that have something of it."""
     levels: set[float | None] = field(default_factory=set)
     """Levels, copies of held-out rows left out."""
     copied_levels: set[float | None] = field(default_factory=set)
     """Levels of copies."""
-    skills: set[str] = field(default_factory=set)
-    """Skills and other things needed."""
-    pairs: set[tuple[str, str]] = field(default_factory=set)
-    """Skills that follow each other."""
-    pair_rows: int = 0
-    """Rows with two skills or more."""
+    steps: set[int] = field(default_factory=set)
+    """Numbers of skills of a row."""
+    forms: FormCounts = field(default_factory=FormCounts)
+    """Forms of answers."""
+    longest: int = 0
+    """Class of length of the longest answer."""
     named_rows: int = 0
     """Rows whose skills a column or a function named."""
     parsed_rows: int = 0
     """Rows whose skills were read from texts."""
-    steps: Counter[int] = field(default_factory=Counter)
-    """Skills of a row -> rows."""
-    forms: FormCounts = field(default_factory=FormCounts)
-    """Forms of answers."""
-    lengths: Counter[int] = field(default_factory=Counter)
-    """Classes of length -> rows."""
+
+    def add(self, need: Need) -> None:
+        """Count a training row."""
+        self.rows += 1
+        for kind in KINDS[1:]:
+            names = names_of(need, kind)
+            self.rows_of_kind[kind] += bool(names)
+            if kind != "form":
+                self.names[kind].update(names)
+        self.levels.add(need.level)
+        self.named_rows += bool(need.skills.sequence) and not need.skills.parsed
+        self.parsed_rows += _is_parsed(need)
+        if need.skills.sequence:
+            self.steps.add(len(need.skills.sequence))
+        if need.form:
+            self.forms.add(need.form)
+        self.longest = max(self.longest, need.length or 0)
 
 
 @dataclass(frozen=True)
@@ -131,38 +147,39 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
                 continue
             if function is not None and not named:
                 row = {"id": name, "task": task, "prompt": prompt, "answer": answer, "level": level}
-                skills = call_function(function, row, source)
+                skills = read_named_skills(function, row, source)
             else:
                 skills = read_skills(tuple(named or ()), prompt or "", answer)
             need = Need(name, source, level, skills, coarse_form(answer) if answer else "", _length(answer))
             if split == "eval":
                 needs[task].append(need)
             else:
-                _add(supplies[task], together, need)
-    needs = {task: _without_rare_sums(rows, supplies.get(task)) for task, rows in needs.items()}
-    needs = {task: _without_one_sided_names(rows, supplies.get(task)) for task, rows in needs.items()}
-    holes = [hole for task in sorted(needs) for hole in _holes_of(task, needs[task], supplies.get(task), together)]
-    return Coverage(tuple(holes), _cells(needs, holes), dict(supplies))
+                supplies[task].add(need)
+                together.add(need)
+    needs_by_task = {task: _with_comparable_skills(rows, supplies.get(task)) for task, rows in sorted(needs.items())}
+    holes = [hole for task, rows in needs_by_task.items() for hole in _holes_of(task, rows, supplies.get(task), together)]
+    return Coverage(tuple(holes), _cells(needs_by_task, holes), dict(supplies))
 
 
-def _without_rare_sums(needs: list[Need], own: Supply | None) -> list[Need]:
-    """The held-out rows of a task, without skills that were parsed where most of its rows show none: they are no skills
-    there, but a date, a docstring, or an answer that happens to be JSON.
+def _is_parsed(need: Need) -> bool:
+    """Whether skills were read from the texts of a row, where nobody named them."""
+    return need.skills.parsed and bool(need.skills.sequence or need.skills.others)
+
+
+def _with_comparable_skills(needs: list[Need], own: Supply | None) -> list[Need]:
+    """The held-out rows of a task, without skills that cannot be compared with those of the training rows.
+
+    Parsed ones that most rows lack are no skills there, but a date, a docstring, or an answer that happens to be JSON. Where
+    one side alone names its skills, nothing is compared.
     """
-    parsed = sum(need.skills.parsed and bool(need.skills.sequence or need.skills.others) for need in needs)
-    rows = len(needs) + (own.rows if own is not None else 0)
-    if 2 * (parsed + (own.parsed_rows if own is not None else 0)) >= rows:
-        return needs
-    return [need._replace(skills=Skills()) if need.skills.parsed else need for need in needs]
-
-
-def _without_one_sided_names(needs: list[Need], own: Supply | None) -> list[Need]:
-    """The held-out rows of a task, without skills where one side names them and the other does not: nothing is compared."""
-    named = any(need.skills.sequence and not need.skills.parsed for need in needs)
-    train_names = own is not None and own.named_rows > 0
-    if own is None or named == train_names:
-        return needs
-    return [need._replace(skills=Skills()) for need in needs]
+    supply = own or Supply()
+    parsed = sum(map(_is_parsed, needs)) + supply.parsed_rows
+    if 2 * parsed < len(needs) + supply.rows:
+        needs = [need._replace(skills=Skills()) if need.skills.parsed else need for need in needs]
+    are_named = any(need.skills.sequence and not need.skills.parsed for need in needs)
+    if own is not None and are_named != (own.named_rows > 0):
+        return [need._replace(skills=Skills()) for need in needs]
+    return needs
 
 
 def chance_of_absence(needed: int, held_out: int, train: int) -> float:
@@ -192,22 +209,25 @@ def _tokens_of(length: int) -> str:
     return f"{first} to {last} tokens" if last > first else f"{first} tokens" if first > 1 else "1 token"
 
 
-def _add(own: Supply, together: Supply, need: Need) -> None:
+def names_of(need: Need, kind: Kind) -> list[str]:
+    """What a row needs of one kind, each once."""
     sequence = need.skills.sequence
-    for supply in (own, together):
-        supply.rows += 1
-        supply.skills.update(sequence, need.skills.others)
-        supply.pairs.update(pairwise(sequence))
-        supply.pair_rows += len(sequence) > 1
-        supply.named_rows += bool(sequence) and not need.skills.parsed
-        supply.parsed_rows += need.skills.parsed and bool(sequence or need.skills.others)
-    own.levels.add(need.level)
-    if sequence:
-        own.steps[len(sequence)] += 1
-    if need.form:
-        own.forms.add(need.form)
-    if need.length is not None:
-        own.lengths[need.length] += 1
+    match kind:
+        case "level":
+            names = [] if need.level is None else [f"{need.level + 0.0:.12g}"]
+        case "skill":
+            names = [*sequence]
+        case "detail":
+            names = [*need.skills.others]
+        case "pair":
+            names = [" > ".join(pair) for pair in pairwise(sequence)]
+        case "steps":
+            names = [f"{len(sequence)} {'step' if len(sequence) == 1 else 'steps'}"] if sequence else []
+        case "form":
+            names = [need.form] if need.form else []
+        case _:
+            names = [] if need.length is None else [_tokens_of(need.length)]
+    return list(dict.fromkeys(names))
 
 
 def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply) -> list[Hole]:
@@ -218,17 +238,18 @@ def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply
     found: list[Hole] = []
     left = needs
     for kind in KINDS[1:]:
-        wanted, has, train_rows, is_exact = _wanted(kind, left, own, together)
         rows_by_name: dict[str, list[Need]] = defaultdict(list)
-        for need, names in wanted:
-            for name in dict.fromkeys(names):
+        for need in left if _is_compared(kind, own) else ():
+            for name in names_of(need, kind):
                 rows_by_name[name].append(need)
         counts = sorted(map(len, rows_by_name.values()))
-        holes = []
+        train_rows = own.rows if kind in ("skill", "detail") else own.rows_of_kind[kind]
+        supplied, holes = _supplied(kind, own, together), []
         for name, rows in rows_by_name.items():
-            if has(name):
+            if name in supplied:
                 continue
-            chance = None if is_exact(name) else chance_of_absence(len(rows), len(left), train_rows)
+            is_named = kind == "skill" and any(not need.skills.parsed for need in rows)
+            chance = None if kind == "level" or is_named else chance_of_absence(len(rows), len(left), train_rows)
             as_frequent = len(counts) - bisect.bisect_left(counts, len(rows))
             is_hole = chance is None or chance * as_frequent < CHANCE
             holes.append(Hole(task, kind, name, tuple(rows), total, chance, is_hole))
@@ -238,54 +259,26 @@ def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply
     return found
 
 
-Wanted = tuple[list[tuple[Need, list[str]]], Callable[[str], bool], int, Callable[[str], bool]]
-"""Rows with what each needs, by name; whether train has it; training rows; whether chance is no question."""
+def _is_compared(kind: Kind, own: Supply) -> bool:
+    """Whether the training rows of a task say what of a kind the task has."""
+    if kind == "level":
+        return own.levels != {None} and bool(own.levels or own.copied_levels)
+    return kind != "form" or (own.forms.total > 0 and not own.forms.spilled and own.forms.are_formats())
 
 
-def _wanted(kind: Kind, needs: list[Need], own: Supply, together: Supply) -> Wanted:
-    """What rows need of one kind."""
+def _supplied(kind: Kind, own: Supply, together: Supply) -> Collection[str]:
+    """What train has of a kind: skills are those of all tasks, and a longer answer holds shorter ones."""
     match kind:
-        case "level":
-            has_levels = own.levels != {None} and bool(own.levels or own.copied_levels)
-            levels = {_name_level(level) for level in own.levels if level is not None}
-            rows = [(need, [_name_level(need.level)]) for need in needs if has_levels and need.level is not None]
-            return rows, levels.__contains__, own.rows, lambda name: True
-        case "skill":
-            named = {name for need in needs if not need.skills.parsed for name in need.skills.sequence}
-            rows = [(need, list(need.skills.sequence)) for need in needs]
-            return rows, together.skills.__contains__, own.rows, named.__contains__
-        case "detail":
-            rows = [(need, list(need.skills.others)) for need in needs]
-            return rows, together.skills.__contains__, own.rows, lambda name: False
-        case "pair":
-            pairs = {_name_pair(pair) for pair in together.pairs}
-            rows = [(need, list(map(_name_pair, pairwise(need.skills.sequence)))) for need in needs]
-            return rows, pairs.__contains__, own.pair_rows, lambda name: False
-        case "steps":
-            counts = {_name_steps(count) for count in own.steps}
-            rows = [(need, [_name_steps(len(need.skills.sequence))]) for need in needs if need.skills.sequence]
-            return rows, counts.__contains__, own.steps.total(), lambda name: False
         case "form":
-            are_formats = own.forms.total and not own.forms.spilled and own.forms.are_formats()
-            rows = [(need, [need.form]) for need in needs if need.form and are_formats]
-            return rows, own.forms.rows_by_form.__contains__, own.forms.total, lambda name: False
+            return own.forms.rows_by_form
+        case "length":
+            return {_tokens_of(length) for length in range(own.longest + 1)}
+        case "skill" | "detail":
+            return together.names["skill"] | together.names["detail"]
+        case "pair":
+            return together.names[kind]
         case _:
-            longest = max(own.lengths, default=0)
-            rows = [(need, [_tokens_of(need.length)]) for need in needs if need.length is not None]
-            known = {_tokens_of(need.length) for need in needs if need.length is not None and need.length <= longest}
-            return rows, known.__contains__, own.lengths.total(), lambda name: False
-
-
-def _name_level(level: float) -> str:
-    return f"{level + 0.0:.12g}"
-
-
-def _name_pair(pair: tuple[str, str]) -> str:
-    return " > ".join(pair)
-
-
-def _name_steps(count: int) -> str:
-    return f"{count} {'step' if count == 1 else 'steps'}"
+            return own.names[kind]
 
 
 def _cells(needs: dict[str, list[Need]], holes: Iterable[Hole]) -> dict[tuple[str, float | None], str]:
@@ -301,16 +294,9 @@ def _cells(needs: dict[str, list[Need]], holes: Iterable[Hole]) -> dict[tuple[st
 
 def _name_hole(hole: Hole) -> str:
     """What is missing, in a few words."""
-    match hole.kind:
-        case "task":
-            return "the task is not trained"
-        case "form":
-            return f"form is missing: {hole.what}"
-        case "skill" if hole.what.startswith("tool "):
-            return f"tool is missing: {hole.what.removeprefix('tool ')}"
-        case "level":
-            return f"top up: level {hole.what}"
-        case "length":
-            return f"top up: answers of {hole.what}"
-        case _:
-            return f"top up: {hole.what}"
+    if hole.kind == "task":
+        return "the task is not trained"
+    if hole.what.startswith("tool ") and hole.kind == "skill":
+        return f"tool is missing: {hole.what.removeprefix('tool ')}"
+    words = {"form": "form is missing: ", "level": "top up: level ", "length": "top up: answers of "}
+    return words.get(hole.kind, "top up: ") + hole.what

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -51,15 +51,15 @@ class Leaks:
     """bool of the same shape: train rows that are nearly one: copies, or other questions about one text."""
 
 
-_LAST: list[tuple[weakref.ref[Corpus], Leaks]] = []
-"""What was found in the corpus looked at last: three checks ask for it in turn."""
+_KNOWN: WeakKeyDictionary[Corpus, Leaks] = WeakKeyDictionary()
+"""Three checks read those of one corpus."""
 
 
 def find_leaks(corpus: Corpus) -> Leaks:
-    """What of the eval split stands in train; remembered for one corpus at a time."""
-    if not _LAST or _LAST[0][0]() is not corpus:
-        _LAST[:] = [(weakref.ref(corpus), _search_leaks(corpus))]
-    return _LAST[0][1]
+    """Return what of the eval split is in train; searched once for each corpus."""
+    if corpus not in _KNOWN:
+        _KNOWN[corpus] = _search_leaks(corpus)
+    return _KNOWN[corpus]
 
 
 def _search_leaks(corpus: Corpus) -> Leaks:

@@ -17,7 +17,7 @@ import functools
 import math
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,10 +65,49 @@ def crc(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def sketch(runs: Collection[int], template: Collection[int]) -> frozenset[int]:
-    """The smallest of the runs that are not `template`; empty where there are too few."""
-    own_runs = sorted(run for run in runs if run not in template)
-    return frozenset(own_runs[:SKETCH_SIZE]) if len(own_runs) >= MIN_WORD_RUNS else frozenset()
+def common_runs(runs_of_rows: Sequence[Collection[int]]) -> set[int]:
+    """Return the runs of words that so many of these rows share that they are their template."""
+    counts = Counter(run for runs in runs_of_rows for run in runs)
+    least = max(3, TEMPLATE_RUN_MIN_SHARE * len(runs_of_rows))
+    return {run for run, count in counts.items() if count >= least}
+
+
+class Sketches:
+    """Sketches of prompts, searchable by the runs of words that they share.
+
+    Args:
+        template: runs of words that do not count.
+    """
+
+    def __init__(self, template: Collection[int]) -> None:
+        self._template = template
+        self._sketches: list[frozenset[int]] = []
+        self._postings: dict[int, list[int]] = defaultdict(list)
+
+    def __getitem__(self, position: int) -> frozenset[int]:
+        return self._sketches[position]
+
+    def make(self, runs: Collection[int]) -> frozenset[int]:
+        """Return the smallest of the runs that are not template; empty where there are too few."""
+        own_runs = sorted(run for run in runs if run not in self._template)
+        return frozenset(own_runs[:SKETCH_SIZE]) if len(own_runs) >= MIN_WORD_RUNS else frozenset()
+
+    def add(self, sketch: frozenset[int]) -> None:
+        """Add a prompt behind the others."""
+        for run in sketch:
+            self._postings[run].append(len(self._sketches))
+        self._sketches.append(sketch)
+
+    def find_alike(self, sketch: frozenset[int], similarity: float) -> Iterator[tuple[int, float]]:
+        """Positions of prompts with at least this similarity, each with its own."""
+        shared = Counter(position for run in sketch for position in self._postings.get(run, ()))
+        for position, count in shared.items():
+            other = self._sketches[position]
+            if count < similarity * max(len(sketch), len(other)) - 1e-9:  # the union has as many
+                continue
+            own_similarity = jaccard(sketch, other)
+            if own_similarity >= similarity:
+                yield position, own_similarity
 
 
 def jaccard(first: frozenset[int], second: frozenset[int]) -> float:
@@ -98,21 +137,16 @@ class NearIndex:
     def __init__(self, held_out: Sequence[Row], similarity: float) -> None:
         self.rows = held_out
         self.similarity = similarity
+        runs_by_task: dict[str, list[set[int]]] = defaultdict(list)
         runs = [word_runs(normal_words(row.prompt)) for row in held_out]
-        task_sizes = Counter(row.task for row in held_out)
-        run_counts = Counter((row.task, run) for row, row_runs in zip(held_out, runs, strict=True) for run in row_runs)
-        self._template = {
-            run for (task, run), n in run_counts.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * task_sizes[task])
-        }
-        self._sketches = [sketch(row_runs, self._template) for row_runs in runs]
-        self._postings: dict[int, list[int]] = defaultdict(list)
+        for row, row_runs in zip(held_out, runs, strict=True):
+            runs_by_task[row.task].append(row_runs)
+        self._sketches = Sketches(set[int]().union(*map(common_runs, runs_by_task.values())))
+        for row_runs in runs:
+            self._sketches.add(self._sketches.make(row_runs))
         self._key_by_position = [numbers_and_answer(row) for row in held_out]
-        self._keys = {key for key, row_sketch in zip(self._key_by_position, self._sketches, strict=True) if row_sketch}
+        self._keys = {key for position, key in enumerate(self._key_by_position) if self._sketches[position]}
         self._answers = {answer for _, answer in self._keys}
-        for position, row_sketch in enumerate(self._sketches):
-            for run in row_sketch:
-                self._postings[run].append(position)
-        self._own_runs = frozenset(self._postings)
 
     def find_near(self, row: Row, prompt_words: Sequence[str] | None = None) -> list[int]:
         """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same.
@@ -124,12 +158,10 @@ class NearIndex:
         if read_stated_answer(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
         runs = word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words)
-        if self._own_runs.isdisjoint(runs):
-            return []
         return [
             position
-            for position in self._find_worded_alike(sketch(runs, self._template), key)
-            if normal_form(row.prompt) != normal_form(self.rows[position].prompt)
+            for position, _ in self._sketches.find_alike(self._sketches.make(runs), self.similarity)
+            if self._key_by_position[position] == key and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
     def expected_near(self, positions: Sequence[int], other_rows: Sequence[Row], count: int, siblings: Siblings) -> float:
@@ -153,7 +185,9 @@ class NearIndex:
         worded_alike = sum(
             position in sought and self._key_by_position[position] != key and self._is_comparable(position, key)
             for row, key in zip(other_rows, keys, strict=True)
-            for position in self._find_worded_alike(sketch(word_runs(normal_words(row.prompt)), self._template))
+            for position, _ in self._sketches.find_alike(
+                self._sketches.make(word_runs(normal_words(row.prompt))), self.similarity
+            )
         )
         differing_pairs = (worded_alike + DEVIATIONS * math.sqrt(worded_alike)) * count / max(len(other_rows), 1)
         expected_pairs = differing_pairs * of_near / (1 - of_near) + UNSEEN_PAIR_ROWS * of_alike / (1 - of_alike)
@@ -161,19 +195,6 @@ class NearIndex:
 
     def _is_comparable(self, position: int, key: Key) -> bool:
         return len(self._key_by_position[position][0]) == len(key[0])
-
-    def _find_worded_alike(self, row_sketch: frozenset[int], key: Key | None = None) -> list[int]:
-        """Positions of rows that share so many runs of words with this sketch that they may be near-duplicates; with a `key`
-        only of those that have it.
-        """
-        shared = Counter(position for run in row_sketch for position in self._postings.get(run, ()))
-        return [
-            at
-            for at, count in shared.items()
-            if (key is None or self._key_by_position[at] == key)
-            and count >= self.similarity * max(len(row_sketch), len(self._sketches[at])) - 1e-9  # the union has as many
-            and jaccard(row_sketch, self._sketches[at]) >= self.similarity
-        ]
 
 
 def have_common_passage(first: str, second: str) -> bool:
@@ -250,51 +271,31 @@ def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: fl
     """
     texts, keys = [normal_words(row.prompt) for row in train], [numbers_and_answer(row) for row in train]
     runs = [word_runs(text) for text in texts]
-    run_counts = Counter(run for text_runs in runs for run in text_runs)
-    template = {run for run, row_count in run_counts.items() if row_count >= max(3, TEMPLATE_RUN_MIN_SHARE * len(train))}
-    sketches = [sketch(text_runs, template) for text_runs in runs]
-    postings: dict[int, list[int]] = defaultdict(list)
-    pairs = same_pairs = near_pairs = agreeing_pairs = distant_pairs = middling_pairs = worded_near_pairs = 0
-    for position, row_sketch in enumerate(sketches):
-        for other_position, pair_similarity in _find_worded_alike(row_sketch, postings, sketches):
-            pairs += 1
-            identical = texts[position] == texts[other_position]
-            same_pairs += identical
-            agrees, is_near = keys[position] == keys[other_position], pair_similarity >= similarity
-            worded_near_pairs += not identical and is_near
-            near_pairs += not identical and is_near and agrees
-            distant_pairs += not is_near
-            middling_pairs += not is_near and pair_similarity >= (ALIKE_SIMILARITY + similarity) / 2
-            agreeing_pairs += not is_near and agrees
-        for run in row_sketch:
-            postings[run].append(position)
+    sketches, middle = Sketches(common_runs(runs)), (ALIKE_SIMILARITY + similarity) / 2
+    pairs, agreeing = Counter[str](), Counter[str]()
+    for position, row_runs in enumerate(runs):
+        own = sketches.make(row_runs)
+        for other, pair_similarity in sketches.find_alike(own, ALIKE_SIMILARITY):
+            kind = "near" if pair_similarity >= similarity else "middling" if pair_similarity >= middle else "less alike"
+            kind = "same" if texts[position] == texts[other] else kind
+            pairs[kind] += 1
+            agreeing[kind] += keys[position] == keys[other]
+        sketches.add(own)
     cross_pairs = sum(
-        text != texts[other_position]
+        text != texts[other]
         for text in (normal_words(row.prompt) for row in held_out)
-        for other_position, _ in _find_worded_alike(sketch(word_runs(text), template), postings, sketches)
+        for other, _ in sketches.find_alike(sketches.make(word_runs(text)), ALIKE_SIMILARITY)
     )
-    alike_rows_per_train_row = cross_pairs / max(len(train) * len(held_out), 1)
     return Siblings(
-        same_pairs,
-        near_pairs,
-        alike_rows_per_train_row,
-        pairs,
-        agreeing_pairs,
-        distant_pairs,
-        middling_pairs,
-        worded_near_pairs,
+        same_pairs=pairs["same"],
+        near_pairs=agreeing["near"],
+        alike_rows_per_train_row=cross_pairs / max(len(train) * len(held_out), 1),
+        pairs=pairs.total(),
+        agreeing_pairs=agreeing["middling"] + agreeing["less alike"],
+        distant_pairs=pairs["middling"] + pairs["less alike"],
+        middling_pairs=pairs["middling"],
+        worded_near_pairs=pairs["near"],
     )
-
-
-def _find_worded_alike(
-    row_sketch: frozenset[int], postings: Mapping[int, list[int]], sketches: Sequence[frozenset[int]]
-) -> Iterator[tuple[int, float]]:
-    shared_runs = Counter(position for run in row_sketch for position in postings.get(run, ()))
-    for position, shared_count in shared_runs.items():
-        if shared_count >= ALIKE_SIMILARITY * len(row_sketch) / 2:
-            similarity = jaccard(row_sketch, sketches[position])
-            if similarity >= ALIKE_SIMILARITY:
-                yield position, similarity
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ questions, and rows that train repeats in other words explain themselves.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,13 +82,13 @@ def find_likenesses(corpus: Corpus) -> list[Likenesses]:
     tokens = Tokens(names)
     rarity = _count([*sample], tokens)
     by_task = positions_by_code(leaks.overlap.task[sought])
-    first = _Search(tokens, rarity, [*_read(reader, sought)])
+    first = _Search(tokens, rarity, reader.rows(sought))
     first.look_through(corpus)
     most = min(MOST_COMPARED_ROWS, max(COMPARED_ROWS_TOGETHER // len(by_task), 1))
     compared = [_compared(leaks, code, first.partner[:, places], most) for code, places in by_task.items()]
     task_of = np.repeat([leaks.tasks[code] for code in by_task], [len(one) for one in compared])
     scale = len(task_of) / len(sought)
-    second = _Search(tokens, rarity, [*_read(reader, np.concatenate(compared))], task_of.tolist(), first.common, scale)
+    second = _Search(tokens, rarity, reader.rows(np.concatenate(compared)), task_of.tolist(), first.common, scale)
     second.look_through(corpus)
     everywhere = tuple(np.sort(second.best[view]) for view in VIEWS)
     found, start = [], 0
@@ -121,11 +121,6 @@ def _compared(leaks: Leaks, code: int, partners: np.ndarray, most: int) -> np.nd
     own = draw_sample(overlap.train[overlap.task[overlap.train] == code], most)
     alike = np.unique(partners[partners >= 0])
     return np.union1d(draw_sample(alike, most // 2), own[: max(most // 2, most - len(alike))] if len(alike) else own)
-
-
-def _read(reader: Reader, numbers: np.ndarray) -> Iterator[Row]:
-    for start in range(0, len(numbers), BATCH_ROWS):
-        yield from reader.rows(numbers[start : start + BATCH_ROWS])
 
 
 def _count(sample: Sequence[Row], tokens: Tokens) -> tuple[Rarity, ...]:

@@ -10,9 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -31,8 +29,8 @@ from mixwright.audit.text import (
 )
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
-from mixwright.corpus.rows import decode
-from mixwright.records import Example, plain
+from mixwright.corpus.rows import decode, pc
+from mixwright.records import Example, Observation, plain
 
 EXCERPT_CHARACTERS = 160
 """Characters of a text shown as evidence."""
@@ -49,23 +47,28 @@ READ_ROWS_OF_TASK, READ_ROWS, MIN_READ_ROWS = 20_000, 40_000, 20
 """Training rows that checks of steps and of pairs read: of a task, of all together, and of each of many tasks at least."""
 SHORT_TURN_WORDS = 6
 """Words below which one of several turns of a chat is talk (`thanks, go on`) and is not compared alone."""
-_listed = ContextVar("listed", default=MAX_PAIRS_LISTED)
 _COLUMNS = ["task", "split", "prompt", "target", "answer", "chosen", "chat"]
 
 
-@contextmanager
-def list_for_files() -> Iterator[None]:
-    """Inside it observations list `MAX_PAIRS_IN_FILES` pairs."""
-    token = _listed.set(MAX_PAIRS_IN_FILES)
-    try:
-        yield
-    finally:
-        _listed.reset(token)
+def max_listed(*, whole: bool) -> int:
+    """Return the number of rows or pairs that one observation lists: more where files are written (`Check.whole`)."""
+    return MAX_PAIRS_IN_FILES if whole else MAX_PAIRS_LISTED
 
 
-def max_pairs_listed() -> int:
-    """Pairs of rows that one observation lists now."""
-    return _listed.get()
+@dataclass
+class Listing:
+    """Rows with one fault: all are counted, the first are kept as evidence."""
+
+    count: int = 0
+    """Rows that were added."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """The first of them: one more than is ever listed, which shows that there are more."""
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count a row, and keep it while there is room."""
+        self.count += 1
+        if len(self.rows) <= MAX_PAIRS_IN_FILES:
+            self.rows.append(row)
 
 
 class Row(NamedTuple):
@@ -134,9 +137,16 @@ def _rows_and_chats(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, st
 
 
 class Reader:
-    """Rows of a corpus by their numbers, without copying columns."""
+    """Rows of a corpus by their numbers, without copying columns.
 
-    def __init__(self, corpus: Corpus) -> None:
+    Args:
+        corpus: whose rows are read.
+        whole: of the check that reads (`Check.whole`).
+    """
+
+    def __init__(self, corpus: Corpus, *, whole: bool = False) -> None:
+        self.max_evidence = max_listed(whole=whole) + 1
+        """Rows that evidence is made of: one more than is listed, which shows that there are more."""
         self._batches = list(corpus.batches())
         self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
 
@@ -149,13 +159,18 @@ class Reader:
             }
         return [row_by_number[number] for number in numbers.tolist()]
 
+    def iterate(self, numbers: np.ndarray) -> Iterator[tuple[int, Example]]:
+        """Row number and example, for these numbers (int64), in file order; one batch in memory at a time."""
+        for batch_numbers, batch in self._iterate_batches(numbers):
+            yield from zip(batch_numbers, map(decode, batch.to_pylist()), strict=True)
+
     def examples(self, numbers: np.ndarray) -> dict[int, Example]:
         """Row number -> example, for these numbers (int64)."""
-        return {
-            number: decode(row)
-            for batch_numbers, batch in self._iterate_batches(numbers)
-            for number, row in zip(batch_numbers, batch.to_pylist(), strict=True)
-        }
+        return dict(self.iterate(numbers))
+
+    def first_examples(self, numbers: Sequence[int] | np.ndarray) -> list[Example]:
+        """The first `max_evidence` rows of these numbers, in file order."""
+        return list(self.examples(np.array(numbers[: self.max_evidence], np.int64)).values())
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
         """At most `size` of the rows numbered `members`, as `draw_sample` does, in file order."""
@@ -164,10 +179,10 @@ class Reader:
     def pair_evidence(
         self, pairs: Sequence[tuple[int, int]], first_prefix: str, second_prefix: str, *, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
-        """The first `max_pairs_listed()` pairs of row numbers, with prefixes for the fields of either row; `near` if they
+        """The first `max_evidence` pairs of row numbers, with prefixes for the fields of either row; `near` if they
         are alike and not the same.
         """
-        listed = pairs[: max_pairs_listed()]
+        listed = pairs[: self.max_evidence]
         example_by_number = self.examples(np.unique(np.array(listed, np.int64)))
         near_field = {"near": True} if near else {}
         return tuple(
@@ -198,38 +213,37 @@ def has_held_out(corpus: Corpus) -> bool:
     return "eval" in corpus.table["split"].unique().to_pylist()
 
 
-def sample_training_rows(corpus: Corpus) -> tuple[Corpus, dict[str | None, str]]:
-    """Training rows that a slow check reads, and task -> what its findings say of rows that are left out.
+class Sample(NamedTuple):
+    """Training rows that a slow check reads."""
 
-    Where rows are listed for files they are all of the corpus; else of large tasks a sample drawn by a fixed seed. None
-    stands for findings about the corpus.
-    """
-    tasks = corpus.table["task"].combine_chunks().dictionary_encode()
-    splits = corpus.table["split"].combine_chunks().dictionary_encode()
-    is_held_out = np.array([name == "eval" for name in splits.dictionary.to_pylist()], bool)
-    numbers = np.flatnonzero(~is_held_out[splits.indices.to_numpy()])
-    numbers_by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
-    most = min(READ_ROWS_OF_TASK, max(READ_ROWS // max(1, len(numbers_by_code)), MIN_READ_ROWS))
-    if len(numbers) <= READ_ROWS or max_pairs_listed() > MAX_PAIRS_LISTED:
-        return corpus, {}
+    rows: Corpus
+    """All rows of the corpus, or of large tasks a sample drawn by a fixed seed."""
+    notes: dict[str | None, str]
+    """Task -> what its findings say of rows that are left out; None stands for findings about the corpus."""
+
+    def describe(self, observations: Iterable[Observation]) -> list[Observation]:
+        """Return these findings about the rows, with the notes."""
+        return [replace(one, message=one.message + self.notes.get(one.task, "")) for one in observations]
+
+
+def sample_training_rows(corpus: Corpus, *, whole: bool) -> Sample:
+    """Return the rows that a check with this `whole` reads."""
+    numbers_by_task = {} if whole else rows_by_task(corpus, "train")
+    if sum(map(len, numbers_by_task.values())) <= READ_ROWS:
+        return Sample(corpus, {})
+    most = min(READ_ROWS_OF_TASK, max(READ_ROWS // len(numbers_by_task), MIN_READ_ROWS))
     notes: dict[str | None, str] = {None: " Of large tasks a random sample was read; --out FOLDER reads all rows."}
-    drawn = list[np.ndarray]()
-    for code, positions in numbers_by_code.items():
-        drawn.append(numbers[draw_sample(positions, most)])
-        if len(positions) > most:
-            note = f" Of {len(positions):,} training rows {most:,} were read, drawn at random; --out FOLDER reads all."
-            notes[tasks.dictionary[code].as_py()] = note
-    return corpus.take(np.sort(np.concatenate(drawn))), notes
+    for task, numbers in numbers_by_task.items():
+        if len(numbers) > most:
+            notes[task] = f" Of {len(numbers):,} training rows {most:,} were read, drawn at random; --out FOLDER reads all."
+    drawn = [draw_sample(numbers, most) for numbers in numbers_by_task.values()]
+    return Sample(corpus.take(np.sort(np.concatenate(drawn))), notes)
 
 
 def rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
     """Task -> numbers of its rows of a split, ascending."""
     tasks = corpus.table["task"].combine_chunks().dictionary_encode()
-    splits = corpus.table["split"].combine_chunks().dictionary_encode()
-    names = splits.dictionary.to_pylist()
-    if split not in names:
-        return {}
-    numbers = np.flatnonzero(splits.indices.to_numpy() == names.index(split))
+    numbers = np.flatnonzero(pc.equal(corpus.table["split"], split).to_numpy())
     by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
     return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
 
@@ -242,11 +256,6 @@ def tasks_of_files(corpus: Corpus) -> frozenset[str]:
     names = zip(tasks.dictionary.take(pa.array(codes)).to_pylist(), places, strict=True)
     found = frozenset(name for name, place in names if name == task_of(Path(re.sub(r"[:#]\d+$", "", place))))
     return found if len(found) > 1 else frozenset()
-
-
-def note_unlisted(count: int) -> str:
-    """What a message adds when not all of `count` pairs are listed."""
-    return f" Listed are the first {max_pairs_listed():,} pairs." if count > max_pairs_listed() else ""
 
 
 def _make_evidence(first: Example, second: Example, first_prefix: str, second_prefix: str) -> dict[str, Any]:

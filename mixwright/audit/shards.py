@@ -10,7 +10,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,20 +30,6 @@ at most, so that the last one does not keep the others waiting."""
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True)
-class Shards:
-    """The rows of one corpus in a file, and the workers that read it."""
-
-    corpus: Corpus
-    """Whose rows they are."""
-    file: Path
-    """Arrow IPC, a record batch for each of its batches; workers map it into memory."""
-    starts: tuple[int, ...]
-    """First row of each of its record batches, and one past the last row."""
-    workers: Workers
-    """Running ones."""
-
-
 @dataclass(frozen=True, slots=True)
 class ShardJob:
     """One pass over one shard."""
@@ -61,7 +46,30 @@ class ShardJob:
     """Behind the batches."""
 
 
-_SHARDS = ContextVar[Shards | None]("shards", default=None)
+@dataclass(frozen=True)
+class Shards:
+    """The rows of one corpus in a file, and the workers that read it."""
+
+    file: Path
+    """Arrow IPC, a record batch for each of its batches; workers map it into memory."""
+    starts: tuple[int, ...]
+    """First row of each of its record batches, and one past the last row."""
+    workers: Workers
+    """Running ones."""
+
+    def map(self, function: Callable[..., Any], argument: Any, what: str, *of_rows: np.ndarray) -> list[tuple[int, Any]]:
+        """Do what `map_shards` does, in the workers."""
+        count = len(self.starts) - 1
+        size = max(MIN_BATCHES, -(-count // (SHARDS_PER_WORKER * self.workers.count)))
+        jobs, first_rows = list[Job](), list[int]()
+        for start in range(0, count, size):
+            stop = min(start + size, count)
+            rows = slice(self.starts[start], self.starts[stop])
+            arguments = (argument, *(values[rows] for values in of_rows))
+            job = ShardJob(str(self.file), start, stop, function, arguments)
+            jobs.append(Job(f"{what}, shard {len(jobs) + 1}", work_on_shard, job, cost=stop - start))
+            first_rows.append(rows.start)
+        return list(zip(first_rows, self.workers.run(jobs, title=what), strict=True))
 
 
 @contextmanager
@@ -93,7 +101,7 @@ def in_shards(corpus: Corpus, workers: Workers, folder: Path) -> Iterator[None]:
     """Inside it the passes over this corpus are made by the workers.
 
     Args:
-        corpus: read already; other ones are passed over in this process.
+        corpus: read already; others, such as a selection of its rows, are passed over in this process.
         workers: running.
         folder: that all of them see; a copy of the rows stands there meanwhile.
     """
@@ -103,44 +111,29 @@ def in_shards(corpus: Corpus, workers: Workers, folder: Path) -> Iterator[None]:
             for batch in corpus.batches(BATCH_ROWS):
                 writer.write_batch(batch)
                 starts.append(starts[-1] + batch.num_rows)
-        token = _SHARDS.set(Shards(corpus, file.resolve(), tuple(starts), workers))
+        corpus.map_in_workers = Shards(file.resolve(), tuple(starts), workers).map
         try:
             yield
         finally:
-            _SHARDS.reset(token)
+            corpus.map_in_workers = None
 
 
 def map_shards(
-    corpus: Corpus,
-    function: Callable[..., Answer],
-    argument: Any,
-    what: str,
-    of_rows: np.ndarray | None = None,
+    corpus: Corpus, function: Callable[..., Answer], argument: Any, what: str, *of_rows: np.ndarray
 ) -> list[tuple[int, Answer]]:
     """What `function` learns of each shard, with the number of the shard's first row, in the order of the rows.
 
     Args:
         corpus: whose rows are read.
-        function: of a module; called with the record batches of a shard, `argument` and the shard's part of `of_rows`, where
-            there is one. It numbers the rows of its shard from 0.
+        function: of a module; called with the record batches of a shard, `argument` and the shard's part of `of_rows`. It
+            numbers the rows of its shard from 0.
         argument: of bounded size.
         what: name of the pass on the progress line.
-        of_rows: an array with a value for each row of the corpus.
+        of_rows: arrays with a value for each row of the corpus.
     """
-    shards, extra = _SHARDS.get(), () if of_rows is None else (of_rows,)
-    if shards is None or shards.corpus is not corpus or len(corpus) == 0:
-        return [(0, function(list(corpus.batches()), argument, *extra))]
-    count = len(shards.starts) - 1
-    size = max(MIN_BATCHES, -(-count // (SHARDS_PER_WORKER * shards.workers.count)))
-    jobs, first_rows = list[Job](), list[int]()
-    for start in range(0, count, size):
-        stop = min(start + size, count)
-        rows = slice(shards.starts[start], shards.starts[stop])
-        arguments = (argument, *(values[rows] for values in extra))
-        job = ShardJob(str(shards.file), start, stop, function, arguments)
-        jobs.append(Job(f"{what}, shard {len(jobs) + 1}", work_on_shard, job, cost=stop - start))
-        first_rows.append(rows.start)
-    return list(zip(first_rows, shards.workers.run(jobs, title=what), strict=True))
+    if corpus.map_in_workers is None or not len(corpus):
+        return [(0, function(list(corpus.batches()), argument, *of_rows))]
+    return corpus.map_in_workers(function, argument, what, *of_rows)
 
 
 def work_on_shard(job: ShardJob) -> Any:

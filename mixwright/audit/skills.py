@@ -5,21 +5,13 @@ Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the tw
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from mixwright.errors import InputError
+from mixwright.audit.steps.tool_calls import calls_of
+from mixwright.audit.user_functions import Function, WrongResultError, call_function
 
-Function = Callable[[dict[str, Any]], Any]
-"""A row as a mapping (prompt, answer, task, level) -> its skills in order."""
-TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_name")
-"""Keys under which a tool call in JSON has the tool's name."""
-ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
-"""Keys under which it has its arguments, where they do not stand beside the name."""
 MAX_JSON_CHARACTERS = 20_000
 _TERM, _SIGN = r"\({0,9}\d{1,40}(?:\.\d{1,40})?\){0,9}", r"\s?[-+*/x\u00d7\u00f7]\s?"
 _EXPRESSION = re.compile(rf"(?<![\w.-]){_TERM}(?:{_SIGN}{_TERM})+(?![\w-])")
@@ -58,30 +50,20 @@ def read_skills(named: tuple[str, ...], prompt: str, answer: str) -> Skills:
     return Skills(_read_operators(prompt) if any(character.isdigit() for character in answer) else ())
 
 
-def call_function(function: Function, row: dict[str, Any], row_source: str) -> Skills:
+def read_named_skills(function: Function, row: dict[str, Any], row_source: str) -> Skills:
     """The skills that a user's function names for a row; `row_source` is the row's file and line, for a refusal.
 
     Raises:
         InputError: it raises, or returns something else than texts.
     """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            found = function(row)
-            names = (found,) if isinstance(found, str) else tuple(found)
-    except (Exception, SystemExit, GeneratorExit) as error:  # a user's function may raise anything
-        raise InputError(
-            "a list of skills", _describe(error), "Correct the function of --skills.", file=row_source
-        ) from None
+    return call_function(function, row, _read_names, ("--skills", "a list of skills, each a text"), row_source)
+
+
+def _read_names(found: Any) -> Skills:
+    names = (found,) if isinstance(found, str) else tuple(found)
     if wrong := [type(name).__name__ for name in names if type(name) is not str or not name]:
-        raise InputError("a list of texts", f"one with {wrong[0]}", "Correct the function of --skills.", file=row_source)
+        raise WrongResultError(f"one with {wrong[0]}")
     return Skills(names, parsed=False)
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"[:160]
-    except Exception:  # its own text may raise
-        return type(error).__name__
 
 
 def _read_operators(prompt: str) -> tuple[str, ...]:
@@ -98,23 +80,10 @@ def _read_calls(answer: str) -> Skills | None:
     except (ValueError, RecursionError):
         return None
     calls, others = list[str](), list[str]()
-    for one in _objects(value):
-        name = next((one[key] for key in TOOL_NAME_KEYS if isinstance(one.get(key), str)), None)
-        if name is None:
+    for one in value if isinstance(value, list) else [value]:
+        found = list(calls_of(one, is_marked=True))
+        calls += [f"tool {name}" for name, _ in found]
+        others += [f"{name}({key})" for name, arguments in found for key in arguments]
+        if not found and isinstance(one, dict):
             others += [f"key {key}" for key in one]
-            continue
-        calls.append(f"tool {name}")
-        nested = next((one[key] for key in ARGUMENT_KEYS if isinstance(one.get(key), dict)), None)
-        arguments = one if nested is None else nested
-        others += [f"{name}({key})" for key in arguments if nested is not None or key not in TOOL_NAME_KEYS]
     return Skills(tuple(calls), tuple(dict.fromkeys(others)))
-
-
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The objects of a JSON value, those in lists too; in an object `{"function": {...}}` the inner one."""
-    if isinstance(value, list):
-        for one in value:
-            yield from _objects(one)
-    elif isinstance(value, dict):
-        inner = next((value[key] for key in ("function", "tool_call") if isinstance(value.get(key), dict)), None)
-        yield value if inner is None else inner

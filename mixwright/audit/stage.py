@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from mixwright.audit.rows import max_listed
 from mixwright.catalog import create, list_defaults
 from mixwright.corpus import Corpus
 from mixwright.records import SEVERITIES, Observation
@@ -17,7 +19,11 @@ LEAK_CHECK = "contamination"
 
 
 def run_audit(
-    corpus: Corpus, names: Sequence[str] | None = None, options: Mapping[str, dict[str, Any]] | None = None
+    corpus: Corpus,
+    names: Sequence[str] | None = None,
+    options: Mapping[str, dict[str, Any]] | None = None,
+    *,
+    whole: bool = False,
 ) -> list[Observation]:
     """Run checks over `corpus`; returns errors, then warnings, then infos.
 
@@ -27,6 +33,7 @@ def run_audit(
         corpus: rows to check.
         names: of checks; None for all that run by default.
         options: of a check, by its name.
+        whole: whether every row is read and listed, as for files (`Check.whole`).
 
     Raises:
         InputError: unknown check (with the nearest names), or option of it.
@@ -38,8 +45,18 @@ def run_audit(
         Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())
     ]
     for name, check in checks.items():
+        check.whole = whole
         observations += check.check(corpus if name == LEAK_CHECK else own_corpus)
-    return sorted(observations, key=lambda observation: SEVERITIES.index(observation.severity))
+    listed = [_list_first(observation, max_listed(whole=whole)) for observation in observations]
+    return sorted(listed, key=lambda observation: SEVERITIES.index(observation.severity))
+
+
+def _list_first(observation: Observation, most: int) -> Observation:
+    """Return the observation with the first of its evidence, and a note where there is more."""
+    if len(observation.evidence) <= most:
+        return observation
+    message = f"{observation.message} Listed are the first {most:,} pairs."
+    return replace(observation, message=message, evidence=observation.evidence[:most])
 
 
 def audit_run_folder(corpus: Corpus, folder: RunFolder) -> list[Observation]:

@@ -218,12 +218,11 @@ class _Comparison:
     def read_all(self, reader: Reader, numbers: np.ndarray) -> tuple[list[RestingRow], int]:
         """Rows of these numbers that rest on their context, and how many have the column; a part is read at a time."""
         resting, count = [], 0
-        for first in range(0, len(numbers), ROWS_SAMPLED):
-            for example in reader.examples(numbers[first : first + ROWS_SAMPLED]).values():
-                row = _ContextRow.read(example, self.column)
-                if row is not None:
-                    count += 1
-                    resting += [self._describe(row)] if self._compare(row)[0] > self.limit else []
+        for _, example in reader.iterate(numbers):
+            row = _ContextRow.read(example, self.column)
+            if row is not None:
+                count += 1
+                resting += [self._describe(row)] if self._compare(row)[0] > self.limit else []
         return resting, count
 
     def is_beyond_chance(self, comparisons: int) -> bool:

@@ -128,9 +128,7 @@ def check_miner(cls: type[Miner], learner: Learner) -> None:
 
 
 def check_arm(cls: type[Arm]) -> None:
-    """Pure; a plan over the same tasks and steps; only nulls tamper with rewards, levels or draws; only the untrained arm
-    trains nothing.
-    """
+    """Pure; a plan over the same tasks and steps; only nulls permute; only references may train nothing."""
     from mixwright.catalog import create
 
     arm = check_plugin(cls)
@@ -148,6 +146,5 @@ def check_arm(cls: type[Arm]) -> None:
         has_same_steps = trained_stage.steps == expected_steps
         require(has_same_steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
     require(cls.ROLE in get_args(Role), f"ROLE is one of {', '.join(get_args(Role))}")
-    is_tampered = branch.permute_rewards or branch.shuffle_levels
-    require(not is_tampered or cls.ROLE == "null", "permuted rewards or shuffled levels make an arm a null")
-    require(branch.trains == (cls.ROLE != "untrained"), "the arm that does not train is the untrained one, and no other")
+    require(not branch.permuted or cls.ROLE == "null", "an arm that permutes anything is a null")
+    require(branch.trains or cls.ROLE == "reference", "an arm that does not train is a reference")

@@ -18,7 +18,7 @@ from typing import Any
 from mixwright.config import CorpusConfig
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
 from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in
-from mixwright.corpus.tool_messages import has_calls, text_with_calls
+from mixwright.corpus.tool_messages import has_calls
 from mixwright.errors import unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
@@ -355,8 +355,6 @@ def _message(message: Any, name: str, location: RowLocation) -> Message:
         raise location.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
     role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
     calls = message.get("tool_calls") or message.get("function_call")  # beside a text they would be lost
-    if calls and (with_calls := text_with_calls(content, calls)) is not None:
-        content, calls = with_calls, None
     if not isinstance(role, str) or not isinstance(content, str) or calls:
         remedy = "Tool calls (except in an audit), images and structured content are not supported; drop or rewrite them."
         raise location.error(f"messages with a role, and text as content, in {name}", f"{str(message)[:60]}", remedy)

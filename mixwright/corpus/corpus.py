@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.corpus.reading import folder_of, read_rows
 from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
+from mixwright.corpus.tool_messages import write_calls
 from mixwright.errors import InputError, missing_extra, one_line, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
@@ -75,6 +76,8 @@ class Corpus:
         self._folder = folder
         self._graders: dict[str, Grader] = {}
         self._cells: tuple[Cell, ...] | None = None
+        self.map_in_workers: Callable[..., list[tuple[int, Any]]] | None = None
+        """Makes a pass over the rows in workers, while `audit/shards.py` has some."""
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -269,7 +272,7 @@ class Corpus:
         return cls(build_table(examples), graders)
 
 
-def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()) -> Corpus:
+def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path(), calls_as_text: bool = False) -> Corpus:
     """All rows in one corpus (column `split`: train, eval, and rehearse for those of `config.rehearse`).
 
     Without `config.eval`, prompts are split by their hash, so that no prompt is in both; rows with a `split` column keep it.
@@ -277,6 +280,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
     Args:
         config: sources, columns and graders; or the path or name of examples, all of them training rows.
         relative_to: folder that relative paths start from.
+        calls_as_text: whether tool calls of chat messages are read, as JSON behind the text; else they are refused.
 
     Raises:
         InputError: with file, line and remedy for whatever cannot be read.
@@ -289,7 +293,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
         sources.append((config.eval, "eval", config))
     if config.rehearse is not None:  # rows that name no task are one of their own
         sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
-    table = build_table(_of_all_sources(sources, relative_to, notes), config.eval_share)
+    table = build_table(_of_all_sources(sources, relative_to, notes, calls_as_text), config.eval_share)
     table = _with_one_form(table, notes)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)
@@ -305,11 +309,11 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
 
 
 def _of_all_sources(
-    sources: Sequence[tuple[str, str, CorpusConfig]], relative_to: Path, notes: list[str]
+    sources: Sequence[tuple[str, str, CorpusConfig]], relative_to: Path, notes: list[str], calls_as_text: bool
 ) -> Iterator[Example]:
     """The examples of (source, split, settings) after each other."""
     for source, split, config in sources:
-        yield from _examples(source, split, config, relative_to, notes)
+        yield from _examples(source, split, config, relative_to, notes, calls_as_text=calls_as_text)
 
 
 def _with_one_form(table: pa.Table, notes: list[str]) -> pa.Table:
@@ -358,7 +362,9 @@ def read_source(
     return _examples(source, split, config, relative_to, notes if notes is not None else [])
 
 
-def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, notes: list[str]) -> Iterator[Example]:
+def _examples(
+    source: str, split: str, config: CorpusConfig, relative_to: Path, notes: list[str], *, calls_as_text: bool = False
+) -> Iterator[Example]:
     check_mapping(config)
     if not 0 <= config.eval_share < 1:
         raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
@@ -373,6 +379,7 @@ def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, 
         try:
             for count, (row, location) in enumerate(read_rows(source, split, relative_to=relative_to, notes=notes), 1):  # noqa: B007
                 of_file = unread.setdefault(location.file, Counter())
+                row = write_calls(row) if calls_as_text else row
                 example = read_example(row, location, of_task(location.task), split, column_conversions, of_file)
                 if example is not None:
                     kept += 1

@@ -7,50 +7,52 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from typing import Any
 
 from mixwright.records import Example, Text
 
 RESULT_ROLES = ("tool", "function", "ipython")
 """Roles of what a tool gave back."""
-_is_on = ContextVar("calls_as_text", default=False)
 
 
-@contextmanager
-def calls_as_text() -> Iterator[None]:
-    """Inside it messages with tool calls are read, each call as JSON between `<tool_call>` tags behind the text."""
-    token = _is_on.set(True)
-    try:
-        yield
-    finally:
-        _is_on.reset(token)
-
-
-def text_with_calls(content: Any, calls: Any) -> str | None:
-    r"""The content of a message and its calls as one text; None where calls are not to be read, or are none.
+def write_calls(row: Any) -> Any:
+    r"""Return a raw row with the tool calls of its chat messages as JSON between `<tool_call>` tags, behind their content.
 
     Examples:
-        >>> with calls_as_text():
-        ...     text_with_calls(None, [{"function": {"name": "add", "arguments": "{}"}}])
+        >>> call = {"function": {"name": "add", "arguments": "{}"}}
+        >>> write_calls({"messages": [{"role": "assistant", "tool_calls": [call]}]})["messages"][0]["content"]
         '<tool_call>\n{"name": "add", "arguments": {}}\n</tool_call>'
     """
+    if not isinstance(row, dict):
+        return row
+    return {
+        name: [_write_calls_of(one) for one in value] if isinstance(value, list) else _write_calls_of(value)
+        for name, value in row.items()
+    }
+
+
+def _write_calls_of(message: Any) -> Any:
+    """Return the message with its calls in its content; the message as it is where it has none, or broken ones."""
+    calls = message.get("tool_calls") or message.get("function_call") if isinstance(message, dict) else None
+    if not calls:
+        return message
     calls = [calls] if isinstance(calls, dict) else calls
-    if not _is_on.get() or not isinstance(calls, list) or not isinstance(content, str | None):
-        return None
+    content = message.get("content", message.get("value"))
+    if not isinstance(calls, list) or not isinstance(content, str | None):
+        return message
     parts = [content] if content else []
     for call in calls:
         inner = call.get("function", call) if isinstance(call, dict) else None
         if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
-            return None
+            return message
         arguments = inner.get("arguments", {})
         with suppress(ValueError, RecursionError):  # what is broken stays as it stands there
             arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
         shown = json.dumps({"name": inner["name"], "arguments": arguments}, ensure_ascii=False)
         parts.append(f"<tool_call>\n{shown}\n</tool_call>")
-    return "\n".join(parts)
+    without_calls = {name: value for name, value in message.items() if name not in ("tool_calls", "function_call")}
+    return without_calls | {"content": "\n".join(parts)}
 
 
 def has_calls(prompt: Text) -> bool:

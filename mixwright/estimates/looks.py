@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -23,8 +22,6 @@ PLANNED_LOOKS = 4
 """Looks that are planned: at a quarter, a half, three quarters and all of the items."""
 FAMILY_ALPHA = 0.05
 """Two-sided error over all looks."""
-LABEL_PATTERN = re.compile(r"look (\d{1,2}) of (\d{1,2}), ([\d,]{1,20}) of ([\d,]{1,20}) items")
-"""How a look is written down for people."""
 QUADRATURE_NODES = 80
 """Points of the Gauss-Legendre rule; with 40 the constants change in the tenth digit."""
 
@@ -69,6 +66,10 @@ class Look:
     planned_looks: int = PLANNED_LOOKS
     """How many are planned."""
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.planned_looks or not 0 <= self.items <= self.last_items:
+            raise ValueError("a look from 1 to the last one, with at most the last one's items")
+
     @property
     def last(self) -> bool:
         """Whether no other follows."""
@@ -91,12 +92,3 @@ class Look:
     def label(self) -> str:
         """`look 2 of 4, 240 of 480 items`."""
         return f"look {self.number} of {self.planned_looks}, {self.items:,} of {self.last_items:,} items"
-
-
-def parse_look(text: str) -> Look | None:
-    """The look that was written down as `Look.label`; None where this is none."""
-    match = LABEL_PATTERN.fullmatch(text)
-    if match is None:
-        return None
-    number, planned, items, last_items = (int(number_text.replace(",", "") or 0) for number_text in match.groups())
-    return Look(number, items, last_items, planned) if 1 <= number <= planned and items <= last_items else None

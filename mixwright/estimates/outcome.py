@@ -75,6 +75,10 @@ class ItemScores:
         return np.array([values.get(item, np.nan) for item in items])
 
 
+Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
+"""Before and after, one each per seed, in the same order."""
+
+
 def keep_probe_columns(scores: ItemScores, outcome: Outcome) -> ItemScores:
     """What one probe read, so that its own items are all items, whatever else was measured."""
     columns = {reading.column for reading in READINGS.values() if reading.probe == READINGS[outcome].probe}

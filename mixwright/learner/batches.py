@@ -71,12 +71,6 @@ def token_batches(sizes: Sequence[int], limit: int, most_rows: int | None = None
         yield batch
 
 
-def row_batches(sizes: Sequence[int], most_rows: int) -> Iterator[list[int]]:
-    """Indices of rows, shortest first, at most `most_rows` at a time and at least one."""
-    order = sorted(range(len(sizes)), key=lambda i: (sizes[i], i))
-    yield from (order[start : start + max(1, most_rows)] for start in range(0, len(order), max(1, most_rows)))
-
-
 def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
     """Token ids padded on the left to the longest row, and their mask (1 for real tokens)."""
     longest = max(map(len, rows))

@@ -40,8 +40,8 @@ MAX_COUNT, MAX_NATS = 10**9, 1e6
 """Tokens of a completion, and nats of a token, above which a server is not believed."""
 TRIED_PROMPTS = 4
 """Prompts on which it is seen whether samples differ and seeds are heeded."""
-LOGPROBS, SEEDS, UNALTERED = "log-probabilities", "seeds", "decoding without penalties or cut-offs of its own"
-SAME_GREEDY = "greedy answers that stay the same"
+LOGPROBS, SEEDS, UNALTERED = "log-probabilities", "seeds", "control of penalties and cut-offs"
+SAME_GREEDY = "repeatable greedy answers"
 UNALTERED_FIELDS = {"top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
 """Fields that everybody takes, at values that change nothing."""
 UNALTERED_EXTRA_FIELDS = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "repetition_penalty": 1.0}

@@ -167,7 +167,5 @@ class Decision:
     """Value after the change; None where there is none. JSON value."""
     because: str
     """One sentence with the numbers."""
-    last: int | None = None
-    """Last step, where the line is about a stretch of steps that began at `step`."""
     cause: str = ""
     """Why, as a word that others may decide by: `Admission.cause` of a refusal; empty where there is none."""

@@ -64,12 +64,10 @@ def draw_canary_items(pool: Pool, states: Sequence[str | None], count: int, rng:
         rng: where the choice comes from.
     """
     kind = next(state for state in STATE_PREFERENCE if state in states)
-    order = np.argsort(pool.cell_of, kind="stable")
-    bounds = np.searchsorted(pool.cell_of[order], np.arange(len(pool.cells) + 1))
     items: dict[str, list[int]] = {task: [] for task in pool.tasks}
     for cell_index, cell in enumerate(pool.cells):
-        members = order[bounds[cell_index] : bounds[cell_index + 1]]
         if states[cell_index] == kind:
+            members = np.flatnonzero(pool.cell_of == cell_index)
             items[cell.task] += rng.permutation(members)[: len(members) // 4].tolist()
     return tuple(
         index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from array import array
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -12,7 +13,8 @@ import numpy as np
 class Checkpointable:
     """Parent of what has a state in checkpoints: the attributes that `STATE_FIELDS` names, there without their underscore.
 
-    They are numbers, texts, arrays, lists or dictionaries of these, or `Checkpointable` themselves; keys are texts.
+    They are numbers, texts, arrays without NaN, lists or dictionaries of these, or `Checkpointable` themselves; keys are
+    texts.
     """
 
     STATE_FIELDS: ClassVar[tuple[str, ...]] = ()
@@ -30,6 +32,8 @@ class Checkpointable:
                 current.restore(saved)
             elif isinstance(current, np.ndarray):
                 current[...] = saved  # in place: others may hold it
+            elif isinstance(current, array):
+                current[:] = array(current.typecode, saved)
             elif isinstance(current, dict):
                 current.clear()
                 current.update(copy.deepcopy(saved))
@@ -41,4 +45,4 @@ def _as_json(value: Any) -> Any:
     """Arrays as lists, parts by their own state; nothing of it changes with the run."""
     if isinstance(value, Checkpointable):
         return value.state()
-    return value.tolist() if isinstance(value, np.ndarray) else copy.deepcopy(value)
+    return value.tolist() if isinstance(value, np.ndarray | array) else copy.deepcopy(value)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mixwright.contracts import Controller
-from mixwright.errors import InputError
+from mixwright.errors import check_range
 from mixwright.records import Action, Signals
 from mixwright.steer.checkpointable import Checkpointable
+
+OPTION_LIMITS = {
+    "target": (1e-9, 1e9),
+    "dead_band": (1, 1e9),
+    "factor": (1.001, 1e9),
+    "smooth": (1e-9, 1),
+    "steps_between_moves": (0, 1e9),
+    "max_beta_ratio": (1, 1e9),
+    "min_lr_factor": (1e-9, 1),
+}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -53,14 +63,7 @@ class Drift(Checkpointable, Controller):
     min_lr_factor: float = 0.1
 
     def __post_init__(self) -> None:
-        if not (self.target > 0 and self.dead_band >= 1 and self.factor > 1 and 0 < self.smooth <= 1):
-            got = f"target {self.target:g}, dead_band {self.dead_band:g}, factor {self.factor:g}, smooth {self.smooth:g}"
-            expected = "a positive target, dead_band of 1 or more, factor over 1, smooth in 0..1"
-            raise InputError(expected, got, "Correct controllers.drift.")
-        if not (self.steps_between_moves >= 0 and self.max_beta_ratio >= 1 and 0 < self.min_lr_factor <= 1):
-            got = f"{self.steps_between_moves}, {self.max_beta_ratio:g} and {self.min_lr_factor:g}"
-            expected = "steps_between_moves of 0 or more, max_beta_ratio of 1 or more, min_lr_factor in 0..1"
-            raise InputError(expected, got, "Correct controllers.drift.")
+        check_range("controllers.drift", vars(self), **OPTION_LIMITS)
         self._kl: float | None = None
         self._first_beta: float | None = None
         self._moved: int | None = None

@@ -38,11 +38,11 @@ from mixwright.records import (
 from mixwright.steer.canaries import select_canaries
 from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.ledger import Ledger, read_rewards
-from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
+from mixwright.steer.policy import GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.scene import Scene
 
-STATE_VERSION = 10
+STATE_VERSION = 11
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 MAX_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
@@ -85,19 +85,17 @@ class TaskOrder(Checkpointable):
 
 def check_drawn(selector: str, picked_rows: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
     """Raises RuntimeError when a selector picked what may not be drawn: another task, no row of the pool, a canary."""
-    message_start = f"the selector {selector!r} picked"
+    start = f"the selector {selector!r} picked"
     if picked_rows.shape != tasks.shape or picked_rows.dtype.kind not in "iu":
-        raise RuntimeError(f"{message_start} {picked_rows.dtype} of shape {picked_rows.shape} for {len(tasks)} draws")
-    if len(picked_rows) and (picked_rows.min() < 0 or picked_rows.max() >= len(pool.task_of)):
-        raise RuntimeError(f"{message_start} a row outside the pool of {len(pool.task_of)}")
-    if wrong := np.flatnonzero(pool.task_of[picked_rows] != tasks).tolist():
-        draw_index = wrong[0]
-        task_names = pool.tasks[int(pool.task_of[picked_rows[draw_index]])], pool.tasks[int(tasks[draw_index])]
-        raise RuntimeError(
-            f"{message_start} row {picked_rows[draw_index]} of task {task_names[0]!r} where {task_names[1]!r} was asked for"
-        )
-    if canaries and np.isin(picked_rows, canaries).any():
-        raise RuntimeError(f"{message_start} a canary, which must never be trained on")
+        raise RuntimeError(f"{start} {picked_rows.dtype} of shape {picked_rows.shape} for {len(tasks)} draws")
+    if ((picked_rows < 0) | (picked_rows >= len(pool.task_of))).any():
+        raise RuntimeError(f"{start} a row outside the pool of {len(pool.task_of)}")
+    picked_tasks = pool.task_of[picked_rows]
+    for draw_index in np.flatnonzero(picked_tasks != tasks):
+        names = [pool.tasks[int(task)] for task in (picked_tasks[draw_index], tasks[draw_index])]
+        raise RuntimeError(f"{start} row {picked_rows[draw_index]} of task {names[0]!r} where {names[1]!r} was asked for")
+    if np.isin(picked_rows, canaries).any():
+        raise RuntimeError(f"{start} a canary, which must never be trained on")
 
 
 def plan_digest(plan: Plan, stage: int) -> str:
@@ -142,23 +140,34 @@ class Engine:
         """Why there are none; empty when there are some."""
         self._ledger = Ledger(pool, self.canaries)
         self._decisions: list[Decision] = []
-        self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
+        self._behind = 0
+        """Steps that the trainer's count is behind the engine's."""
+        self._last_step = 0
+        """Of the trainer's count."""
         self._record_measurements(plan)
         self._plugins: dict[str, Steerer] = {}  # by kind and name, in a fixed order
         self._selector: Selector
         (self._selector,) = self._create("selectors", [self._stage.selector])
-        self._scene = scene = Scene(pool, self._ledger, self._stage)
+        self._scene = Scene(pool, self._ledger, self._stage)
         self._gate_runner = GateRunner(self._create("gates", self._stage.gates), self._keys, states, self._note)
         controllers = self._create("controllers", self._stage.controllers)
         self._monitors = self._create("monitors", self._stage.monitors)
         self._policy = Policy(self.options, controllers, self._monitors, self._note)
         for plugin in self._plugins.values():
-            plugin.begin(scene)
+            plugin.begin(self._scene)
         for word, reason in self._selector.remarks().items():
             self._note(0, f"selector.{word}", None, None, reason)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
         self._weights = weights / weights.sum()
         self._order = TaskOrder(self._weights)
+        self._parts: dict[str, Checkpointable | Steerer] = {
+            "ledger": self._ledger,
+            "order": self._order,
+            "policy": self._policy,
+            "gates": self._gate_runner,
+            **self._plugins,
+        }
+        """All that has a state, by name."""
 
     def draw(self, count: int) -> list[int]:
         """The next `count` pool indices. Tasks by low discrepancy; items by the selector."""
@@ -197,29 +206,21 @@ class Engine:
         self._ledger.advance_to(signals.step)
         for plugin in self._plugins.values():
             plugin.observe(signals.step, rewarded_groups or groups)
-        refusals = self._gate_runner.refusals(rewarded_groups, self._pool.cell_of[row_indices].tolist())
-        refused = {action.target for action in refusals}
-        actions, reason = list(refusals), ""
-        if self._stage.gates and rewarded_groups:
-            informative_count = sum(not group.no_signal and group.example not in refused for group in rewarded_groups)
-            reason, skip = self._policy.scale_by_informative_share(signals.step, informative_count, len(rewarded_groups))
-            if skip is not None:
-                actions.append(skip)
-            elif self._policy.calm >= STRETCH_ENDS_AFTER:
-                self.finish()
-        refused_count = sum(group.example in refused for group in rewarded_groups)
-        signals = replace(signals, groups=len(groups), refused=refused_count)
+        actions = self._gate_runner.refusals(rewarded_groups, self._pool.cell_of[row_indices].tolist())
+        refused = {action.target for action in actions}
+        admitted_groups = [group for group in rewarded_groups if group.example not in refused]
+        reason = ""
+        if self._stage.gates:
+            informative_count = sum(not group.no_signal for group in admitted_groups)
+            counts = informative_count, len(rewarded_groups)
+            reason, skip = self._policy.scale_by_informative_share(signals.step, *counts)
+            actions += [skip] if skip is not None else []
+        signals = replace(signals, groups=len(groups), refused=len(rewarded_groups) - len(admitted_groups))
         return actions + self._policy.react(signals, reason)
 
     def watch(self, signals: Signals) -> list[Action]:
         """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
         return self._policy.react(self._with_forward_steps(signals), "")
-
-    def finish(self) -> None:
-        """Write down what was being collected for one line; at the end of training."""
-        line = self._policy.close_log_stretch()
-        if line is not None:
-            self._decisions.append(replace(line, step=line.step - self._behind, last=(line.last or 0) - self._behind))
 
     def wanted_shares(self) -> dict[str, float]:
         """Share of draws each task should have, summing to 1."""
@@ -238,9 +239,13 @@ class Engine:
         sides = side_of_band(*ledger.lasting.effective_counts(all_cells), *self._scene.band_edges)
         figures_by_cell: dict[str, dict[str, Any]] = {}
         for cell_index, key in enumerate(self._keys):
-            state = state_of(int(sides[cell_index]), tries[cell_index], kappa_high=float(kappa_high[cell_index]))
-            figures = {"success": float(recent[cell_index]), "kappa": float(kappa[cell_index]), "state": state}
-            figures_by_cell[key] = figures | {"evidence": tries[cell_index], "refused": self._gate_runner.refused_count(key)}
+            figures_by_cell[key] = {
+                "success": float(recent[cell_index]),
+                "kappa": float(kappa[cell_index]),
+                "state": state_of(int(sides[cell_index]), tries[cell_index], kappa_high=float(kappa_high[cell_index])),
+                "evidence": tries[cell_index],
+                "refused": self._gate_runner.refused_count(key),
+            }
             if key in selector_states:
                 figures_by_cell[key]["drawn_as"] = selector_states[key]
         return figures_by_cell
@@ -251,17 +256,13 @@ class Engine:
         return taken
 
     def state_dict(self) -> dict[str, Any]:
-        """Numbers, texts, lists and bytes, for `write_state`; an engine built alike that loads them continues exactly."""
+        """JSON-ready, for `write_state`; an engine built alike that loads it continues exactly."""
         return {
             "version": STATE_VERSION,
             "made_of": self._state_identity(),
-            "clock": [self._behind, self._last],
-            "ledger": self._ledger.state(),
-            **self._order.state(),
-            "policy": self._policy.state(),
-            **self._gate_runner.state(),
+            "clock": [self._behind, self._last_step],
             "decisions": [to_data(decision) for decision in self._decisions],
-            "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
+            "parts": {name: part.state() for name, part in self._parts.items()},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -271,26 +272,18 @@ class Engine:
             InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to another version.
         """
         if state.get("version") != STATE_VERSION:
-            got, remedy = (
-                str(state.get("version", "a state without a version number")),
-                "Resume with the Mixwright version that saved it, or start again.",
-            )
+            got = str(state.get("version", "a state without a version number"))
+            remedy = "Resume with the Mixwright version that saved it, or start again."
             raise InputError(f"a state of version {STATE_VERSION}", got, remedy)
-        identity, saved_identity = self._state_identity(), state.get("made_of") or {}
-        if differing := [name for name in identity if saved_identity.get(name) != identity[name]]:
-            expected, got = (
-                ", ".join(f"{name} {str(one_identity.get(name))[:200]}" for name in differing)
-                for one_identity in (identity, saved_identity)
-            )
-            raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
-        self._behind, self._last = state["clock"]
-        self._ledger.restore(state["ledger"])
-        self._order.restore(state)
-        self._policy.restore(state["policy"])
-        self._gate_runner.restore(state)
+        saved_identity = state.get("made_of") or {}
+        for name, value in self._state_identity().items():
+            if saved_identity.get(name) != value:
+                expected, got = (f"{name} {str(one)[:200]}" for one in (value, saved_identity.get(name)))
+                raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
+        self._behind, self._last_step = state["clock"]
         self._decisions = [from_data(Decision, fields) for fields in state["decisions"]]
-        for name, plugin in self._plugins.items():
-            plugin.restore(state["plugins"][name])
+        for name, part in self._parts.items():
+            part.restore(state["parts"][name])
 
     def _state_identity(self) -> dict[str, Any]:
         """What a state must agree with before it is taken over."""
@@ -325,9 +318,9 @@ class Engine:
 
     def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
-        if signals.step < self._last - MAX_LATE_STEPS:
-            self._behind += self._last + 1 - signals.step
-        self._last = signals.step
+        if signals.step < self._last_step - MAX_LATE_STEPS:
+            self._behind += self._last_step + 1 - signals.step
+        self._last_step = signals.step
         return replace(signals, step=signals.step + self._behind)
 
     def _note(self, step: int, decision_name: str, old: Any, new: Any, reason: str, cause: str = "") -> None:

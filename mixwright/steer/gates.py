@@ -36,7 +36,7 @@ class TooHard(Checkpointable, Gate):
     Source: 2605.28388 (over-hard samples harm); rewards of answers that do not depend on the prompt reinforce
         the commonest answer.
     Unit: success and kappa, 0..1.
-    Cost: one interval per cell and batch; refused groups have cost their rollouts.
+    Cost: one interval per group; refused groups have cost their rollouts.
     Blind spot: a cell of a few easy prompts among many impossible ones looks hard until easy ones are drawn. Without gold
         answers, or with partial rewards, nothing is called lucky.
 
@@ -63,7 +63,6 @@ class TooHard(Checkpointable, Gate):
         """Find the pool's cells by name."""
         self._ledger, self._stage = scene.ledger, scene.stage
         self._cells = {cell.key: number for number, cell in enumerate(scene.pool.cells)}
-        self._upper: dict[int, tuple[tuple[float, float], float]] = {}
         self._credit: dict[str, float] = {}  # by number of the cell: shares of groups that it has saved up
 
     def admit(self, group: GroupOutcome) -> Admission:
@@ -73,9 +72,9 @@ class TooHard(Checkpointable, Gate):
         tries = float(evidence.tries[cell])
         if tries < self.min_rollouts:
             return Admission(True, f"no evidence yet: {tries:.0f} of {self.min_rollouts:.0f} rollouts")
-        upper, success = self._upper_success(cell), float(evidence.wins[cell]) / tries
+        upper, success = float(evidence.interval(cell, self.z)[1]), float(evidence.wins[cell]) / tries
         evidence_text = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
-        floor = self._floor(group.task)
+        floor = self._stage.band_of(group.task)[0] if self.floor is None else self.floor
         if upper < floor:
             return Admission(False, f"too hard: {evidence_text}, under {floor:.0%}", "too hard")
         kappa_high = float(self._ledger.answers.kappa_high()[cell])
@@ -91,15 +90,3 @@ class TooHard(Checkpointable, Gate):
         if saved < 1:
             return Admission(False, f"lucky: {reason}", "lucky")
         return Admission(True, f"lucky, admitted as one of that share: {reason}", "lucky")
-
-    def _floor(self, task: str) -> float:
-        """Success under which nothing must change the weights."""
-        return self._stage.band_of(task)[0] if self.floor is None else self.floor
-
-    def _upper_success(self, cell: int) -> float:
-        """Upper end of success, worked out again only when the cell's evidence has changed."""
-        evidence = self._ledger.lasting
-        counts = float(evidence.wins[cell]), float(evidence.tries[cell])
-        if cell not in self._upper or self._upper[cell][0] != counts:
-            self._upper[cell] = counts, float(evidence.interval(cell, self.z)[1])
-        return self._upper[cell][1]

@@ -14,48 +14,25 @@ follows from few informative groups and from alarms:
 - **Measured** (the study `overhard`, over-hard data, points of greedy success under not training): uniform draws 50,
   refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); a tighter beta on alarms 15 (6 to 22). Beside the
   selector, where levels are known, each of them changes nothing: contributing/evidence/controllers.md.
-- **Log.** Batches with few informative groups are written down as one line per stretch, when `STRETCH_ENDS_AFTER` in a row
-  had enough of them or training ends: first and last step, how many, how many were skipped, and the lowest factor of the
-  others; `skip_step` where all were skipped. steps.jsonl has the factor of every step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from mixwright.contracts import Controller, Gate, Monitor
-from mixwright.records import Action, Alarm, Decision, EngineOptions, GroupOutcome, Signals
+from mixwright.records import Action, Alarm, EngineOptions, GroupOutcome, Signals
 from mixwright.steer.checkpointable import Checkpointable
 
 MAX_TIGHTENINGS = 4
 """Tightenings at most: a factor of 16."""
 QUIET_STEPS = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
-STRETCH_ENDS_AFTER = 10
-"""Batches in a row with enough informative groups, after which those with few before them are one line."""
 Note = Callable[..., None]
 """Writes a decision down: (step, what, old, new, because[, cause])."""
-
-
-class LowInformationStretch(NamedTuple):
-    """Batches in a row with few informative groups, which are one line of the log."""
-
-    first_step: int
-    """Step of the first of them."""
-    last_step: int
-    """Step of the last one."""
-    batches: int
-    """How many they are."""
-    skipped: int
-    """How many of their steps were skipped."""
-    lowest_factor: float
-    """Lowest learning-rate factor of the others."""
-    highest_factor: float
-    """Highest one."""
 
 
 class GateRunner(Checkpointable):
@@ -68,43 +45,47 @@ class GateRunner(Checkpointable):
         note: writes a decision down.
     """
 
-    STATE_FIELDS = ("_verdicts",)
+    STATE_FIELDS = ("_verdicts", "_refused")
 
     def __init__(self, gates: Sequence[Gate], keys: Sequence[str], states: Mapping[str, str], note: Note) -> None:
         self._gates, self._keys, self._states, self._note = gates, keys, states, note
-        # per cell its last answer, groups refused, for how many groups the answer has held
-        self._verdicts: dict[str, list[Any]] = {}
+        self._verdicts: dict[str, str] = {}
+        """Last answer, by cell."""
+        self._refused: dict[str, int] = {}
+        """Groups refused, by cell."""
 
     def refusals(self, groups: Sequence[GroupOutcome], cells: Sequence[int]) -> list[Action]:
         """An action per example that is refused; `cells` are the numbers of the groups' cells.
 
-        Refusals are carried out by example, so groups of one example are judged once: what the first one is told holds.
+        Refusals are carried out by example, so only the first group of an example is judged.
         """
         if not self._gates:
             return []
-        first = {group.example: (group, cell) for group, cell in reversed(list(zip(groups, cells, strict=True)))}
-        order = dict.fromkeys(group.example for group in groups)
-        return [action for name in order if (action := self._judge(*first[name]))]
+        actions: dict[str, Action | None] = {}
+        for group, cell in zip(groups, cells, strict=True):
+            if group.example not in actions:
+                actions[group.example] = self._judge(group, self._keys[cell])
+        return [action for action in actions.values() if action is not None]
 
     def refused_count(self, key: str) -> int:
         """Groups of the cell `task@level` refused so far."""
-        return self._verdicts[key][1] if key in self._verdicts else 0
+        return self._refused.get(key, 0)
 
-    def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
+    def _judge(self, group: GroupOutcome, key: str) -> Action | None:
         """Ask the gates. A cell's refusal is logged, an unknown cell's first answer, and every change."""
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
-        key, verdict = self._keys[cell], "admitted" if answer.admitted else "refused"
-        last_verdict, refused, groups_held = self._verdicts.get(key, [None, 0, 0])
+        verdict, last_verdict = "admitted" if answer.admitted else "refused", self._verdicts.get(key)
         if verdict != last_verdict and (last_verdict or verdict == "refused" or self._states[key] == "unknown"):
-            groups_text = f"{groups_held} group" + ("s" if groups_held > 1 else "")
-            since = f"; before, {last_verdict} for {groups_text}" if last_verdict else ""
-            self._note(group.step, f"refuse.{key}", last_verdict, verdict, answer.reason + since, answer.cause)
-        self._verdicts[key] = [verdict, refused + (not answer.admitted), groups_held + 1 if verdict == last_verdict else 1]
-        return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
+            self._note(group.step, f"refuse.{key}", last_verdict, verdict, answer.reason, answer.cause)
+        self._verdicts[key] = verdict
+        if answer.admitted:
+            return None
+        self._refused[key] = self.refused_count(key) + 1
+        return Action("refuse", group.example, None, answer.reason)
 
 
-class Policy:
+class Policy(Checkpointable):
     """Composes controllers and monitors; turns counts of informative groups, and alarms, into actions.
 
     Args:
@@ -113,6 +94,17 @@ class Policy:
         monitors: of the stage.
         note: writes a decision down.
     """
+
+    STATE_FIELDS = (
+        "controllers_lr_factor",
+        "batch_lr_factor",
+        "alarms_lr_factor",
+        "tightenings",
+        "is_alarmed",
+        "sent_lr_factor",
+        "last_change_step",
+        "had_canaries",
+    )
 
     def __init__(
         self,
@@ -126,20 +118,14 @@ class Policy:
         """Learning-rate factor that controllers asked for."""
         self.batch_lr_factor = 1.0
         """Factor of the current batch, under 1 where few groups are informative."""
-        self.lr_halvings = 0
-        """How often the learning rate is halved because of alarms."""
-        self.beta_doublings = 0
-        """How often beta is doubled because of alarms."""
+        self.alarms_lr_factor = 1.0
+        """Factor because of alarms, where there is no beta to double."""
+        self.tightenings = 0
+        """How often beta is doubled, or the learning rate halved, because of alarms."""
         self.is_alarmed = False
         """Whether the last inspection that tells had an alarm."""
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
-        self.logged_asked_lr_factor = 1.0
-        """The `asked_lr_factor` that was last written to the log."""
-        self.stretch: LowInformationStretch | None = None
-        """Of the batches up to now; None where none is open."""
-        self.calm = 0
-        """Batches in a row with enough informative groups, up to now."""
         self.last_change_step = 0
         """Step of the last tightening or loosening."""
         self.had_canaries = False
@@ -148,12 +134,7 @@ class Policy:
     @property
     def lr_factor(self) -> float:
         """The learning-rate factor that should hold now."""
-        return self.asked_lr_factor * self.batch_lr_factor
-
-    @property
-    def asked_lr_factor(self) -> float:
-        """The part of `lr_factor` that alarms and controllers ask for now."""
-        return self.controllers_lr_factor * 0.5**self.lr_halvings
+        return self.controllers_lr_factor * self.alarms_lr_factor * self.batch_lr_factor
 
     def scale_by_informative_share(self, step: int, informative: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
@@ -164,46 +145,18 @@ class Policy:
             groups: groups of the batch.
 
         Returns:
-            The reason when the learning rate is scaled (else ""), and the action that skips the step, if any.
+            The reason when the step is scaled or skipped (else ""), and the action that skips it, if any.
         """
-        self.batch_lr_factor = 1.0
-        if not groups or informative >= self._options.min_informative_share * groups:
-            self.calm += 1
+        self.batch_lr_factor, min_share = 1.0, self._options.min_informative_share
+        if informative >= min_share * groups:
             return "", None
-        self.calm = 0
-        min_share = self._options.min_informative_share
-        reason, factor = (
-            f"{informative} of {groups} groups are informative, fewer than {min_share:.0%}",
-            informative / groups / min_share,
-        )
-        stretch = self.stretch or LowInformationStretch(step, step, 0, 0, 1.0, 0.0)
-        lowest, highest = stretch.lowest_factor, stretch.highest_factor
+        reason = f"{informative} of {groups} groups are informative, fewer than {min_share:.0%}"
         if informative:
-            lowest, highest = min(lowest, factor), max(highest, factor)
-        skipped = stretch.skipped + (not informative)
-        self.stretch = LowInformationStretch(stretch.first_step, step, stretch.batches + 1, skipped, lowest, highest)
-        if not informative:
-            return "", Action("skip_step", "step", None, f"{reason}, so only momentum would move the weights")
-        self.batch_lr_factor = factor
-        return reason, None
-
-    def close_log_stretch(self) -> Decision | None:
-        """The batches with few informative groups as one line, and none is open any more; None where none was."""
-        if self.stretch is None:
-            return None
-        first_step, last_step, count, skipped, lowest, highest = self.stretch
-        self.stretch = None
-        batches_text = f"{count} batch" + ("es" if count > 1 else "")
-        min_share = self._options.min_informative_share
-        reason = (
-            f"fewer than {min_share:.0%} of the groups are informative in {batches_text}, steps {first_step} to {last_step}"
-        )
-        if skipped < count:
-            reason += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
-        reason += f"; {skipped} skipped" if skipped else ""
-        if skipped == count:  # the factor, which steps.jsonl has for each of these steps, stayed as it was
-            return Decision(first_step, "skip_step", None, "step", reason, last_step)
-        return Decision(first_step, "lr_factor", self.asked_lr_factor, self.asked_lr_factor * lowest, reason, last_step)
+            self.batch_lr_factor = informative / groups / min_share
+            return reason, None
+        reason += ", so only momentum would move the weights"
+        self._note(step, "skip_step", None, "step", reason)
+        return reason, Action("skip_step", "step", None, reason)
 
     def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> tuple[float, str, Action | None]:
         """React to one inspection.
@@ -218,56 +171,43 @@ class Policy:
         """
         has_canaries = bool(signals.canaries)
         self.had_canaries |= has_canaries
-        if not alarms:
-            if has_canaries:
-                return self._relax(signals.step, beta, "canary success is back to its start, within error")
-            if not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS:
-                return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
-            return beta, "", None
-        self.is_alarmed = True
-        self.last_change_step = signals.step
-        reason = alarms[0].message
-        if self._options.on_alarm == "stop":
-            return beta, "", Action("stop", "run", None, reason)
-        if self._options.on_alarm == "restore":
-            return beta, "", Action("restore", "last checkpoint without alarm", None, reason)
-        if self._options.on_alarm == "log" or self.lr_halvings + self.beta_doublings >= MAX_TIGHTENINGS:
-            return beta, "", None
-        if beta > 0:
-            self.beta_doublings += 1
+        if alarms:
+            self.is_alarmed, self.last_change_step, reason = True, signals.step, alarms[0].message
+            if self._options.on_alarm == "stop":
+                return beta, "", Action("stop", "run", None, reason)
+            if self._options.on_alarm == "restore":
+                return beta, "", Action("restore", "last checkpoint without alarm", None, reason)
+            if self._options.on_alarm == "log" or self.tightenings == MAX_TIGHTENINGS:
+                return beta, "", None
+            return self._tighten(1, beta), reason, None
+        if has_canaries:
+            reason = "canary success is back to its start, within error"
+        elif not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS:
+            reason = f"{QUIET_STEPS} steps without an alarm"
         else:
-            self.lr_halvings += 1
-        return beta * 2, reason, None
-
-    def _relax(self, step: int, beta: float, reason: str) -> tuple[float, str, None]:
-        """Undo one tightening."""
+            return beta, "", None
         self.is_alarmed = False
-        if not self.beta_doublings and not self.lr_halvings:
+        if not self.tightenings:
             return beta, "", None
-        self.last_change_step = step
-        if self.beta_doublings:
-            self.beta_doublings, beta = self.beta_doublings - 1, beta / 2
-        else:
-            self.lr_halvings -= 1
-        return beta, f"{reason}: one doubling of beta or halving of the learning rate is undone", None
+        self.last_change_step = signals.step
+        reason += ": one doubling of beta or halving of the learning rate is undone"
+        return self._tighten(-1, beta), reason, None
 
-    def state(self) -> dict[str, Any]:
-        """JSON-ready."""
-        values = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        return values | {"stretch": list(self.stretch or ())}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned."""
-        for name in self.state():
-            setattr(self, name, state[name])
-        self.stretch = LowInformationStretch(*state["stretch"]) if state["stretch"] else None
+    def _tighten(self, times: int, beta: float) -> float:
+        """Tighten once (1), or undo one tightening (-1); the KL coefficient after it."""
+        self.tightenings += times
+        if beta > 0:
+            return beta * 2.0**times
+        self.alarms_lr_factor *= 0.5**times
+        return beta
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
         step, beta, reasons, beta_reasons = signals.step, signals.beta, [scaled_because], []
         measured_kl = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
-        kl_nats = signals.kl_nats if signals.kl_nats is not None or not measured_kl else float(np.mean(measured_kl))
-        signals = replace(signals, kl_nats=kl_nats, lr_factor=self.controllers_lr_factor)
+        if signals.kl_nats is None and measured_kl:
+            signals = replace(signals, kl_nats=float(np.mean(measured_kl)))
+        signals = replace(signals, lr_factor=self.controllers_lr_factor)
         actions: list[Action] = []
         for controller in self._controllers:
             for action in controller.propose(replace(signals, beta=beta)):
@@ -288,27 +228,16 @@ class Policy:
         if new_beta != beta:
             self._note(step, "beta", beta, new_beta, reason)
             beta_reasons.append(reason)
-        elif reason:
+        else:
             reasons.append(reason)
         if new_beta != signals.beta:
             actions.append(Action("coefficient", "beta", new_beta, "; ".join(beta_reasons)))
-        actions += self._change_rate(step, reasons)
+        if self.lr_factor != self.sent_lr_factor:
+            because = "; ".join(filter(None, reasons)) or "enough groups are informative again"
+            self._note(step, "lr_factor", self.sent_lr_factor, self.lr_factor, because)
+            self.sent_lr_factor = self.lr_factor
+            actions.append(Action("lr_factor", "lr", self.lr_factor, because))
         if final_action is not None:
             self._note(step, final_action.kind, None, final_action.target, final_action.because)
             actions.append(final_action)
         return actions
-
-    def _change_rate(self, step: int, reasons: Sequence[str]) -> list[Action]:
-        """The learning-rate factor where it changed; `reasons` begins with why few groups were informative, or "".
-
-        What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
-        engine, as stretches.
-        """
-        if (asked_factor := self.asked_lr_factor) != self.logged_asked_lr_factor:
-            self._note(step, "lr_factor", self.logged_asked_lr_factor, asked_factor, "; ".join(filter(None, reasons[1:])))
-            self.logged_asked_lr_factor = asked_factor
-        if self.lr_factor == self.sent_lr_factor:
-            return []
-        self.sent_lr_factor = self.lr_factor
-        text = "; ".join(filter(None, reasons)) or "enough groups are informative again"
-        return [Action("lr_factor", "lr", self.lr_factor, text)]

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 
-CHUNK_IDS = 8192
-"""Ids turned into Python strings at a time."""
-
-
 class Ids:
     """Ids in pool order.
 
@@ -47,7 +43,7 @@ class Ids:
         self._order = np.argsort(self._hashes, kind="stable").astype(np.int32)
         self._hashes = self._hashes[self._order]
         for position in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
-            name, next_name = self[int(self._order[position])], self[int(self._order[position + 1])]
+            name, next_name = self[self._order[position]], self[self._order[position + 1]]
             if name == next_name:
                 remedy = "Make them unique, or ignore the column: columns={'id': ''}."
                 raise InputError("unique example ids", f"{name!r} more than once", remedy)
@@ -59,8 +55,7 @@ class Ids:
         return self._text[int(index)].as_py()
 
     def __iter__(self) -> Iterator[str]:
-        for chunk in range(0, len(self), CHUNK_IDS):
-            yield from self._text[chunk : chunk + CHUNK_IDS].to_pylist()
+        return iter(self._text.to_pylist())
 
     def digest(self) -> str:
         """Of the ids in their order."""
@@ -71,18 +66,14 @@ class Ids:
 
     def find(self, names: Sequence[str]) -> np.ndarray:
         """Numbers of the examples of these ids, int64; -1 for what is no id of the pool."""
-        hashes = np.fromiter(map(hash, names), np.int64, len(names))
-        positions = np.searchsorted(self._hashes, hashes)
-        indices = self._order[np.minimum(positions, len(self) - 1)].astype(np.int64)
-        for number, text in enumerate(self._text.take(indices).to_pylist()):
-            if text != names[number]:
-                indices[number] = self._find_among_equal_hashes(names[number], int(positions[number]))
-        return indices
+        return np.array([self._find(name) for name in names], dtype=np.int64)
 
-    def _find_among_equal_hashes(self, name: str, position: int) -> int:
-        """Number of the example of that id among those that share its hash, which begin at `position`; -1 for none."""
-        while position < len(self) and self._hashes[position] == hash(name):
-            if self[int(self._order[position])] == name:
+    def _find(self, name: str) -> int:
+        """Number of the example of an id; several ids may share its hash."""
+        name_hash = hash(name)
+        position = int(np.searchsorted(self._hashes, name_hash))
+        while position < len(self) and self._hashes[position] == name_hash:
+            if self[self._order[position]] == name:
                 return int(self._order[position])
             position += 1
         return -1
@@ -149,7 +140,7 @@ def make_pool(
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Pass one value per example.")
     unique_ids = Ids(ids)
     names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
-    level_numbers = _levels(ids, levels, task_of, names)
+    level_numbers = _levels(ids, levels, tasks)
     distinct_levels, level_of = np.unique(level_numbers, return_inverse=True)  # NaN, which is no level, sorts last
     task_level_codes, code_of = np.unique(task_of * len(distinct_levels) + level_of, return_inverse=True)
     all_task_levels = [
@@ -173,16 +164,15 @@ def make_pool(
     return Pool(unique_ids, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cell_of, golds, options)
 
 
-def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:
+def _levels(ids: Sequence[str], levels: Sequence[float | None], tasks: Sequence[str]) -> np.ndarray:
     """Levels as numbers, NaN where there is none, many-valued ones binned with a warning. Raises as `make_pool` does."""
     level_numbers = np.array(levels, dtype=float)
     for index in np.flatnonzero(~np.isfinite(level_numbers)).tolist():
         if levels[index] is not None:
             raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it, or leave it out.")
-    level_numbers, notes = bin_levels(task_of, level_numbers)
+    level_numbers, notes = bin_levels(np.asarray(tasks, dtype=object), level_numbers)
     for note in notes:
-        task_index, _, note_text = note.partition(":")
-        logging.getLogger("mixwright").warning("task %s:%s", names[int(task_index)], note_text)
+        logging.getLogger("mixwright").warning("task %s", note)
     return level_numbers
 
 

@@ -85,7 +85,7 @@ class SteeringHooks(TrainerCallback):
         return self._micro_steps_done % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Check that the processes and a resumed run agree; first canaries."""
+        """Check that the processes and a resumed run agree; self-test, first canaries."""
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None
@@ -178,7 +178,6 @@ class SteeringHooks(TrainerCallback):
         check_same_run(self.run, state.global_step)
         if self.sigterm_callback is not None:
             self.sigterm_callback.on_train_end(args, state, control)
-        self.run.finish()
         self.run.write()
         skipped_steps = self.run.proof()["skipped_steps"]
         if state.is_world_process_zero and 2 * skipped_steps >= max(state.global_step, 1):

@@ -106,7 +106,7 @@ class Checkpoints:
             return folder
         folders = self.list_folders()
         reasons = [self.find_problem(folder) or self._why_passed_over(folder) for folder in folders]
-        (reasons,) = broadcast_object_list([reasons])
+        folders, reasons = broadcast_object_list([folders, reasons])  # a shared disk may show each process another list
         count = next((place for place, reason in enumerate(reasons) if not reason), len(folders))
         passed_over = "; ".join(
             f"{folder.name} ({reason})" for folder, reason in zip(folders[:count], reasons, strict=False)
@@ -134,7 +134,7 @@ class Checkpoints:
         run = self.run
         if folder is None:
             if run.batches:
-                run.begin_anew()
+                run.draws.begin_anew()
                 if run.stop_reason:
                     run.note(0, "stop lifted", f"training starts again; it had stopped because {run.stop_reason}")
                     run.stop_reason = ""
@@ -205,7 +205,7 @@ class Checkpoints:
         for folder in self.list_folders():
             if not self.find_problem(folder):
                 state = read_state(self._state_folder(folder), STATE_FILE_STEM, arrays=False)
-                if not state["engine"]["policy"]["is_alarmed"]:
+                if not state["engine"]["parts"]["policy"]["is_alarmed"]:
                     return folder.name
         return ""
 
@@ -308,7 +308,6 @@ def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_us
     best_checkpoint = state.best_model_checkpoint if trainer.args.load_best_model_at_end else None
     trainer._load_from_checkpoint(best_checkpoint if best_checkpoint and Path(best_checkpoint).is_dir() else str(folder))
     trainer.state = state
-    run.finish()
     run.write()
     if run.files.writes:
         reason = f"it was stopped: {run.stop_reason}" if run.stop_reason else "no steps are left"

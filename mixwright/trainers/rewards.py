@@ -264,7 +264,8 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
     if not isinstance(entries, list | tuple):
         raise InputError(expected, one_line(SHORT_REPR.repr(returned)), REMEDY)
     if len(entries) != count:
-        raise InputError(expected, str(len(entries)) if len(entries) < count else f"more than {count}", REMEDY)
+        is_cut = isinstance(returned, Iterator) and len(entries) > count
+        raise InputError(expected, f"more than {count}" if is_cut else str(len(entries)), REMEDY)
     return [None if entry is None else _read_number(entry, name, entry_index) for entry_index, entry in enumerate(entries)]
 
 

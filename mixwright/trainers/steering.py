@@ -216,7 +216,8 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
         raise InputError(
             f"a datasets.Dataset as train_dataset of {trainer}",
             type(dataset).__name__,
-            "Steering chooses rows by index, so load a stream into a Dataset: Dataset.from_generator, or streaming=False.",
+            "Steering chooses rows by index: load a stream into a Dataset (Dataset.from_generator, or streaming=False), and "
+            "pass rows also where an environment provides the prompts.",
         )
     if len(dataset) == 0:
         raise InputError("a train_dataset with rows", "none", "Check how the dataset was filtered.")
@@ -254,11 +255,11 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
             ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
-        for row, value in zip(dataset[INDEX_COLUMN], values_by_column[name] or [], strict=False):
+        for place, value in enumerate(values_by_column[name] or []):
             if value is None or value != value:
                 raise InputError(
                     f"a value in column {columns.get(name, name)!r} ({name}) of every row",
-                    f"none in row {row} (counted from 0)",
+                    f"none in row {dataset[place][INDEX_COLUMN]} (counted from 0)",
                     "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
                 )
     ids = values_by_column["id"] or dataset[INDEX_COLUMN]

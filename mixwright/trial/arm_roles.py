@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.config import RunConfig, TrialConfig
 from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
-from mixwright.trial.data_rows import data_path, rule_path
+from mixwright.trial.data_rows import RULE_TABLE_SUFFIX, data_path, table_beside
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch, Role
@@ -22,21 +21,16 @@ if TYPE_CHECKING:
 
 Replanner = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
 """The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
-
-
-ROLE_TRIED_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
-"""What the two arms that have a role of their own are tried as."""
-
-
+UNTRAINED_ARM, PLAN_ARM = "frozen", "steered"
+"""The starting model, a reference of every trial, and the plan as it stands, whose nulls keep their own names."""
 MINED_ARM, RANDOM_ARM = "mined", "random_like"
-"""Arms of every trial over data, beside `all`."""
+"""Arms of every trial over data, next to `all`."""
 JOINT_ARM, PERMUTED_ORDER_ARM = "joint", "permuted_order"
 """Reference and null that every plan of several stages has."""
 SIMPLE_RULE_ARM = "simple_rule"
-"""In a trial over data, joins `all`, `MINED_ARM` and `RANDOM_ARM` where the miner left the rows of a simple rule beside its
-own."""
+"""Joins a trial over data where the miner left the rows of a simple rule next to its own."""
 RIGHT_ANSWERS_ARM = "right_answers"
-"""SFT on the chosen answers of mined pairs; stands in for `all` where DPO trains and the corpus has no pairs of its own."""
+"""SFT on the chosen answers of mined pairs; takes the place of `all` where DPO trains and the corpus has no pairs."""
 PERMUTED_REWARDS_ARM, PERMUTED_WEIGHTS_ARM = "permuted", "permuted_weights"
 """Nulls that take away what a lever reads: which completion earned what; which task got which weight."""
 
@@ -56,17 +50,17 @@ class Arms:
 
     @property
     def always_run(self) -> tuple[str, ...]:
-        """What runs whatever comes out: references, levers, ablations."""
+        """References, levers and ablations, which run whatever comes out."""
         return (*self.references, *self.levers, *self.ablations)
 
 
 def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, relative_to: Path = Path()) -> Arms:
-    """The arms by role for this corpus.
+    """Return the arms by role for this corpus.
 
     Args:
         config: of the run.
         corpus: of the run.
-        run: tells whether a miner left a simple rule beside the table that `trial.data` names; None takes none.
+        run: folder in which a miner may have left a simple rule next to the table that `trial.data` names; None takes none.
         relative_to: folder that relative paths in the settings start from.
 
     Raises:
@@ -74,7 +68,9 @@ def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None,
     """
     table_name = config.trial.data
     has_simple_rule = (
-        table_name is not None and run is not None and rule_path(data_path(table_name, run, relative_to)) is not None
+        table_name is not None
+        and run is not None
+        and table_beside(data_path(table_name, run, relative_to), RULE_TABLE_SUFFIX) is not None
     )
     return assign_roles(
         config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), has_simple_rule=has_simple_rule
@@ -82,129 +78,94 @@ def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None,
 
 
 def assign_roles(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bool = False) -> Arms:
-    """The arms by role; the untrained one is always one.
+    """Return the arms by role; the untrained one is always one.
 
     Args:
         config: of the trial.
         pairs: False where DPO trains and the corpus has no pairs, so that no arm can train on all of its rows.
-        has_simple_rule: whether there is a simple rule beside the mined rows.
+        has_simple_rule: whether there is a simple rule next to the mined rows.
 
     Raises:
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
-    arms_by_role: dict[str, list[str]] = {"reference": [builtin_arm("untrained")], "lever": [], "null": [], "ablation": []}
-    data_arms = (
-        "all" if pairs else RIGHT_ANSWERS_ARM,
-        RANDOM_ARM,
-        *[SIMPLE_RULE_ARM] * has_simple_rule,
-        MINED_ARM,
-        *filter(is_data_arm, config.arms),
-    )
-    for arm in dict.fromkeys(config.arms if config.data is None else data_arms):
-        role = role_of(arm)
+    arms, nulls = config.arms, config.nulls
+    if config.data is not None:
+        rule_arms = (SIMPLE_RULE_ARM,) if has_simple_rule else ()
+        all_rows = "all" if pairs else RIGHT_ANSWERS_ARM
+        arms, nulls = (all_rows, RANDOM_ARM, *rule_arms, MINED_ARM, *filter(is_data_arm, config.arms)), ()
+    arms_by_role: dict[Role, list[str]] = {"reference": [UNTRAINED_ARM], "lever": [], "null": [], "ablation": []}
+    for arm in arms:
         if config.data is None and is_data_arm(arm):
             raise InputError(f"trial.data for the arm {arm}", "none", "Name a table of mined rows, or remove the arm.")
-        if arm != builtin_arm("untrained"):
-            arms_by_role[ROLE_TRIED_AS.get(role, role)].append(arm)
-    for null in dict.fromkeys(config.nulls if config.data is None else ()):
+        arms_by_role[role_of(arm)].append(arm)
+    for null in nulls:
         if (role := role_of(null)) != "null":
-            raise InputError(
-                "nulls under trial.nulls", f"{null!r}, a {ROLE_TRIED_AS.get(role, role)}", "List it under trial.arms."
-            )
-        if null not in arms_by_role["null"]:
-            arms_by_role["null"].append(null)
-    if arms_by_role["ablation"] and (plan := builtin_arm("plan")) not in arms_by_role["lever"]:
-        remedy = f"Add {plan!r} to trial.arms, or remove {arms_by_role['ablation'][0]!r}."
-        raise InputError(
-            f"{plan!r} , because other arms are compared with it", f"{arms_by_role['ablation'][0]!r} alone", remedy
-        )
-    return Arms(*(tuple(arms_by_role[role]) for role in ("reference", "lever", "null", "ablation")))
+            raise InputError("nulls under trial.nulls", f"{null!r}, a {role}", "List it under trial.arms.")
+        arms_by_role["null"].append(null)
+    if arms_by_role["ablation"] and PLAN_ARM not in arms_by_role["lever"]:
+        ablation = arms_by_role["ablation"][0]
+        remedy = f"Add {PLAN_ARM!r} to trial.arms, or remove {ablation!r}."
+        raise InputError(f"{PLAN_ARM!r} , because other arms are compared with it", f"{ablation!r} alone", remedy)
+    return Arms(*(tuple(dict.fromkeys(arms_by_role[role])) for role in ("reference", "lever", "null", "ablation")))
 
 
 def with_order_arms(arms: Arms, plan: Plan) -> Arms:
-    """The arms, with those that a plan of several stages has to be compared with: all tasks together, and other orders."""
+    """Add what a plan of several stages has to be compared with: all tasks together, and other orders."""
     if len(plan.stages) < 2 or MINED_ARM in arms.levers:
         return arms
-    references, nulls = (
-        dict.fromkeys((*names, added)) for names, added in ((arms.references, JOINT_ARM), (arms.nulls, PERMUTED_ORDER_ARM))
-    )
-    return replace(arms, references=tuple(references), nulls=tuple(nulls))
+    references, nulls = (*arms.references, JOINT_ARM), (*arms.nulls, PERMUTED_ORDER_ARM)
+    return replace(arms, references=tuple(dict.fromkeys(references)), nulls=tuple(dict.fromkeys(nulls)))
 
 
 def is_data_arm(arm: str) -> bool:
-    """Whether an arm is one of a trial over data. Raises InputError for an unknown one."""
-    return getattr(catalog.load("arms", arm), "OF_DATA", False)
+    """Return whether an arm is one of a trial over data. Raises InputError for an unknown one."""
+    return catalog.load("arms", arm).OF_DATA
 
 
 def role_of(arm: str) -> Role:
-    """What an arm is tried as. Raises InputError for an unknown one."""
+    """Return the declared role of an arm. Raises InputError for an unknown one."""
     return catalog.load("arms", arm).ROLE
 
 
-@functools.cache
-def builtin_arm(role: Literal["untrained", "plan"]) -> str:
-    """Our one arm of that role: the untrained one, or the plan as it stands, whose nulls keep their own names."""
-    package = catalog.KIND_BY_NAME["arms"].package
-    builtin_names = (entry.name for entry in catalog.listing("arms").values() if entry.module.startswith(package))
-    (arm,) = (name for name in builtin_names if role_of(name) == role)
-    return arm
-
-
-@functools.cache
-def required_references() -> tuple[str, ...]:
-    """The references without which no lever is said to help: not training, and those that a trial has by default."""
-    return assign_roles(TrialConfig()).references
-
-
 def nulls_for_objective(nulls: Sequence[str], objective: str) -> tuple[str, ...]:
-    """The nulls that fit the objective: without rewards to permute, task weights are permuted."""
+    """Return the nulls that fit the objective: without rewards to permute, task weights are permuted."""
     if objective == "grpo":
         return tuple(nulls)
     return tuple(dict.fromkeys(PERMUTED_WEIGHTS_ARM if null == PERMUTED_REWARDS_ARM else null for null in nulls))
 
 
 def idle_ablations(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
-    """Ablations that would train the plan as it is, because it does not have what they leave out."""
+    """Return the ablations that would train the plan as it is, because it does not have what they leave out."""
     return tuple(arm for arm in arms.ablations if make_branch(arm, plan, corpus).plan.stages == plan.stages)
 
 
 def make_branch(arm: str, plan: Plan, corpus: Corpus) -> Branch:
-    """How this arm trains, given the plan. Raises InputError for an unknown arm."""
+    """Return how this arm trains, given the plan. Raises InputError for an unknown arm."""
     return catalog.create("arms", arm).branch(plan, corpus.cells())
 
 
 def null_name(null: str, lever: str) -> str:
-    """Name of a null's branches: its own for the plan's own lever, with the lever's name for any other."""
-    return null if lever == builtin_arm("plan") else f"{null}.{lever}"
+    """Name a null's branches: by its own name for the plan's own lever, with the lever's name for any other."""
+    return null if lever == PLAN_ARM else f"{null}.{lever}"
 
 
-def why_left_out(null: str, plan: Plan, corpus: Corpus, seeds: int, bases: int, *, replans: bool) -> str:
-    """Why a null cannot run here; empty when it can.
+def why_left_out(null: str, plan: Plan, corpus: Corpus, *, replans: bool) -> str:
+    """Return why a null cannot run here; empty when it can.
 
     Args:
         null: name of the arm.
         plan: under trial.
         corpus: with levels, or without.
-        seeds: of the trial.
-        bases: starting models.
-        replans: whether somebody can plan anew.
+        replans: whether there is a planner to plan again.
     """
-    branch, staged = make_branch(null, plan, corpus), len(plan.stages) > 1
-    if branch.permute_order and not staged:
-        return "the plan has one stage"
-    if staged and branch.shuffle_levels:
-        return "the plan has several stages"
-    if branch.permute_rewards and all(stage.objective != "grpo" for stage in plan.stages):
-        return "there are no rewards to permute"
-    if branch.permute_weights and all(len(set(stage.weights.values())) < 2 for stage in plan.stages):
-        return "all tasks have the same weight"
-    if branch.shuffle_levels and not _has_levels(corpus):
-        return "no task has two levels"
-    if branch.shuffle_levels and not replans:
-        return "it needs a planner, but the plan was given"
-    return ""
-
-
-def _has_levels(corpus: Corpus) -> bool:
-    cells = corpus.cells()
-    return len(cells) > len({cell.task for cell in cells})
+    permuted, cells = make_branch(null, plan, corpus).permuted, corpus.cells()
+    reasons = {
+        "the plan has one stage": permuted == "order" and len(plan.stages) == 1,
+        "the plan has several stages": permuted == "levels" and len(plan.stages) > 1,
+        "there are no rewards to permute": permuted == "rewards" and all(stage.objective != "grpo" for stage in plan.stages),
+        "all tasks have the same weight": permuted == "weights"
+        and all(len(set(stage.weights.values())) < 2 for stage in plan.stages),
+        "no task has two levels": permuted == "levels" and len(cells) == len({cell.task for cell in cells}),
+        "it needs a planner, but the plan was given": permuted == "levels" and not replans,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")

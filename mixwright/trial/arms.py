@@ -1,19 +1,16 @@
 """Arms of a trial, one class each: the name that settings use is that of the class in small letters, `equal_shares`.
 
-References are the simple rules that a user could take instead, levers what is tried, ablations the plan with one part less,
-and nulls lack what a lever claims to work by. The last five belong to a trial over data (`trial.data`).
+Each declares what sets it apart from the plan under trial, and nothing else. References are the simple rules that a user
+could take instead, levers what is tried, ablations the plan with one part less, and nulls lack what a lever claims to work
+by. The last five belong to a trial over data (`trial.data`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import groupby
-from typing import ClassVar
+from functools import partial
 
-from mixwright.contracts import Arm, Branch, Role
-from mixwright.records import Cell, Plan, Stage
-from mixwright.trial.bare_plans import equal_plan, proportional_plan, without_levers, without_part
+from mixwright.contracts import Arm
+from mixwright.trial.arm_plans import equal_plan, joint_plan, proportional_plan, right_answers_plan, without_part
 
 
 class Frozen(Arm):
@@ -25,11 +22,8 @@ class Frozen(Arm):
     Blind spot: greedy success is the same in every seed of a starting model; only its sampled success is drawn anew.
     """
 
-    ROLE: ClassVar[Role] = "untrained"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """No training; the plan stands for the objective and the steps that the others take."""
-        return Branch(proportional_plan(plan, cells), trains=False)
+    ROLE = "reference"
+    TRAINS = False
 
 
 class Uniform(Arm):
@@ -41,11 +35,8 @@ class Uniform(Arm):
     Blind spot: proportional to the rows the corpus happens to have; `equal_shares` is the other simple rule.
     """
 
-    ROLE: ClassVar[Role] = "reference"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan without its levers."""
-        return Branch(proportional_plan(plan, cells))
+    ROLE = "reference"
+    CHANGE_PLAN = staticmethod(proportional_plan)
 
 
 class EqualShares(Arm):
@@ -58,11 +49,8 @@ class EqualShares(Arm):
     Blind spot: spends as much on what is mastered or out of reach as on what can be learnt; small levels are repeated often.
     """
 
-    ROLE: ClassVar[Role] = "reference"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan without its levers, in equal shares."""
-        return Branch(equal_plan(plan, cells))
+    ROLE = "reference"
+    CHANGE_PLAN = staticmethod(equal_plan)
 
 
 class Joint(Arm):
@@ -78,15 +66,8 @@ class Joint(Arm):
     Blind spot: it takes the learning rate of the longest of the stages that it joins, and none of their levers.
     """
 
-    ROLE: ClassVar[Role] = "reference"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """Neighbouring stages of one objective as one stage, with the mean of their weights by steps."""
-        bare_plan = without_levers(plan)
-        joined = [
-            _join_stages(tuple(neighbours)) for _, neighbours in groupby(bare_plan.stages, key=lambda stage: stage.objective)
-        ]
-        return Branch(replace(bare_plan, planner="joint", stages=tuple(joined)))
+    ROLE = "reference"
+    CHANGE_PLAN = staticmethod(joint_plan)
 
 
 class Steered(Arm):
@@ -97,12 +78,6 @@ class Steered(Arm):
     Cost: one training run per seed, canaries, and the measuring that the plan rests on.
     Blind spot: levers are tried together; which of them worked needs a plan with one lever.
     """
-
-    ROLE: ClassVar[Role] = "plan"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan, untouched."""
-        return Branch(plan)
 
 
 class Lora(Arm):
@@ -117,11 +92,7 @@ class Lora(Arm):
     arms.
     """
 
-    ROLE: ClassVar[Role] = "lever"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; the adapter `lora`."""
-        return Branch(plan, adapter="lora")
+    ADAPTER = "lora"
 
 
 class WithoutWeights(Arm):
@@ -133,11 +104,8 @@ class WithoutWeights(Arm):
     Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
     """
 
-    ROLE: ClassVar[Role] = "ablation"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan without that part."""
-        return Branch(without_part(plan, "weights", cells))
+    ROLE = "ablation"
+    CHANGE_PLAN = staticmethod(partial(without_part, part="weights"))
 
 
 class WithoutSelector(Arm):
@@ -149,11 +117,8 @@ class WithoutSelector(Arm):
     Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
     """
 
-    ROLE: ClassVar[Role] = "ablation"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan without that part."""
-        return Branch(without_part(plan, "selector", cells))
+    ROLE = "ablation"
+    CHANGE_PLAN = staticmethod(partial(without_part, part="selector"))
 
 
 class WithoutGates(Arm):
@@ -165,11 +130,8 @@ class WithoutGates(Arm):
     Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
     """
 
-    ROLE: ClassVar[Role] = "ablation"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan without that part."""
-        return Branch(without_part(plan, "gates", cells))
+    ROLE = "ablation"
+    CHANGE_PLAN = staticmethod(partial(without_part, part="gates"))
 
 
 class WithoutControllers(Arm):
@@ -181,11 +143,8 @@ class WithoutControllers(Arm):
     Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
     """
 
-    ROLE: ClassVar[Role] = "ablation"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan without that part."""
-        return Branch(without_part(plan, "controllers", cells))
+    ROLE = "ablation"
+    CHANGE_PLAN = staticmethod(partial(without_part, part="controllers"))
 
 
 class Permuted(Arm):
@@ -199,11 +158,8 @@ class Permuted(Arm):
     works; steering still sees true rewards, so the choice of items carries information even here.
     """
 
-    ROLE: ClassVar[Role] = "null"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan, rewards permuted."""
-        return Branch(plan, permute_rewards=True)
+    ROLE = "null"
+    PERMUTED = "rewards"
 
 
 class PermutedUniform(Arm):
@@ -218,11 +174,9 @@ class PermutedUniform(Arm):
     Against uniform it differs in the information of the rewards alone: that difference is what the reward signal is worth.
     """
 
-    ROLE: ClassVar[Role] = "null"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan without its levers, rewards permuted."""
-        return Branch(proportional_plan(plan, cells), permute_rewards=True)
+    ROLE = "null"
+    CHANGE_PLAN = staticmethod(proportional_plan)
+    PERMUTED = "rewards"
 
 
 class PermutedWeights(Arm):
@@ -237,11 +191,8 @@ class PermutedWeights(Arm):
     weight.
     """
 
-    ROLE: ClassVar[Role] = "null"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; weights permuted."""
-        return Branch(plan, permute_weights=True)
+    ROLE = "null"
+    PERMUTED = "weights"
 
 
 class PermutedOrder(Arm):
@@ -256,11 +207,8 @@ class PermutedOrder(Arm):
     A plan that beats all tasks together, but not this null, owes its gain to borders, and nothing to the order.
     """
 
-    ROLE: ClassVar[Role] = "null"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; stages permuted."""
-        return Branch(plan, permute_order=True)
+    ROLE = "null"
+    PERMUTED = "order"
 
 
 class ShuffledLevels(Arm):
@@ -275,11 +223,8 @@ class ShuffledLevels(Arm):
     the run trains on rows with shuffled levels. It is judged on the true held-out items like every arm.
     """
 
-    ROLE: ClassVar[Role] = "null"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; levels shuffled."""
-        return Branch(plan, shuffle_levels=True)
+    ROLE = "null"
+    PERMUTED = "levels"
 
 
 class Mined(Arm):
@@ -292,12 +237,8 @@ class Mined(Arm):
     plan.
     """
 
-    ROLE: ClassVar[Role] = "lever"
-    OF_DATA: ClassVar[bool] = True
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; rows of `trial.data`."""
-        return Branch(plan, rows="mined")
+    OF_DATA = True
+    ROWS = "mined"
 
 
 class All(Arm):
@@ -310,12 +251,8 @@ class All(Arm):
     Blind spot: at equal steps it repeats rows less often than a selection does; what a selection saves is rows, not steps.
     """
 
-    ROLE: ClassVar[Role] = "reference"
-    OF_DATA: ClassVar[bool] = True
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; rows of the corpus."""
-        return Branch(plan)
+    ROLE = "reference"
+    OF_DATA = True
 
 
 class RandomLike(Arm):
@@ -329,12 +266,9 @@ class RandomLike(Arm):
     Without it a gain of fewer rows could be that of repeating any rows more often.
     """
 
-    ROLE: ClassVar[Role] = "reference"
-    OF_DATA: ClassVar[bool] = True
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; random rows like those of `trial.data`."""
-        return Branch(plan, rows="random_like")
+    ROLE = "reference"
+    OF_DATA = True
+    ROWS = "random_like"
 
 
 class SimpleRule(Arm):
@@ -349,12 +283,9 @@ class SimpleRule(Arm):
     Blind spot: equal in steps, not in rows: few rows are repeated more often.
     """
 
-    ROLE: ClassVar[Role] = "reference"
-    OF_DATA: ClassVar[bool] = True
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; rows of NAME.simple_rule.parquet beside `trial.data`."""
-        return Branch(plan, rows="simple_rule")
+    ROLE = "reference"
+    OF_DATA = True
+    ROWS = "simple_rule"
 
 
 class RightAnswers(Arm):
@@ -370,17 +301,7 @@ class RightAnswers(Arm):
     Blind spot: it has the learning rate of DPO, which for SFT may be low; longer wrong answers leave it fewer tokens.
     """
 
-    ROLE: ClassVar[Role] = "reference"
-    OF_DATA: ClassVar[bool] = True
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan with another objective and twice the steps; rows of `trial.data`."""
-        stages = tuple(replace(stage, objective="sft", steps=2 * stage.steps) for stage in plan.stages)
-        return Branch(replace(plan, stages=stages), rows="mined")
-
-
-def _join_stages(stages: Sequence[Stage]) -> Stage:
-    steps, longest = sum(stage.steps for stage in stages), max(stages, key=lambda stage: stage.steps)
-    tasks = dict.fromkeys(task for stage in stages for task in stage.weights)
-    weights = {task: sum(stage.steps * stage.weights.get(task, 0.0) for stage in stages) / steps for task in tasks}
-    return replace(longest, name=stages[0].name, steps=steps, weights=weights, kept=stages[0].kept)
+    ROLE = "reference"
+    OF_DATA = True
+    CHANGE_PLAN = staticmethod(right_answers_plan)
+    ROWS = "mined"

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import mixwright
-from mixwright.config import ModelConfig, RunConfig, TrainConfig
+from mixwright.config import RunConfig, TrainConfig
 from mixwright.errors import InputError, disk_full_error
 from mixwright.estimates.readings import READINGS
-from mixwright.measure.bases import seed_after
+from mixwright.measure.bases import base_name, seed_after
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
+from mixwright.trial.arm_plans import permuted_order, permuted_weights
+from mixwright.trial.arm_roles import is_data_arm
+from mixwright.trial.plan_stages import OPTIMIZER_FILE, train_stages
 from mixwright.trial.seed_rows import BranchInfo
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.stage import MeasureResult
-    from mixwright.records import Plan, Stage
+    from mixwright.records import Stage
     from mixwright.trial.plan_stages import StageStart
 
-PERMUTATION_SEED = 5_000_011
-"""Added to the branch's seed: order of permuted weights."""
 SEED_STEP_PER_STAGE = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
-BEGUN_FILE, TRAINED_FILE, ANSWERS_FILE = "begun.json", "trained.json", "answers.jsonl"
-"""Marks of a branch that saves checkpoints, and of one that has nothing left to train; and what it wrote while measured."""
+INFO_FILE, BEGUN_FILE, TRAINED_FILE = "branch.json", "begun.json", "trained.json"
+"""Marks with the digest of a branch: finished; saving checkpoints; trained, with nothing left but to measure."""
+ANSWERS_FILE = "answers.jsonl"
+"""Answers that a branch wrote while it is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,12 @@ class BranchJob:
     """Trial seed: data order, sampling and training noise. The same in every arm."""
     base: str
     """Checkpoint folder or hub name."""
-    base_name: str
-    """Its name in files."""
     config: RunConfig
     """Settings of the run."""
     digest: str
     """Of everything that decides the outcome."""
+    digest_without_stages: str
+    """Of everything but the stages and the arm's name: branches that begin with the same stages share them."""
     data: str = ""
     """Table of mined rows, where the arm trains on other rows than the corpus's."""
 
@@ -75,7 +76,7 @@ def branch_digest(
     seed: int,
     digest_of_data: str = "",
 ) -> str:
-    """SHA-256 of what decides a branch's outcome: plan, settings, data, base, seed and version.
+    """Return the SHA-256 of what decides a branch's outcome: plan, settings, data, base, seed and version.
 
     Args:
         branch: how it trains; without training, neither the plan nor the settings of training matter.
@@ -103,20 +104,8 @@ def branch_digest(
     return hashlib.sha256(json.dumps(deciding_values, sort_keys=True).encode()).hexdigest()
 
 
-def permuted_weights(plan: Plan, seed: int) -> Plan:
-    """The plan with the weights of each stage at other tasks: a random order that differs from the plan's where one does."""
-    rng, stages = np.random.default_rng([seed, PERMUTATION_SEED]), []
-    for stage in plan.stages:
-        tasks, weights = sorted(stage.weights), [stage.weights[task] for task in sorted(stage.weights)]
-        permuted = weights
-        while permuted == weights and len(set(weights)) > 1:
-            permuted = [weights[task_index] for task_index in rng.permutation(len(weights))]
-        stages.append(replace(stage, weights=dict(zip(tasks, permuted, strict=True))))
-    return replace(plan, stages=tuple(stages))
-
-
 def base_digest(base: str) -> str:
-    """SHA-256 over the weight and settings files of a checkpoint folder; of the name for one from the hub."""
+    """Return the SHA-256 over the weight and settings files of a checkpoint folder; of the name for one from the hub."""
     digest = hashlib.sha256()
     folder = Path(base)
     if not folder.is_dir():
@@ -131,9 +120,23 @@ def base_digest(base: str) -> str:
 
 
 def is_complete(folder: Path, digest: str) -> bool:
-    """Whether this very branch was finished before."""
+    """Return whether this very branch was finished before."""
+    return _is_marked(folder / INFO_FILE, digest)
+
+
+def is_trained(folder: Path, digest: str) -> bool:
+    """Return whether the folder of this very branch, under way, holds its trained model."""
+    return _is_marked(folder / TRAINED_FILE, digest)
+
+
+def can_resume(folder: Path, digest: str) -> bool:
+    """Return whether this very branch goes on from what is in its folder."""
+    return any(_is_marked(folder / name, digest) for name in (INFO_FILE, BEGUN_FILE, TRAINED_FILE))
+
+
+def _is_marked(file: Path, digest: str) -> bool:
     try:
-        return read_json(folder / "branch.json", BranchInfo).digest == digest
+        return read_json(file, dict[str, Any]).get("digest") == digest
     except InputError:
         return False
 
@@ -163,113 +166,68 @@ def train_branch(job: BranchJob) -> str:
     return str(final_folder)
 
 
-@dataclass(frozen=True, slots=True)
-class BranchMark:
-    """Mark of a branch that keeps checkpoints, or has nothing left to train and is not yet measured: it goes on there."""
-
-    digest: str
-    """Of everything that decides the outcome."""
-
-
-def is_trained(folder: Path, digest: str | None = None) -> bool:
-    """Whether the folder of a branch under way holds its trained model; of this very branch, where a digest is given."""
-    return _is_marked(folder / TRAINED_FILE, digest)
-
-
-def keeps_checkpoints(folder: Path, digest: str) -> bool:
-    """Whether training of this very branch began and saves checkpoints; there may be none yet."""
-    return _is_marked(folder / BEGUN_FILE, digest)
-
-
-def can_resume(folder: Path, digest: str) -> bool:
-    """Whether something of this very branch is taken over: checkpoints, its trained model, or all but its place."""
-    return keeps_checkpoints(folder, digest) or is_trained(folder, digest) or is_complete(folder, digest)
-
-
-def _is_marked(file: Path, digest: str | None) -> bool:
-    try:
-        mark = read_json(file, BranchMark)
-    except InputError:
-        return False
-    return digest is None or mark.digest == digest
-
-
 def _train_and_measure(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
     from mixwright.learner.load import load_base
     from mixwright.mine.job import load_with_rehearsal
 
-    run, model = RunFolder(job.run), job.config.model
-    corpus, branch = load_with_rehearsal(run), job.branch
+    run, branch = RunFolder(job.run), job.branch
+    corpus = load_with_rehearsal(run)
     if branch.trains and is_trained(folder, job.digest):
-        learner = _load_trained(model, job.base, folder)
+        learner = _load_trained(job, folder)
     else:
-        learner = load_base(model, job.base)
+        learner = load_base(job.config.model, job.base)
         if branch.trains and len(branch.plan.stages) > 1:
             learner = _train_stages(job, corpus, folder)
         elif branch.trains:
             _train(job, branch, corpus, learner, folder)
-        write_json(folder / TRAINED_FILE, BranchMark(job.digest))
-    _measure(job, learner, corpus, run, folder)
-    objective = [stage.objective for stage in branch.plan.stages][-1]
-    info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.uses_prior_measurement, branch.trains, job.digest)
-    write_json(folder / "branch.json", info)
+        write_json(folder / TRAINED_FILE, {"digest": job.digest})
+    measured, name = _measure_after(job, learner, corpus, folder), base_name(job.base)
+    measured.answers.write(folder / "after.answers.parquet")
+    write_measurements(folder / "after.parquet", measured.measurements)
+    shutil.copyfile(run.answers(name), folder / "before.answers.parquet")
+    shutil.copyfile(run.measurements(name), folder / "before.parquet")
+    objective = job.branch.plan.stages[-1].objective
+    info = BranchInfo(job.arm, job.seed, name, objective, job.uses_prior_measurement, branch.trains, job.digest)
+    write_json(folder / INFO_FILE, info)
 
 
-def _load_trained(model: ModelConfig, base: str, folder: Path) -> Learner:
-    """What a branch trained: a model of its own, or the starting model with the adapter on it."""
+def _load_trained(job: BranchJob, folder: Path) -> Learner:
+    """Load what a branch trained: a model of its own, or the starting model with the adapter on it."""
     from mixwright.learner.adapting import load_adapted
     from mixwright.learner.load import load_base, load_stage
 
     if (folder / "model").is_dir():
-        return load_stage(model, folder / "model")
-    learner = load_base(model, base)
+        return load_stage(job.config.model, folder / "model")
+    learner = load_base(job.config.model, job.base)
     learner.model = load_adapted(learner.model, folder / "adapter")[1].eval()
     return learner
 
 
 def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
-    """Train a plan of several stages; returns the learner after the last."""
+    """Train a plan of several stages; return the learner after the last."""
     from mixwright.learner.load import load_base, load_stage
-    from mixwright.learner.vllm_engine import run_engine
-    from mixwright.measure.stage import measure_learner, settings_after
-    from mixwright.trial.plan_stages import permuted_order, train_stages
 
     config, branch = job.config, job.branch
 
-    def load(model: Path | None) -> Learner:
-        return load_base(config.model, job.base) if model is None else load_stage(config.model, model)
-
     def train_one(stage_branch: Branch, start: StageStart, stage_folder: Path) -> MeasureResult:
-        learner = load(start.model)
+        learner = load_base(config.model, job.base) if start.model is None else load_stage(config.model, start.model)
         if start.reference is not None:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
         stage_job = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
         _train(stage_job, stage_branch, corpus, learner, stage_folder, start)
-        settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
-        with run_engine(config, learner, _plain_weights(job, stage_folder)):
-            return measure_learner(learner, corpus, settings, start=load(None), seed=seed)
+        return _measure_after(job, learner, corpus, stage_folder)
 
-    if branch.permute_order:
-        branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
-    inputs = {"corpus": corpus.digest(), "digest_of_base": base_digest(job.base), "seed": job.seed}
-    branch_without_stages = replace(branch, plan=replace(branch.plan, stages=()), permute_order=False)
-    digest_of_data = job.data and read_data_digest(job, branch, corpus)
-    digest = branch_digest(branch_without_stages, config, arm="", digest_of_data=digest_of_data, **inputs)
+    if branch.permuted == "order":
+        branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed), permuted="")
     stages_folder, success_name = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
+    digest = job.digest_without_stages
     train_stages(branch, digest, stages_folder, Path(job.base), folder, train_one, success_name=success_name)
-    return load(folder / "model")
-
-
-def read_data_digest(job: BranchJob, branch: Branch, corpus: Corpus) -> str:
-    """Digest of the rows that this arm gets of a table of mined rows."""
-    from mixwright.trial.data_rows import read_data
-
-    return read_data(Path(job.data), corpus).digest_of_rows(branch.rows)
+    return load_stage(config.model, folder / "model")
 
 
 def stage_settings(train: TrainConfig, stage: Stage) -> TrainConfig:
-    """The settings with the stage's learning rate, and without fields of TRL's that are meant for another objective."""
+    """Return the settings with the stage's learning rate, and without fields of TRL's meant for another objective."""
     rate = train.learning_rate if stage.learning_rate is None else stage.learning_rate
     settings = train.settings if stage.objective == train.objective else {}
     return replace(train, objective=stage.objective, learning_rate=rate, settings=settings)
@@ -287,49 +245,52 @@ def _train(
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.adapting import can_switch_off
     from mixwright.measure.fitting import training_probes
-    from mixwright.trial.arm_roles import is_data_arm
     from mixwright.trial.data_rows import choose_rows, read_data, repeat_to_fill, restrict_plan
     from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
 
-    config, seed = job.config, job.config.seed + job.seed
-    config = replace(config, train=stage_settings(config.train, branch.plan.stages[0]))
-    corpus_of_arm = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
+    stage, config, seed = branch.plan.stages[0], job.config, job.config.seed + job.seed
+    settings, adapter = stage_settings(config.train, stage), None
+    corpus_of_arm = shuffle_levels(corpus, config.seed) if branch.permuted == "levels" else corpus
     data = read_data(Path(job.data), corpus) if job.data else None
-    rows = choose_rows(branch.rows, corpus_of_arm, data, seed, branch.plan.stages[0].rehearse)
+    rows = choose_rows(branch.rows, corpus_of_arm, data, seed, stage.rehearse)
     if data is not None:
-        rows = repeat_to_fill(rows, config.train.prompts)
+        rows = repeat_to_fill(rows, settings.prompts)
         branch = replace(branch, plan=restrict_plan(branch.plan, rows.cells()))
-    if branch.permute_weights:
+    if branch.permuted == "weights":
         branch = replace(branch, plan=permuted_weights(branch.plan, seed))
-    adapter_name = branch.adapter or config.train.adapter
-    settings, adapter = config.train, None
+    adapter_name = branch.adapter or settings.adapter
     if adapter_name:
         settings, adapter = add_adapter(learner, adapter_name, settings, config.model.adapter)
+    save_every = config.trial.save_every if start is None and adapter_name in (None, "lora") else 0
+    resumes = bool(save_every) and _is_marked(folder / BEGUN_FILE, job.digest)
     try:
-        save_every = config.trial.save_every if start is None and adapter_name in (None, "lora") else 0
-        resumes = bool(save_every) and keeps_checkpoints(folder, job.digest)
-        options: dict[str, Any] = {"seed": seed, "drop_short_batches": is_data_arm(job.arm)}
-        options |= {"save_every": save_every}
-        trainer = make_trainer(learner, rows, branch, settings, config.measure, folder=folder, **options)
-        if branch.plan.stages[0].objective == "grpo" and start is None:
-            held_out, every = corpus.select(split="eval"), config.trial.progress_every
-            follow_progress(trainer, learner, held_out, config.measure, every=every, run_seed=config.seed, folder=folder)
+        trainer = make_trainer(
+            learner,
+            rows,
+            branch,
+            settings,
+            config.measure,
+            seed=seed,
+            folder=folder,
+            drop_short_batches=config.trial.data is not None and is_data_arm(job.arm),
+            save_every=save_every,
+        )
+        if stage.objective == "grpo" and start is None:
+            follow_progress(trainer, learner, corpus.select(split="eval"), config, folder=folder)
         if start is not None and start.optimizer is not None:
             load_optimizer(trainer, start.optimizer)
         if save_every:
-            write_json(folder / BEGUN_FILE, BranchMark(job.digest))
+            write_json(folder / BEGUN_FILE, {"digest": job.digest})
         trainer.train(resume_from_checkpoint=resumes or None)
     except Exception as error:
-        raise as_settings_error(error, config.train.settings) from error
+        raise as_settings_error(error, settings.settings) from error
     if start is not None and start.keeps_optimizer:
-        save_optimizer(trainer, folder / "optimizer.safetensors")
+        save_optimizer(trainer, folder / OPTIMIZER_FILE)
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     if adapter is not None:
         adapter.save(learner.model, folder / "adapter")
-        needs_all_weights = start is not None or training_probes(
-            config.measure
-        )  # by a next stage, or by a probe, with all weights
-        if needs_all_weights or not can_switch_off(learner.model):
+        reads_all_weights = start is not None or training_probes(config.measure)  # by the next stage, or by a probe
+        if reads_all_weights or not can_switch_off(learner.model):
             learner.model, adapter = adapter.merge(learner.model), None
     learner.model.eval()
     if adapter is None:
@@ -338,17 +299,8 @@ def _train(
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
 
 
-def _plain_weights(job: BranchJob, folder: Path) -> str | None:
-    """Folder or hub name of just the weights that a branch or a stage ends with; None where an adapter is on them."""
-    from mixwright.learner.load import plain_source
-
-    if not job.branch.trains:
-        return None if job.config.model.adapter else plain_source(job.base)
-    return plain_source(str(folder / "model")) if (folder / "model").is_dir() else None
-
-
 def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exception:
-    """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
+    """Return an `InputError` that names `train.settings`, where TRL found only in training that it cannot use them."""
     if isinstance(error, InputError) or not settings or disk_full_error(error) is not None:
         return error
     traceback.print_exception(error)  # to the log of the branch
@@ -357,26 +309,25 @@ def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exceptio
     return InputError(f"train.settings ({', '.join(settings)}) that training accepts", got, remedy)
 
 
-def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path) -> None:
-    """Measure after, on the true items; put the base's measurements beside it."""
+def _measure_after(job: BranchJob, learner: Learner, corpus: Corpus, folder: Path) -> MeasureResult:
+    """Measure what a branch or a stage left, on the true items."""
     from mixwright.learner.adapting import BeneathAdapter, can_switch_off
-    from mixwright.learner.load import load_base
+    from mixwright.learner.load import load_base, plain_source
     from mixwright.learner.vllm_engine import run_engine
     from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner, settings_after
 
-    config = job.config
+    config, plain_weights = job.config, None
+    if (folder / "model").is_dir():
+        plain_weights = plain_source(str(folder / "model"))
+    elif not job.branch.trains and config.model.adapter is None:
+        plain_weights = plain_source(job.base)
     if not job.branch.trains:
         start = learner
     elif config.model.adapter is None and can_switch_off(learner.model):
         start = BeneathAdapter(learner)  # one copy of the weights serves both
     else:
         start = load_base(config.model, job.base)
-    answers_file = folder / ANSWERS_FILE
     settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
-    with run_engine(config, learner, _plain_weights(job, folder)):
-        measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
-    measured.answers.write(folder / "after.answers.parquet")
-    write_measurements(folder / "after.parquet", measured.measurements)
-    shutil.copyfile(run.answers(job.base_name), folder / "before.answers.parquet")
-    shutil.copyfile(run.measurements(job.base_name), folder / "before.parquet")
+    with run_engine(config, learner, plain_weights):
+        return measure_learner(KeepingLearner(learner, folder / ANSWERS_FILE), corpus, settings, start=start, seed=seed)

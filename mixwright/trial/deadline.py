@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.run.folder import RunFolder, read_json, write_json
@@ -36,32 +36,29 @@ class Spent:
 
 
 class Deadline:
-    """The clock of one run: what was spent, in this call and in those before it that were stopped."""
+    """The clock of one run: the time spent, in this call and in earlier ones that were stopped."""
 
     def __init__(
         self, minutes: float, run: RunFolder, *, began: float | None = None, clock: Callable[[], float] = monotonic
     ) -> None:
-        """Take the time.
+        """Start the clock.
 
         Args:
             minutes: that the run may take; 0 for any number.
-            run: its folder, in which what was spent is kept.
+            run: its folder, in which the time spent is kept.
             began: reading of the clock when the command was given; None: now.
             clock: seconds.
         """
         self.seconds, self._clock, self._file = 60 * minutes, clock, run.path / SPENT_FILE
-        earlier = self._known()
+        earlier = Spent(0.0)
+        if self.seconds:
+            with contextlib.suppress(InputError):  # none, or cut by a full disk: the time is counted from now
+                earlier = read_json(self._file, Spent)
         self._began, self.seed_seconds = (clock() if began is None else began) - earlier.seconds, earlier.seed_seconds
-
-    def _known(self) -> Spent:
-        try:
-            return read_json(self._file, Spent) if self.seconds and self._file.is_file() else Spent(0.0)
-        except InputError:  # cut by a full disk: the time is counted from now
-            return Spent(0.0)
 
     @property
     def seconds_spent(self) -> float:
-        """Seconds."""
+        """Seconds spent."""
         return self._clock() - self._began
 
     @property
@@ -69,18 +66,30 @@ class Deadline:
         """Seconds; infinite where there is no limit."""
         return self.seconds - self.seconds_spent if self.seconds else float("inf")
 
+    def allows(self, branches: int, *, arms: int, workers: int, late_share: float = LATE_SHARE) -> bool:
+        """Return whether so many branches can be trained in time, by what a seed of so many arms took.
+
+        Args:
+            branches: to train.
+            arms: that a seed trains; 0 counts as one.
+            workers: processes.
+            late_share: share of the budget by which they may end late.
+        """
+        seconds_needed = self.seed_seconds * workers * math.ceil(branches / workers) / max(arms, 1)
+        return seconds_needed <= self.seconds_left + late_share * self.seconds
+
     def save(self) -> None:
-        """Keep what was spent, so that the next call of the same command goes on with the rest."""
+        """Keep the time spent, so that the next call of the same command goes on with the rest."""
         if self.seconds:
             write_json(self._file, Spent(self.seconds_spent, self.seed_seconds))
 
     def finish(self) -> None:
-        """Forget what was spent: the run is finished."""
+        """Forget the time spent: the run is finished."""
         self._file.unlink(missing_ok=True)
 
 
 def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int, workers: int) -> int:
-    """How many seeds to train next: as many as keep the workers busy, fewer at the end, 0 where no further one fits.
+    """Return how many seeds to train next: enough to keep the workers busy, fewer at the end, 0 where no further one fits.
 
     Args:
         deadline: of the run, with the seconds that a seed took.
@@ -91,26 +100,23 @@ def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int
     """
     further = planned - finished if finished < planned else int(MAX_TIMES_SEEDS * planned) - finished
     for seeds in range(min(workers, further), 0, -1):
-        seconds_needed = estimate_seconds(deadline, seeds * arms, arms=arms, workers=workers)
-        late_share = (
-            LATE_SHARE_OF_MIN_SEEDS if finished + seeds <= MIN_SEEDS else LATE_SHARE if finished + seeds <= planned else 0.0
-        )
-        if not finished or seconds_needed <= deadline.seconds_left + late_share * deadline.seconds:
+        late_share = 0.0
+        if finished + seeds <= MIN_SEEDS:
+            late_share = LATE_SHARE_OF_MIN_SEEDS
+        elif finished + seeds <= planned:
+            late_share = LATE_SHARE
+        if not finished or deadline.allows(seeds * arms, arms=arms, workers=workers, late_share=late_share):
             return seeds
     return 0
-
-
-def estimate_seconds(deadline: Deadline, branches: int, *, arms: int, workers: int) -> float:
-    """Seconds until so many branches are trained, by the time that a seed of so many arms took."""
-    return deadline.seed_seconds * workers * math.ceil(branches / workers) / arms
 
 
 def train_within(
     trial: Trial, arms: Sequence[str], deadline: Deadline, say: Callable[[str], None]
 ) -> tuple[Trial, list[str]]:
-    """Train the arms on as many seeds as fit into the time, paired; the trial with these seeds, and a note where it is told.
+    """Train the arms on as many seeds as fit into the time, paired; return the trial with these seeds, and notes on them.
 
-    The number of seeds follows from the clock alone, so it says nothing of what came out.
+    The number of seeds follows from the clock alone, so it says nothing of what came out. Without a limit all planned seeds
+    are trained.
 
     Args:
         trial: what is tried.
@@ -121,11 +127,13 @@ def train_within(
     Raises:
         InputError: the time was used up before the first seed, which is not finished.
     """
+    if not deadline.seconds:
+        trial.train(trial.arm_jobs(arms))
+        return trial, []
     _check_time_for_a_seed(with_seeds(trial, 1), arms, deadline)
     planned, finished = trial.config.trial.seeds, 0
     workers = trial.worker_count
-    trained_arms = max(len(arms) - 1, 1)  # one of them is the starting model, which is not trained
-    while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=trained_arms, workers=workers):
+    while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=len(arms) - 1, workers=workers):
         extended = with_seeds(trial, finished + seeds)
         jobs, began = extended.arm_jobs(arms), deadline.seconds_spent
         missing_jobs = len(extended.unfinished(jobs))
@@ -137,7 +145,7 @@ def train_within(
             say(f"  budget: one seed takes {took}, {left} left")
         deadline.save()
     if finished == planned:
-        return with_seeds(trial, finished), []
+        return trial, []
     why = "the budget allowed no more" if finished < planned else "time was left"
     note = f"every arm was trained on {finished} seeds instead of {planned}, because {why}."
     say(f"  seeds: {note}")
@@ -145,7 +153,7 @@ def train_within(
 
 
 def _check_time_for_a_seed(one_seed: Trial, arms: Sequence[str], deadline: Deadline) -> None:
-    """Raises InputError where no time is left for the first seed; what was spent is kept, as the message counts it."""
+    """Raise InputError where no time is left for the first seed; the time spent is kept, as the message counts it."""
     if deadline.seconds_left > 0 or not one_seed.unfinished(one_seed.arm_jobs(arms)):
         return
     deadline.save()
@@ -155,6 +163,5 @@ def _check_time_for_a_seed(one_seed: Trial, arms: Sequence[str], deadline: Deadl
 
 
 def with_seeds(trial: Trial, seeds: int) -> Trial:
-    """The trial with another number of seeds, the first ones being the same."""
-    config: RunConfig = replace(trial.config, trial=replace(trial.config.trial, seeds=seeds))
-    return replace(trial, config=config)
+    """Return the trial with another number of seeds, the first ones being the same."""
+    return replace(trial, config=replace(trial.config, trial=replace(trial.config.trial, seeds=seeds)))

@@ -16,6 +16,8 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 
 SAMPLED_SUCCESS = "success.sampled"
+SECONDARY_OUTCOMES: tuple[Outcome, ...] = ("preference", "margin", "loss")
+"""Outcomes that are compared besides the primary one, where they were measured."""
 RETENTION_OUTCOME = "retention"
 """The primary outcome on what was mastered before, or was named; cells count the same."""
 ITEMS_SUFFIX = ".items"
@@ -91,56 +93,50 @@ class Contrast:
     """How many they are."""
 
     def effect(self, *, helps: bool) -> Effect:
-        """As a record; a lever that helps beat every reference, each at its own 5 %, and its words say so."""
-        word, p = (self.uncorrected_word, self.change.estimate.p) if helps else (self.word, self.adjusted_p)
+        """Return it as a record; a lever that helps beat every reference, each at its own 5 %, and its words say so."""
         name = READINGS[self.change.outcome].name
-        return _effect(self.arm, self.against, name, self.change, word, p, 1 if helps else self.family_size)
+        if helps:
+            return _effect(self.arm, self.against, name, self.change, self.uncorrected_word)
+        effect = _effect(self.arm, self.against, name, self.change, self.word, self.family_size)
+        return replace(effect, p=self.adjusted_p)
 
 
 def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: int = 1) -> list[Contrast]:
-    """These pairs on the primary outcome, one family for Holm; pairs without a common item are left out."""
-    changes_by_pair = []
-    for pair in pairs:
-        change = findings.changes(*pair, outcome=findings.outcome)
-        if change is not None:
-            changes_by_pair.append((pair, change))
-    margin, changes = findings.margin, [change for _, change in changes_by_pair]
+    """Compare these pairs on the primary outcome, one family for Holm; pairs without a common item are left out."""
+    change_by_pair = {pair: findings.changes(*pair, outcome=findings.outcome) for pair in pairs}
+    compared = {pair: change for pair, change in change_by_pair.items() if change is not None}
+    margin, changes = findings.margin, list(compared.values())
     words, adjusted = change_words(changes, margin=margin), holm([change.estimate.p for change in changes])
     contrasts_made = []
-    for (pair, change), word, p in zip(changes_by_pair, words, adjusted, strict=True):
+    for ((arm, against), change), word, p in zip(compared.items(), words, adjusted, strict=True):
         uncorrected = change_word(change, margin=margin, times=levers)
         if change.estimate.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
             word = uncorrected = "cannot tell"
-        contrasts_made.append(Contrast(pair[0], pair[1], change, margin, word, uncorrected, p, len(changes_by_pair)))
+        contrasts_made.append(Contrast(arm, against, change, margin, word, uncorrected, p, len(compared)))
     return contrasts_made
 
 
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
-    """Every effect of a pair: the primary outcome, what stands beside it, and rollouts to the target."""
-    arm, against, effects = contrast.arm, contrast.against, [contrast.effect(helps=helps)]
-    numbers: list[tuple[str, Outcome, bool]] = [(READINGS[findings.outcome].name + ITEMS_SUFFIX, findings.outcome, True)]
-    if findings.outcome == "greedy":
-        numbers.insert(0, (SAMPLED_SUCCESS, "sampled", False))
-    elif findings.outcome == "preference":
-        numbers.insert(0, (READINGS["margin"].name, "margin", False))
-    other_outcomes: tuple[Outcome, ...] = ("preference", "margin", "loss")
-    known_names = {name for name, _, _ in numbers} | {READINGS[findings.outcome].name}
-    for outcome in other_outcomes:
-        if READINGS[outcome].name not in known_names:
-            numbers.append((READINGS[outcome].name, outcome, False))
-    for name, outcome, by_items in numbers:
-        change = findings.changes(arm, against, outcome=outcome, by_items=by_items)
+    """Return every effect of a pair: the primary outcome, other outcomes and retention, and rollouts to the target."""
+    arm, against, primary = contrast.arm, contrast.against, findings.outcome
+    outcomes: dict[str, Outcome] = {SAMPLED_SUCCESS: "sampled"} if primary == "greedy" else {}
+    outcomes |= {READINGS[outcome].name: outcome for outcome in SECONDARY_OUTCOMES if outcome != primary}
+    changes = {name: findings.changes(arm, against, outcome=outcome) for name, outcome in outcomes.items()}
+    changes[READINGS[primary].name + ITEMS_SUFFIX] = findings.changes(arm, against, outcome=primary, by_items=True)
+    changes[RETENTION_OUTCOME] = findings.changes(arm, against, outcome=primary, only=findings.protected)
+    effects = [contrast.effect(helps=helps)]
+    for name, change in changes.items():
         if change is not None and math.isfinite(change.estimate.value):  # nothing is sampled where measure.samples is 0
-            effects.append(_effect(arm, against, name, change, None, change.estimate.p, 1))
-    retention = findings.changes(arm, against, outcome=findings.outcome, only=findings.protected)
-    if retention is not None:  # None where nothing is protected
-        effects.append(_effect(arm, against, RETENTION_OUTCOME, retention, None, retention.estimate.p, 1))
-    target_effects = [compare_rollouts_to_target(findings, contrast, name) for name in TO_TARGET_NAMES]
-    return [*effects, *(effect for effect in target_effects if effect is not None)]
+            effects.append(_effect(arm, against, name, change))
+    for name in TO_TARGET_NAMES:
+        effect = compare_rollouts_to_target(findings, contrast, name)
+        if effect is not None:
+            effects.append(effect)
+    return effects
 
 
 def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
-    """A pair in each task, on the primary outcome and on the losses or preferences beside it; empty for a single task."""
+    """Return a pair in each task, on the primary outcome and on other losses or preferences; empty for a single task."""
     arm, against, effects = contrast.arm, contrast.against, []
     further_outcomes: tuple[Outcome, ...] = ("preference", "loss")
     for outcome in dict.fromkeys((findings.outcome, *further_outcomes)):
@@ -149,41 +145,39 @@ def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
         tasks = sorted({item[0] for item in items})
         for task in tasks if len(tasks) > 1 else ():
             task_items = [item for item in items if item[0] == task]
-            change = findings.changes(arm, against, outcome=outcome, only=task_items) if task_items else None
+            change = findings.changes(arm, against, outcome=outcome, only=task_items)
             if change is not None:
-                effect = _effect(arm, against, READINGS[outcome].name, change, None, change.estimate.p, 1)
-                effects.append(replace(effect, task=task))
+                effects.append(replace(_effect(arm, against, READINGS[outcome].name, change), task=task))
     return effects
 
 
 def compare_rollouts_to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | None:
-    """The ratio of restricted mean rollouts to the target; None where one side has none, or nobody arrived.
+    """Return the ratio of restricted mean rollouts to the target; None where one side has none, or nobody arrived.
 
     The budget is the smallest number of rollouts that any run of the two was watched for. It carries no word: a target can
     be reached by the commonest answer.
     """
-    arm, against = contrast.arm, contrast.against
-    arm_counts, reference_counts = findings.column(arm, name), findings.column(against, name)
-    seeds = sorted(arm_counts.keys() & reference_counts.keys())
-    watched_rollouts = [*findings.watched_rollouts.get((arm, name), ()), *findings.watched_rollouts.get((against, name), ())]
+    pair = (contrast.arm, contrast.against)
+    columns = [findings.column(arm, name) for arm in pair]
+    seeds = sorted(columns[0].keys() & columns[1].keys())
+    watched_rollouts = [count for arm in pair for count in findings.watched_rollouts.get((arm, name), ())]
     if not seeds or not watched_rollouts:
         return None
-    sides = [[column[seed] for seed in seeds] for column in (arm_counts, reference_counts)]
-    ratio = restricted_ratio(*sides, budget=min(watched_rollouts))
+    arm_counts, reference_counts = ([column[seed] for seed in seeds] for column in columns)
+    ratio = restricted_ratio(arm_counts, reference_counts, budget=min(watched_rollouts))
     if ratio is None:
         return None
-    missed_count = sum(value is None for side in sides for value in side)
-    return Effect(arm, against, name + RATIO_SUFFIX, ratio, None, censored=missed_count)
+    return Effect(*pair, name + RATIO_SUFFIX, ratio, None, censored=[*arm_counts, *reference_counts].count(None))
 
 
-def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord | None, p: float, family: int) -> Effect:
+def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord | None = None, family: int = 1) -> Effect:
     return Effect(
         arm,
         against,
         name,
         as_measured(change.estimate, change.outcome),
         word,
-        p,
+        change.estimate.p,
         len(change.items),
         change.estimate.detectable(family),
         _to_interval(change.swapped),
@@ -216,8 +210,6 @@ def restricted_ratio(arm: Sequence[float | None], reference: Sequence[float | No
     if len(times) < 2 or (times >= budget).all():
         return None
     log_ratio = jackknife(np.minimum(times, budget), lambda total: math.log(total[0] / total[1]))
-    return (
-        Interval(math.exp(log_ratio.value), math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.n)
-        if log_ratio is not None
-        else None
-    )
+    if log_ratio is None:
+        return None
+    return Interval(math.exp(log_ratio.value), math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.n)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mixwright.answers.score import read_scores
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from mixwright.trial.arm_roles import Replanner
     from mixwright.trial.data_rows import DataTable
 
-CANARY_TIME_SHARE = 0.2
-"""What canary passes add to the duration of a branch, about."""
+MEASURING_SHARE = 0.2
+"""Duration of measuring a model, about, as a share of training it."""
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,21 @@ class Trial:
         return self.workers.count if self.workers is not None else self.config.trial.workers or count_cores()
 
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
-        """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
+        """Return one job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
         branches = {arm: make_branch(arm, self.plan, self.corpus) for arm in arms}
-        uses_prior_measurement = {arm: is_data_arm(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
-        return self._make_jobs([(arm, branch, uses_prior_measurement[arm]) for arm, branch in branches.items()])
+        return self._make_jobs(branches, [arm for arm in arms if is_data_arm(arm) or role_of(arm) != "reference"])
 
     def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replanner | None) -> list[BranchJob]:
-        """The jobs of a lever's nulls, made from its own plan."""
-        arm_branches = []
+        """Return the jobs of a lever's nulls, made from its own plan."""
+        branches = {}
         for null in nulls:
             branch = make_branch(null, make_branch(lever, self.plan, self.corpus).plan, self.corpus)
-            if branch.shuffle_levels and replan is not None:
+            if branch.permuted == "levels" and replan is not None:
                 shuffled = shuffle_levels(self.corpus, self.config.seed)
                 shuffled_plan = make_branch(lever, self._plan_anew(shuffled, replan), shuffled).plan
                 branch = make_branch(null, shuffled_plan, shuffled)
-            arm_branches.append((null_name(null, lever), branch, True))
-        return self._make_jobs(arm_branches)
+            branches[null_name(null, lever)] = branch
+        return self._make_jobs(branches, branches)
 
     def measure(self, *, shuffled: bool = False) -> None:
         """Measure the starting models that were not, by the cells of shuffled levels where that is asked for.
@@ -94,7 +94,8 @@ class Trial:
         """
         logs = self.run.path / "trial" / "logs"
         jobs, measure_jobs = [], []
-        for base, name in ((base, base_name(base)) for base in self.bases):
+        for base in self.bases:
+            name = base_name(base)
             file = shuffled_name(name) if shuffled else name
             if not self.run.measurements(file).is_file():
                 measure_jobs.append(job := MeasureJob(str(self.run.path), base, name, self.config, shuffled))
@@ -108,45 +109,54 @@ class Trial:
             read_scores(self.run.measurements(base_name(base)))  # refused before hours of training
 
     def unfinished(self, jobs: Sequence[BranchJob]) -> list[BranchJob]:
-        """Those that were not finished under the same plan, settings and data."""
+        """Return those that were not finished under the same plan, settings and data."""
         return [job for job in jobs if not is_complete(self.run.branch(job.arm, job.seed), job.digest)]
 
     def train(self, jobs: Sequence[BranchJob], title: str = "trial") -> None:
         """Train those that were not finished under the same plan, settings and data."""
-        stage, logs = self.plan.stages[-1], self.run.path / "trial" / "logs"
-        steps = sum(stage_of_plan.steps for stage_of_plan in self.plan.stages)
-        canary_share = CANARY_TIME_SHARE if stage.monitors or stage.controllers else 0.0
-        self._run_in_workers(
-            [
-                Job(
-                    f"{job.arm}, seed {job.seed}",
-                    train_branch,
-                    job,
-                    cost=steps * (1 + canary_share * job.uses_prior_measurement)
-                    if job.branch.trains
-                    else CANARY_TIME_SHARE * steps,
-                    log=logs / f"{job.arm}.{job.seed}.log",
-                )
-                for job in self.unfinished(jobs)
-            ],
-            title,
-        )
+        logs = self.run.path / "trial" / "logs"
+        worker_jobs = []
+        for job in self.unfinished(jobs):
+            steps = sum(stage.steps for stage in job.branch.plan.stages)
+            cost = steps if job.branch.trains else MEASURING_SHARE * steps
+            log = logs / f"{job.arm}.{job.seed}.log"
+            worker_jobs.append(Job(f"{job.arm}, seed {job.seed}", train_branch, job, cost=cost, log=log))
+        self._run_in_workers(worker_jobs, title)
 
-    def _make_jobs(self, arm_branches: Sequence[tuple[str, Branch, bool]]) -> list[BranchJob]:
-        """Return the jobs of (arm, how it trains, whether it rests on measuring), on every seed."""
-        corpus_digest, base_count = self.corpus.digest(), len(self.bases)
-        digests = [base_digest(base) for base in self.bases]
+    def _make_jobs(self, branches: Mapping[str, Branch], measured_arms: Collection[str]) -> list[BranchJob]:
+        """Return the jobs of each arm and how it trains, on every seed; `measured_arms` rest on measuring."""
+        corpus_digest, base_digests = self.corpus.digest(), [base_digest(base) for base in self.bases]
+        tables = {arm: self.data if branch.rows != "all" else None for arm, branch in branches.items()}
+        data_digests = {
+            arm: "" if table is None else table.digest_of_rows(branches[arm].rows) for arm, table in tables.items()
+        }
         jobs = []
         for seed in range(self.config.trial.seeds):
-            base_index = seed % base_count
-            inputs = {"corpus": corpus_digest, "digest_of_base": digests[base_index], "seed": seed}
-            for arm, branch, uses_prior_measurement in arm_branches:
-                table = None if branch.rows == "all" else self.data
-                data_digest = "" if table is None else table.digest_of_rows(branch.rows)
-                digest = branch_digest(branch, self.config, arm=arm, digest_of_data=data_digest, **inputs)
-                base, path = self.bases[base_index], "" if table is None else str(table.path)
-                identity = (str(self.run.path), arm, branch, uses_prior_measurement, seed, base, base_name(base))
-                jobs.append(BranchJob(*identity, self.config, digest, path))
+            base_index = seed % len(self.bases)
+            for arm, branch in branches.items():
+                digest = partial(
+                    branch_digest,
+                    config=self.config,
+                    corpus=corpus_digest,
+                    digest_of_base=base_digests[base_index],
+                    seed=seed,
+                    digest_of_data=data_digests[arm],
+                )
+                table, without_stages = tables[arm], replace(branch, plan=replace(branch.plan, stages=()), permuted="")
+                jobs.append(
+                    BranchJob(
+                        run=str(self.run.path),
+                        arm=arm,
+                        branch=branch,
+                        uses_prior_measurement=arm in measured_arms,
+                        seed=seed,
+                        base=self.bases[base_index],
+                        config=self.config,
+                        digest=digest(branch, arm=arm),
+                        digest_without_stages=digest(without_stages, arm=""),
+                        data="" if table is None else str(table.path),
+                    )
+                )
         return jobs
 
     def _plan_anew(self, shuffled: Corpus, replan: Replanner) -> Plan:

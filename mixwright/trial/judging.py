@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import READINGS, format_change, format_unit
 from mixwright.records import Judgement, LeverWord, Proof
-from mixwright.trial.arm_roles import required_references
 from mixwright.trial.effects import Contrast
 
 
 def judge_lever(
     lever: str,
     reference_contrasts: Sequence[Contrast],
+    required: Sequence[str],
     null_contrasts: Sequence[Contrast] = (),
-    *,
-    required: Sequence[str] | None = None,
 ) -> Judgement:
-    """The judgement of one lever.
+    """Judge one lever.
 
     It must beat the references of `required` (not training, and the simple rules), and any other reference that runs, too.
 
@@ -30,14 +28,11 @@ def judge_lever(
     Args:
         lever: name of the arm.
         reference_contrasts: its contrasts with the references that ran.
+        required: references without which nothing helps.
         null_contrasts: its contrasts with its nulls; empty while they did not run.
-        required: references without which nothing helps; None takes those of a trial of a plan.
     """
-    missing_references = tuple(
-        name
-        for name in (required_references() if required is None else required)
-        if name not in {contrast.against for contrast in reference_contrasts}
-    )
+    references_run = {contrast.against for contrast in reference_contrasts}
+    missing_references = tuple(name for name in required if name not in references_run)
     harming = [contrast for contrast in reference_contrasts if contrast.word == "worsens"]
     unbeaten_references = [contrast for contrast in reference_contrasts if contrast.uncorrected_word != "improves"]
     word: LeverWord = "cannot tell"
@@ -50,15 +45,10 @@ def judge_lever(
         word = "helps"
     elif not missing_references and all(contrast.word in ("no change", "sharper") for contrast in reference_contrasts):
         word = "no change"
-    reasons = (
-        []
-        if deciding_contrast is None
-        else [
-            contrast_sentence(
-                deciding_contrast, deciding_contrast.uncorrected_word if word == "helps" else deciding_contrast.word
-            )
-        ]
-    )
+    reasons = []
+    if deciding_contrast is not None:
+        deciding_word = deciding_contrast.uncorrected_word if word == "helps" else deciding_contrast.word
+        reasons.append(contrast_sentence(deciding_contrast, deciding_word))
     if missing_references:
         reasons.append(f"did not run: {', '.join(missing_references)}")
     return Judgement(lever, word, "; ".join(reasons), missing_references, proof_of(null_contrasts))

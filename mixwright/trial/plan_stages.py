@@ -12,16 +12,29 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from mixwright.answers.score import read_scores
 from mixwright.answers.table import Answers
+from mixwright.corpus.rows import pc
 from mixwright.estimates.outcome import ItemScores
-from mixwright.records import Plan, Stage, to_data
-from mixwright.run.folder import answers_file, read_json, write_json, write_measurements, write_text
+from mixwright.records import Stage, to_data
+from mixwright.run.folder import (
+    answers_file,
+    read_json,
+    read_json_lines,
+    write_json,
+    write_measurements,
+    write_table,
+    write_text,
+)
+from mixwright.trial.seed_rows import measuring_rollouts
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
@@ -35,20 +48,24 @@ MEASURED_FILES = ("measured.parquet", "measured.answers.parquet")
 STAGE_FILES = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "stage.json", *MEASURED_FILES)
 
 
+OPTIMIZER_FILE = "optimizer.safetensors"
+"""File of a stage's folder: the optimiser's state, where the next stage takes it over."""
+
+
 @dataclass(frozen=True)
 class StageStart:
     """What a stage starts from."""
 
     number: int
     """Place in the plan, from 0."""
-    model: Path | None
+    model: Path | None = None
     """Folder of the model after the stage before; None is the branch's starting model."""
-    optimizer: Path | None
+    optimizer: Path | None = None
     """File of the optimiser's state to take over; None starts a new one."""
-    reference: Path | None
+    reference: Path | None = None
     """Folder of the reference model to keep; None takes the model that the stage starts from."""
-    keeps_optimizer: bool
-    """Whether the next stage takes the optimiser's state over, which is then to be written to optimizer.safetensors."""
+    keeps_optimizer: bool = False
+    """Whether the next stage takes the optimiser's state over, which is then to be written to `OPTIMIZER_FILE`."""
 
 
 def train_stages(
@@ -65,42 +82,32 @@ def train_stages(
         train_one: trains and measures one stage.
         success_name: name of the measurement that success is read from.
     """
-    stages, finished_folders, plan = branch.plan.stages, [], branch.plan
+    stages, finished_folders = branch.plan.stages, list[Path]()
     for number, stage in enumerate(stages):
-        measured = read_scores(finished_folders[-1] / "measured.parquet") if finished_folders else ItemScores({})
-        stage = with_rehearsal(stages[:number], stage, measured, success_name)
-        keeps_optimizer = number + 1 < len(stages) and "optimizer" in stages[number + 1].kept
-        stage_branch = replace(branch, plan=replace(plan, stages=(stage,), why={}))
-        digest = hashlib.sha256(
-            json.dumps([digest, to_data(stage_branch), keeps_optimizer], sort_keys=True).encode()
-        ).hexdigest()
+        start, further_stages = StageStart(number), stages[number + 1 :]
+        if finished_folders:
+            previous = finished_folders[-1]
+            stage = with_rehearsal(stages[:number], stage, read_scores(previous / "measured.parquet"), success_name)
+            start = StageStart(
+                number,
+                model=previous / "model",
+                optimizer=previous / OPTIMIZER_FILE if "optimizer" in stage.kept else None,
+                reference=base if "reference" in stage.kept else None,
+            )
+        start = replace(start, keeps_optimizer=bool(further_stages) and "optimizer" in further_stages[0].kept)
+        stage_branch = replace(branch, plan=replace(branch.plan, stages=(stage,), why={}))
+        deciding_values = [digest, to_data(stage_branch), start.keeps_optimizer]
+        digest = hashlib.sha256(json.dumps(deciding_values, sort_keys=True).encode()).hexdigest()
         stage_folder = stages_folder / digest[:32]
         if not (stage_folder / "stage.json").is_file():
-            previous_folder = finished_folders[-1] if finished_folders else None
-            optimizer = (
-                previous_folder / "optimizer.safetensors"
-                if previous_folder is not None and "optimizer" in stage.kept
-                else None
-            )
-            reference = base if previous_folder is not None and "reference" in stage.kept else None
-            start = StageStart(
-                number, None if previous_folder is None else previous_folder / "model", optimizer, reference, keeps_optimizer
-            )
-            _keep_stage(
-                stage_folder,
-                stage,
-                stages[number],
-                lambda partial_folder, stage_branch=stage_branch, start=start: train_one(
-                    stage_branch, start, partial_folder
-                ),
-            )
+            _keep_stage(stage_folder, stage_branch, stages[number], start, train_one)
         finished_folders.append(stage_folder)
     shutil.copytree(finished_folders[-1] / "model", folder / "model")
     join_stages(stages, finished_folders, folder)
 
 
 def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: ItemScores, name: str) -> Stage:
-    """The stage, with its rehearsal share on tasks of earlier stages that are shown to be below what was expected of them.
+    """Return the stage, with its rehearsal share on tasks of earlier stages that are shown to be below what was expected.
 
     Args:
         earlier: stages before it, in order.
@@ -126,7 +133,7 @@ def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: ItemScores,
 
 
 def success_of(measured: ItemScores, name: str) -> dict[str, tuple[float, float]]:
-    """Task -> (success, its standard error over items), read from the measurement of that name (greedy, pass@1)."""
+    """Return task -> (success, its standard error over items), read from the measurement of that name (greedy, pass@1)."""
     values_by_task: dict[str, list[float]] = {}
     for (task, _, _), value in measured.scores.get(name, {}).items():
         values_by_task.setdefault(task, []).append(value)
@@ -137,83 +144,50 @@ def success_of(measured: ItemScores, name: str) -> dict[str, tuple[float, float]
     return success_by_task
 
 
-def permuted_order(plan: Plan, seed: int) -> Plan:
-    """The plan with its stages in a random order that differs from the plan's, names and borders staying in their places."""
-    import numpy as np
-
-    rng, order = np.random.default_rng([seed, 8_000_009]), list(range(len(plan.stages)))
-    while len(order) > 1 and order == sorted(order):
-        order = rng.permutation(len(plan.stages)).tolist()
-    stages = [
-        replace(plan.stages[stage_index], name=stage.name, kept=stage.kept, expected={}, earlier_share=0.0)
-        for stage, stage_index in zip(plan.stages, order, strict=True)
-    ]
-    return replace(plan, stages=tuple(stages), why={})
-
-
 def join_stages(stages: Sequence[Stage], finished_folders: Sequence[Path], folder: Path) -> None:
-    """Lines and counts of all stages as those of one run, steps and rollouts counted on; each stage's own under stages/."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from mixwright.corpus.rows import pc
-    from mixwright.run.folder import write_table
-    from mixwright.trial.seed_rows import measuring_rollouts
-
-    lines: dict[str, list[str]] = {"steps.jsonl": [], "decisions.jsonl": []}
+    """Write lines and counts of all stages as those of one run, counted on; each stage's own are under stages/."""
+    lines: dict[str, list[dict[str, Any]]] = {"steps.jsonl": [], "decisions.jsonl": []}
     draws, proof, steps, rollouts = [], {}, 0, 0
-    for number, (stage, finished_folder) in enumerate(zip(stages, finished_folders, strict=True)):
-        stage_folder = folder / "stages" / str(number + 1)  # names may hold what paths must not
+    for number, (stage, finished_folder) in enumerate(zip(stages, finished_folders, strict=True), start=1):
+        stage_folder = folder / "stages" / str(number)  # names may hold what paths must not
         stage_folder.mkdir(parents=True)
         for name in STAGE_FILES:
             if (finished_folder / name).is_file():
                 shutil.copyfile(finished_folder / name, stage_folder / name)
         for name, joined_lines in lines.items():
-            joined_lines += [
-                _shift_counts(line, steps, rollouts)
-                for line in (stage_folder / name).read_text(encoding="utf-8").splitlines()
-            ]
-        proof = read_json(stage_folder / "proof.json", dict[str, Any])
-        info = read_json(stage_folder / "stage.json", dict[str, Any])
-        if info["rehearses"]:
-            why = f"lower than expected after the previous stage: {', '.join(info['rehearses'])}"
-            lines["decisions.jsonl"].append(json.dumps(_rehearsal_decision(steps, stage.earlier_share, why)))
+            for line in read_json_lines(stage_folder / name):
+                counts = {"step": steps, "rollouts": rollouts}
+                joined_lines.append(line | {key: line[key] + before for key, before in counts.items() if key in line})
+        rehearsed_tasks = read_json(stage_folder / "stage.json", dict[str, Any])["rehearses"]
+        if rehearsed_tasks:
+            why = f"lower than expected after the previous stage: {', '.join(rehearsed_tasks)}"
+            decision = {"step": steps, "what": "earlier_share", "old": 0.0, "new": stage.earlier_share, "because": why}
+            lines["decisions.jsonl"].append(decision)
         if (stage_folder / "draws.parquet").is_file():
             table = pq.read_table(stage_folder / "draws.parquet")
-            step_column = table.column_names.index("step")
-            draws.append(table.set_column(step_column, "step", pc.add(table["step"], steps)))
+            place = table.column_names.index("step")
+            draws.append(table.set_column(place, "step", pc.add(table["step"], steps)))
+        proof = read_json(stage_folder / "proof.json", dict[str, Any])
         steps += stage.steps
-        rollouts += int(proof.get("rollouts", 0))
-        if number + 1 < len(stages):
+        rollouts += proof.get("rollouts", 0)
+        if number < len(stages):
             rollouts += measuring_rollouts(Answers.read(answers_file(stage_folder / "measured.parquet")))
     for name, joined_lines in lines.items():
-        write_text(folder / name, "".join(line + "\n" for line in joined_lines))
+        write_text(folder / name, "".join(json.dumps(line) + "\n" for line in joined_lines))
     write_json(folder / "proof.json", {**proof, "rollouts": rollouts})
     if draws:
         write_table(folder / "draws.parquet", pa.concat_tables(draws))
 
 
-def _rehearsal_decision(step: int, share: float, why: str) -> Mapping[str, Any]:
-    return {"step": step, "what": "earlier_share", "old": 0.0, "new": share, "because": why}
-
-
-def _shift_counts(line: str, steps: int, rollouts: int) -> str:
-    """A line with its counts after those of the stages before."""
-    fields = json.loads(line)
-    offsets = {"step": steps, "rollouts": rollouts}
-    return json.dumps(
-        fields | {name: fields[name] + offset for name, offset in offsets.items() if isinstance(fields.get(name), int)}
-    )
-
-
-def _keep_stage(folder: Path, stage: Stage, planned: Stage, train: Callable[[Path], MeasureResult]) -> None:
-    """One stage in a folder that appears whole; of two branches that train the same at once, one is kept."""
+def _keep_stage(folder: Path, branch: Branch, planned: Stage, start: StageStart, train_one: TrainOne) -> None:
+    """Train one stage in a folder that appears whole; of two branches that train the same at once, one is kept."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial_folder = Path(tempfile.mkdtemp(prefix=".", suffix=".partial", dir=folder.parent))
     try:
-        measured, file = train(partial_folder), partial_folder / "measured.parquet"
+        measured, file = train_one(branch, start, partial_folder), partial_folder / "measured.parquet"
         measured.answers.write(answers_file(file))
         write_measurements(file, measured.measurements)
+        (stage,) = branch.plan.stages
         rehearsed_tasks = sorted(set(stage.weights) - set(planned.weights))
         write_json(partial_folder / "stage.json", {"stage": to_data(stage), "rehearses": rehearsed_tasks})
         try:

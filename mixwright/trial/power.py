@@ -27,7 +27,7 @@ from mixwright.estimates.power import (
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
-from mixwright.trial.arm_roles import builtin_arm, choose_arms
+from mixwright.trial.arm_roles import UNTRAINED_ARM, choose_arms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,8 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
     """
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return ()  # earlier trials say nothing of the noise of a loss or of preferences
-    before = [scores for base in bases for scores in _read_scores([run.measurements(base_name(base))])]
+    before = [_read_scores(run.measurements(base_name(base))) for base in bases]
+    before = [scores for scores in before if scores.items]
     cells = cells_of(before, config.measure.samples) or _planned_cells(corpus, config.measure.items)
     if not cells:
         return ()
@@ -84,39 +85,26 @@ def format_power(powers: Sequence[Power]) -> list[str]:
     if not powers:
         return []
     first_power = powers[0]
-    differences = ", ".join(
+    differences = " or ".join(
         f"{100 * foreseen.detectable:.1f} points {AGAINST_WORDS[foreseen.against]}" for foreseen in powers
     )
-    sizes = f"{first_power.seeds} seeds and {first_power.items:,} held-out items"
     too_few_seeds = first_power.seeds < MIN_SEEDS
-    lines = [
-        f'can see nothing: with fewer than {MIN_SEEDS} seeds every result is "cannot tell"'
-        if too_few_seeds
-        else f"can see: with {sizes}, in 80 of 100 such trials, a difference of {differences}"
-    ]
-    lines += [
-        f"{100 * foreseen.effect:g} points {AGAINST_WORDS[foreseen.against]} would take {_format_seeds_needed(foreseen)}"
-        + ("" if too_few_seeds else f", or {_format_items_needed(foreseen)}")
-        for foreseen in powers
-        if too_few_seeds or foreseen.detectable > foreseen.effect
-    ]
+    if too_few_seeds:
+        lines = [f'can see nothing: with fewer than {MIN_SEEDS} seeds every result is "cannot tell"']
+    else:
+        sizes = f"{first_power.seeds} seeds, {first_power.items:,} held-out items"
+        lines = [f"can see: a difference of {differences} (in 80 of 100 trials; {sizes})"]
+    for foreseen in powers:
+        if too_few_seeds or foreseen.detectable > foreseen.effect:
+            needed = "more items, whatever the number of seeds"
+            if foreseen.seeds_needed is not None:
+                needed = f"{foreseen.seeds_needed} seeds on these items"
+            items = "more items than is practical"
+            if foreseen.items_needed is not None:
+                items = f"{foreseen.items_needed:,} items on these seeds"
+            needed += "" if too_few_seeds else f", or {items}"
+            lines.append(f"{100 * foreseen.effect:g} points {AGAINST_WORDS[foreseen.against]} would take {needed}")
     return [*lines, f"assumed: {first_power.basis}; runs that collapse are noisier"]
-
-
-def _format_seeds_needed(foreseen: Power) -> str:
-    return (
-        "more items, whatever the number of seeds"
-        if foreseen.seeds_needed is None
-        else f"{foreseen.seeds_needed} seeds on these items"
-    )
-
-
-def _format_items_needed(foreseen: Power) -> str:
-    return (
-        "more items than is practical"
-        if foreseen.items_needed is None
-        else f"{foreseen.items_needed:,} items on these seeds"
-    )
 
 
 def _planned_cells(corpus: Corpus, items: int) -> list[PowerCell]:
@@ -136,26 +124,21 @@ def _estimate_noise(
         kind: of the contrasts.
         prior: noise of earlier trials.
     """
-    differences, strata, weights, most_seeds = [], np.zeros(0, dtype=np.int64), np.zeros(0), 0
-    all_scores = [scores for scores_by_seed in scores_by_arm.values() for scores in scores_by_seed.values()]
-    items = shared_items(all_scores)
-    for first_arm, second_arm in itertools.combinations(scores_by_arm, 2):
-        seeds = sorted(scores_by_arm[first_arm].keys() & scores_by_arm[second_arm].keys())
-        if (
-            (builtin_arm("untrained") in (first_arm, second_arm)) != (kind == "untrained")
-            or len(seeds) < MIN_FINISHED_SEEDS
-            or not items
-        ):
-            continue
-        scores_of_both = [
-            np.array([scores_by_arm[arm][seed].column(measurement, items) for seed in seeds])
-            for arm in (first_arm, second_arm)
-        ]
-        differences.append(scores_of_both[0] - scores_of_both[1])
-        most_seeds = max(most_seeds, len(seeds))
-    if differences:
-        strata, weights = _strata_and_weights(items)
-    return (noise_of(differences, strata, weights, prior), most_seeds) if differences else (prior, 0)
+    items = shared_items([scores for scores_by_seed in scores_by_arm.values() for scores in scores_by_seed.values()])
+    differences, most_seeds = [], 0
+    for arms in itertools.combinations(scores_by_arm, 2):
+        first, second = (scores_by_arm[arm] for arm in arms)
+        seeds = sorted(first.keys() & second.keys())
+        is_of_kind = (UNTRAINED_ARM in arms) == (kind == "untrained")
+        if is_of_kind and items and len(seeds) >= MIN_FINISHED_SEEDS:
+            first_values, second_values = (
+                np.array([side[seed].column(measurement, items) for seed in seeds]) for side in (first, second)
+            )
+            differences.append(first_values - second_values)
+            most_seeds = max(most_seeds, len(seeds))
+    if not differences:
+        return prior, 0
+    return noise_of(differences, *_strata_and_weights(items), prior), most_seeds
 
 
 def _strata_and_weights(items: Sequence[tuple[str, float | None, str]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -167,15 +150,14 @@ def _strata_and_weights(items: Sequence[tuple[str, float | None, str]]) -> tuple
 
 
 def _read_finished_seeds(run: RunFolder, arm: str, seeds: int) -> dict[int, ItemScores]:
-    paths = {seed: run.branch(arm, seed) / "after.parquet" for seed in range(seeds)}
-    return {seed: scores for seed, path in paths.items() for scores in _read_scores([path])}
+    """Return seed -> what was measured after it, of the finished ones."""
+    scores_by_seed = {seed: _read_scores(run.branch(arm, seed) / "after.parquet") for seed in range(seeds)}
+    return {seed: scores for seed, scores in scores_by_seed.items() if scores.items}
 
 
-def _read_scores(paths: Iterable[Path]) -> list[ItemScores]:
-    """What was measured, where there is such a file that this version can read."""
-    scores_by_file = []
-    for path in paths:
-        if path.is_file():
-            with contextlib.suppress(InputError):
-                scores_by_file.append(read_scores(path))
-    return [scores for scores in scores_by_file if scores.items]
+def _read_scores(path: Path) -> ItemScores:
+    """Return what was measured; nothing where there is no such file that this version can read."""
+    if path.is_file():
+        with contextlib.suppress(InputError):
+            return read_scores(path)
+    return ItemScores({})

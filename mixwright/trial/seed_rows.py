@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
 from mixwright.estimates.outcome import (
-    MEASUREMENT_BY_DECODING,
     SWAPPED_SUFFIX,
     Item,
     ItemScores,
@@ -76,8 +75,8 @@ class BranchFiles:
     @property
     def charged_rollouts(self) -> int:
         """Rollouts of this branch alone: training, canaries, evaluations on the way, measuring after."""
-        training = max(int(line.get("rollouts", 0)) for line in (self.proof, *self.steps))
-        evaluating = int(self.progress[-1]["evaluated"]) if self.progress else 0
+        training = max(line.get("rollouts", 0) for line in (self.proof, *self.steps))
+        evaluating = self.progress[-1]["evaluated"] if self.progress else 0
         return training + evaluating + measuring_rollouts(self.after)
 
     @cached_property
@@ -92,32 +91,29 @@ class BranchFiles:
 
 
 def read_branch(folder: Path) -> BranchFiles:
-    """All of a branch's numbers. Raises InputError when a file is missing or broken."""
+    """Read all of a branch's numbers. Raises InputError when a file is missing or broken."""
     info = read_json(folder / "branch.json", BranchInfo)
+    check_progress = partial(_check_line, required_fields=PROGRESS_FIELDS)
     return BranchFiles(
         info,
-        Answers.read(answers_file(folder / "before.parquet")),
-        Answers.read(answers_file(folder / "after.parquet")),
-        list(read_json_lines(folder / "steps.jsonl", check=_check_line, remedy=REMEDY)),
-        list(
-            read_json_lines(
-                folder / "progress.jsonl", check=partial(_check_line, required_fields=PROGRESS_FIELDS), remedy=REMEDY
-            )
-        ),
-        read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
+        before=Answers.read(answers_file(folder / "before.parquet")),
+        after=Answers.read(answers_file(folder / "after.parquet")),
+        steps=list(read_json_lines(folder / "steps.jsonl", check=_check_line, remedy=REMEDY)),
+        progress=list(read_json_lines(folder / "progress.jsonl", check=check_progress, remedy=REMEDY)),
+        proof=read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
     )
 
 
 def _check_line(line: Mapping[str, Any], required_fields: Sequence[str] = ()) -> None:
-    """Raise ValueError unless its counts are whole and not negative, its success a share, and all that is needed there."""
-    if missing_fields := [name for name in required_fields if name not in line]:
-        raise ValueError(f"a result without {missing_fields[0]}")
+    """Raise ValueError for a line without a required field, and for counts and successes that are none."""
+    for name in required_fields:
+        if name not in line:
+            raise ValueError(f"a result without {name}")
+    counts = {name: line[name] for name in COUNT_FIELDS if name in line}
     mixed = line.get("mixed", {})
-    counts = {name: line[name] for name in COUNT_FIELDS if name in line} | (
-        mixed if isinstance(mixed, dict) else {"mixed": mixed}
-    )
+    counts |= mixed if isinstance(mixed, dict) else {"mixed": mixed}
     for name, count in counts.items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        if type(count) is not int or count < 0:
             raise ValueError(f"a result with {name} {count!r:.40}, which is not a count")
     success = line["success"] if "success" in required_fields else 0.0  # in steps.jsonl it is one per cell
     if not isinstance(success, int | float) or not 0 <= success <= 1:
@@ -130,28 +126,26 @@ def measuring_rollouts(answers: Answers) -> int:
 
 
 def find_target(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:
-    """(rollouts charged when the target was reached or None, the target); None twice without evaluations.
+    """Return (rollouts charged when the target was reached or None, the target); None twice without evaluations.
 
     The target is the success of the starting model on the same fixed items plus `gain`, at most 1. It counts as reached
     at the first of two evaluations in a row at or above it: one alone is often luck, more so for a noisy run.
     """
-    success_by_rollouts = [(int(row["rollouts"]), float(row["success"])) for row in progress]
-    if not success_by_rollouts:
+    if not progress:
         return None, None
-    target = min(1.0, success_by_rollouts[0][1] + gain)
-    for (rollouts, success), (_, following) in itertools.pairwise(success_by_rollouts[1:]):
-        if min(success, following) >= target:
-            return rollouts, target
+    target = min(1.0, progress[0]["success"] + gain)
+    for row, following in itertools.pairwise(progress[1:]):
+        if min(row["success"], following["success"]) >= target:
+            return row["rollouts"], target
     return None, target
 
 
 def target_horizon(branch: BranchFiles) -> dict[str, int]:
-    """Up to which rollouts a run was watched for its target, by how they are counted; empty without evaluations."""
+    """Return how far a run was watched for its target, by how rollouts are counted; empty without evaluations."""
     if not branch.progress:
         return {}
-    training_rollouts = int(branch.progress[-1]["rollouts"])
-    measuring_rollouts = branch.rollouts_before if branch.info.planned else 0
-    return {"rollouts_to_target": training_rollouts + measuring_rollouts, "training_rollouts_to_target": training_rollouts}
+    training, measuring = branch.progress[-1]["rollouts"], branch.rollouts_before if branch.info.planned else 0
+    return {"rollouts_to_target": training + measuring, "training_rollouts_to_target": training}
 
 
 def target_tokens(branch: BranchFiles) -> int | None:
@@ -168,7 +162,7 @@ def target_tokens(branch: BranchFiles) -> int | None:
 
 
 def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: Collection[Item] = ()) -> list[SeedRow]:
-    """The numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts.
+    """Return the numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts.
 
     Args:
         branch: as read.
@@ -176,79 +170,65 @@ def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: C
         gain: of the target.
         protected: items that retention is read from.
     """
-    values = _outcome_numbers(branch, outcome) | _secondary_numbers(branch, outcome) | _group_numbers(branch)
+    after, before, info = branch.scores, branch.start_scores, branch.info
+    values = _outcome_numbers(after, before, outcome)
+    secondary_outcomes: tuple[Outcome, ...] = ("preference", "loss")
+    for name in secondary_outcomes:
+        if name != outcome:
+            values |= _outcome_numbers(keep_probe_columns(after, name), keep_probe_columns(before, name), name)
+    values |= _group_numbers(branch)
     if protected:
-        protected_of_branch = [item for item in branch.scores.items if item in protected]
-        retention = (
-            mean_score(branch.scores, READINGS[outcome].column, protected_of_branch, by="cells")
-            if protected_of_branch
-            else math.nan
-        )
-        values["retention"] = (retention if math.isfinite(retention) else None, READINGS[outcome].unit)
-    if branch.info.objective == "grpo":
+        protected_of_branch = [item for item in after.items if item in protected]
+        reading = READINGS[outcome]
+        values["retention"] = (_mean(after, reading.column, protected_of_branch, by="cells"), reading.unit)
+    if info.objective == "grpo":
         count, target = find_target(branch.progress, gain)
         if target is not None:
-            measuring = branch.rollouts_before if branch.info.planned else 0
+            measuring = branch.rollouts_before if info.planned else 0
             values["training_rollouts_to_target"] = (count, "rollouts")
             values["rollouts_to_target"] = (None if count is None else count + measuring, "rollouts")
-    if (tokens := target_tokens(branch)) is not None:
+    tokens = target_tokens(branch)
+    if tokens is not None:
         values["target_tokens"] = (tokens, "tokens")
     values["rollouts"] = (branch.charged_rollouts + branch.rollouts_before, "rollouts")
-    info = branch.info
     return [SeedRow(info.arm, info.seed, name, value, unit) for name, (value, unit) in sorted(values.items())]
 
 
-def _outcome_numbers(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
-    """Success under the declared decoding as a mean over tasks, its parts, and the other means beside it."""
-    after, before = branch.scores, branch.start_scores
-    items, items_before = after.items, before.items
+def _outcome_numbers(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
+    """Return an outcome as a mean over tasks, over items, and of the starting model, with its parts; {} without items."""
+    reading, items = READINGS[outcome], after.items
     if not items:
         return {}
-    if outcome not in GRADED_OUTCOMES:
-        return _ungraded_numbers(after, before, outcome)
-    name = MEASUREMENT_BY_DECODING[outcome]
-    success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED_SUFFIX, items)
-    values = {
-        "success": success,
-        "swapped": swapped,
-        "dependence": success - swapped,
-        "success.sampled": mean_score(after, MEASUREMENT_BY_DECODING["sampled"], items),
-        "success.items": mean_score(after, name, items, by="items"),
-        "start.success": mean_score(before, name, items_before) if items_before else math.nan,
+    means = {
+        reading.name: _mean(after, reading.column, items),
+        f"{reading.name}.items": _mean(after, reading.column, items, by="items"),
+        f"start.{reading.name}": _mean(before, reading.column, before.items),
     }
-    return {key: (value if math.isfinite(value) else None, "share") for key, value in values.items()}
+    if outcome in GRADED_OUTCOMES:
+        success, swapped = means[reading.name], _mean(after, reading.column + SWAPPED_SUFFIX, items)
+        means["swapped"] = swapped
+        means["dependence"] = None if success is None or swapped is None else success - swapped
+        means["success.sampled"] = _mean(after, READINGS["sampled"].column, items)
+    numbers = {name: (value, reading.unit) for name, value in means.items()}
+    return numbers | _outcome_numbers(after, before, "margin") if outcome == "preference" else numbers
 
 
-def _ungraded_numbers(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
-    """Held-out loss, or preference accuracy and margin: means over tasks, over items, and of the starting model."""
-    values: dict[str, tuple[float | None, str]] = {}
-    further_outcomes: tuple[Outcome, ...] = ("margin",) if outcome == "preference" else ()
-    for reading in (READINGS[name] for name in (outcome, *further_outcomes)):
-        for key, side in {"": after, ".items": after, "start.": before}.items():
-            by = "items" if key == ".items" else "tasks"
-            value = mean_score(side, reading.column, side.items, by=by) if side.items else math.nan
-            number_name = key + reading.name if key == "start." else reading.name + key
-            values[number_name] = (value if math.isfinite(value) else None, reading.unit)
-    return values
-
-
-def _secondary_numbers(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
-    """Losses and preferences that were read beside graded answers, or beside each other."""
-    values: dict[str, tuple[float | None, str]] = {}
-    other_outcomes: tuple[Outcome, ...] = ("preference", "loss")
-    for name in other_outcomes:
-        after, before = (keep_probe_columns(side, name) for side in (branch.scores, branch.start_scores))
-        if name != outcome and after.items:
-            values |= _ungraded_numbers(after, before, name)
-    return values
+def _mean(
+    scores: ItemScores, column: str, items: Sequence[Item], *, by: Literal["tasks", "items", "cells"] = "tasks"
+) -> float | None:
+    """Return the mean of a measurement over items; None where some item lacks it, or there is none."""
+    value = mean_score(scores, column, items, by=by) if items else math.nan
+    return value if math.isfinite(value) else None
 
 
 def _group_numbers(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:
-    """What was drawn and how much of it was informative, as shares of all groups of all cells: no outcome."""
+    """Return what was drawn and how much of it was informative, as shares of all groups of all cells: no outcome."""
     groups = sum(line.get("groups", 0) for line in branch.steps)
     if not groups or branch.info.objective != "grpo":
         return {}
-    zero_signal, refused = (sum(line.get(name, 0) for line in branch.steps) for name in ("zero_signal", "refused"))
-    informative = sum(sum(line.get("mixed", {}).values()) for line in branch.steps)
-    shares = {"zero_signal_share": zero_signal, "refused_share": refused, "teaching_share": informative}
-    return {name: (count / groups, "share") for name, count in shares.items()}
+    counts = {
+        "zero_signal_share": sum(line.get("zero_signal", 0) for line in branch.steps),
+        "refused_share": sum(line.get("refused", 0) for line in branch.steps),
+        "teaching_share": sum(sum(line.get("mixed", {}).values()) for line in branch.steps),
+    }
+    return {name: (count / groups, "share") for name, count in counts.items()}

@@ -21,9 +21,9 @@ from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import read_plan, write_json
 from mixwright.run.workers import Job, Workers
 from mixwright.trial.arm_roles import (
+    PLAN_ARM,
     Arms,
     Replanner,
-    builtin_arm,
     choose_arms,
     idle_ablations,
     make_branch,
@@ -31,12 +31,13 @@ from mixwright.trial.arm_roles import (
     nulls_for_objective,
     why_left_out,
 )
-from mixwright.trial.branch import is_complete, is_trained, train_branch
+from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, choose_rows, data_notes, data_path, read_data, restrict_plan
-from mixwright.trial.deadline import LATE_SHARE, Deadline, estimate_seconds, train_within
+from mixwright.trial.deadline import Deadline, train_within
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee_power, format_power
-from mixwright.trial.summary import MinedTable, summarise
+from mixwright.trial.selection import MinedTable
+from mixwright.trial.summary import summarise
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -56,13 +57,13 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
     corpus = with_mined_rehearsal(folder, run.corpus)
     try:
         validate_plan(plan, corpus.cells_with_rehearsal())
-        if (plan_objective := plan.stages[-1].objective) != config.train.objective:
+        objective = plan.stages[-1].objective
+        if objective != config.train.objective:
             expected = f"the objective {config.train.objective} in the last stage, as in the settings"
-            raise InputError(
-                expected, repr(plan_objective), "Correct it, or change train.objective in the settings of a new run."
-            )
+            remedy = "Correct it, or change train.objective in the settings of a new run."
+            raise InputError(expected, repr(objective), remedy)
         for stage in plan.stages if config.trial.data is None else ():  # else arms train on other rows
-            check_training(stage.objective, choose_rows("all", corpus, None, config.seed, stage.rehearse))
+            check_training(stage.objective, corpus.training(stage.rehearse))
     except InputError as error:
         raise error.with_place(folder.plan) from None
     return plan, corpus
@@ -98,7 +99,6 @@ def try_plan(
 
     Without a `deadline` one begins now, where the settings have a budget.
     """
-    deadline = Deadline(run.config.trial.budget_minutes, run.folder) if deadline is None else deadline
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
         return make_plan(run.config.plan, run.config.train, corpus, pool_measurements(measured))
@@ -116,7 +116,7 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
     plan, corpus = checked_plan(run)
     build_bases(run, workers)
     folder, config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
-    (job,) = Trial(folder, config, plan, corpus, bases_of(config.model, folder)).arm_jobs([builtin_arm("plan")])
+    (job,) = Trial(folder, config, plan, corpus, bases_of(config.model, folder)).arm_jobs([PLAN_ARM])
     is_stale = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
     (branch,) = workers.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
@@ -147,33 +147,24 @@ def run_trial(
         trial: as `checked_trial` gives it. A base without measure/<its folder name>.parquet is measured first.
         replan: makes the plan of `shuffled_levels`; without it that null is left out.
         say: called with what the trial can see, before the first branch.
-        deadline: after which no further seed is begun; None and one without a limit train the seeds of the settings.
+        deadline: after which no further seed is begun; None begins one now, where the settings have a budget.
 
     Raises:
         InputError: broken files.
         JobFailed: a branch failed; finished ones stay and are taken over next time.
     """
-    run, config = trial.run, trial.config
+    run = trial.run
+    deadline = deadline or Deadline(trial.config.trial.budget_minutes, run)
     arms, notes = _drop_idle_ablations(trial)
-    try:
-        trial.measure()
-        powers = foresee_power(config, run, trial.corpus, trial.bases)
-        for line in format_power(powers):
-            say(f"  {line}")
-        running_deadline = deadline if deadline is not None and deadline.seconds else None
-        if running_deadline is None:
-            trial.train(trial.arm_jobs(arms.always_run))
-        else:
-            trial, seed_notes = train_within(trial, arms.always_run, running_deadline, say)
-            notes += seed_notes
-        result = replace(_with_nulls(trial, arms, notes, replan, running_deadline), power=powers)
-    finally:
-        for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
-            if not is_trained(partial):
-                shutil.rmtree(partial, ignore_errors=True)
+    trial.measure()
+    powers = foresee_power(trial.config, run, trial.corpus, trial.bases)
+    for line in format_power(powers):
+        say(f"  {line}")
+    trial, seed_notes = train_within(trial, arms.always_run, deadline, say)
+    result = _try_nulls(trial, arms, [*notes, *seed_notes], replan, deadline)
+    result = replace(result, power=powers)
     write_json(run.result, result)
-    if running_deadline is not None:
-        running_deadline.finish()
+    deadline.finish()
     for partial in run.result.parent.glob(".*.partial"):  # of arms and seeds that were dropped since
         shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(run.path / "trial" / "stages", ignore_errors=True)  # what branches shared
@@ -181,54 +172,47 @@ def run_trial(
 
 
 def _drop_idle_ablations(trial: Trial) -> tuple[Arms, list[str]]:
-    """The arms without ablations of what the plan lacks, and notes on these and on mined rows."""
-    plan, corpus, data, arms = trial.plan, trial.corpus, trial.data, trial.arms
-    idle_arms = idle_ablations(arms, plan, corpus)
+    """Return the arms without ablations of what the plan lacks, and notes on these and on mined rows."""
+    arms = trial.arms
+    idle_arms = idle_ablations(arms, trial.plan, trial.corpus)
     notes = [f"The ablation {arm} was left out, because the plan does not have that part." for arm in idle_arms]
-    possible_arms = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle_arms))
-    return possible_arms, notes + ([] if data is None else data_notes(data, corpus, plan))
+    if trial.data is not None:
+        notes += data_notes(trial.data, trial.corpus, trial.plan)
+    return replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle_arms)), notes
 
 
-def _with_nulls(
-    trial: Trial, arms: Arms, earlier_notes: Sequence[str], replan: Replanner | None, deadline: Deadline | None
+def _try_nulls(
+    trial: Trial, arms: Arms, earlier_notes: Sequence[str], replan: Replanner | None, deadline: Deadline
 ) -> TrialResult:
-    """The result after the nulls of the levers that help; where none does, with a note that says so."""
+    """Train the nulls of the levers that help, and return the result; where none helps, with a note that says so."""
+    config = trial.config
     table = None if trial.data is None else _describe_table(trial.data, trial.corpus)
-    result = summarise(trial.run, trial.config, arms, notes=earlier_notes, data=table)
-    helping = [judged.arm for judged in result.judgements if judged.word == "helps"]
+    result = summarise(trial.run, config, arms, notes=earlier_notes, data=table)
     if table is not None:
         return result
+    helping = [judged.arm for judged in result.judgements if judged.word == "helps"]
     if not helping:
-        no_null_note = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
-        return replace(result, notes=(*result.notes, *no_null_note))
-    replans = replan is not None
+        notes = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
+        return replace(result, notes=(*result.notes, *notes))
     reasons = {
-        null: why_left_out(null, trial.plan, trial.corpus, trial.config.trial.seeds, len(trial.bases), replans=replans)
-        for null in nulls_for_objective(arms.nulls, trial.config.train.objective)
+        null: why_left_out(null, trial.plan, trial.corpus, replans=replan is not None)
+        for null in nulls_for_objective(arms.nulls, config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]
-    if deadline is not None and possible:
-        branches, arms_per_seed = (
-            len(helping) * len(possible) * trial.config.trial.seeds,
-            {"arms": max(len(arms.always_run) - 1, 1)},
-        )
-        workers = trial.worker_count
-        if (
-            estimate_seconds(deadline, branches, **arms_per_seed, workers=workers)
-            > deadline.seconds_left + LATE_SHARE * deadline.seconds
-        ):
-            reasons |= dict.fromkeys(possible, "the budget allowed no more")
-            possible = []
+    branches, arm_count = len(helping) * len(possible) * config.trial.seeds, len(arms.always_run) - 1
+    if not deadline.allows(branches, arms=arm_count, workers=trial.worker_count):
+        reasons |= dict.fromkeys(possible, "the budget allowed no more")
+        possible = []
     trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
     notes = [f"The null {null} was left out, because {reason}." for null, reason in reasons.items() if reason]
     if not possible:
         notes.append("No null was run, so the source of the gain is not known.")
     nulls_by_lever = {lever: [null_name(null, lever) for null in possible] for lever in helping}
-    return summarise(trial.run, trial.config, arms, nulls_by_lever, [*earlier_notes, *notes])
+    return summarise(trial.run, config, arms, nulls_by_lever, [*earlier_notes, *notes])
 
 
 def _describe_table(data: DataTable, corpus: Corpus) -> MinedTable:
-    """What the summary says of a table; the price of mining stands in the file that the miner left beside it."""
+    """Return what the summary says of a table; the price of mining is in the file that the miner left next to it."""
     summary, training_rows = summary_of(data.path), len(corpus.select(split="train"))
-    price_and_rule = (summary.price, summary.simple_rule) if summary is not None else ()
-    return MinedTable(data.name, data.size, training_rows, data.new_rows is not None, *price_and_rule)
+    table = MinedTable(data.path.stem, data.size, training_rows, data.new_rows)
+    return table if summary is None else replace(table, price=summary.price, rule=summary.simple_rule)

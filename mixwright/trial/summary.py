@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from mixwright.config import MeasureConfig, RunConfig, TrialConfig
 from mixwright.estimates.judgement import MIN_SEEDS
@@ -13,7 +11,7 @@ from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.run.folder import RunFolder
-from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, Arms, builtin_arm, is_data_arm
+from mixwright.trial.arm_roles import MINED_ARM, PLAN_ARM, RANDOM_ARM, UNTRAINED_ARM, Arms, assign_roles, is_data_arm
 from mixwright.trial.effects import (
     RATIO_SUFFIX,
     TO_TARGET_NAMES,
@@ -25,26 +23,7 @@ from mixwright.trial.effects import (
 )
 from mixwright.trial.judging import judge_lever
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, find_target, read_branch, target_horizon, target_tokens
-from mixwright.trial.selection import advise
-
-
-@dataclass(frozen=True, slots=True)
-class MinedTable:
-    """What has to be known of the table of a trial over data."""
-
-    name: str
-    """Of the table."""
-    rows: int
-    """It has."""
-    training_rows: int
-    """Training rows of the corpus."""
-    new_rows: bool
-    """Whether they are new rows."""
-    price: str = ""
-    """What mining cost, as the miner's summary says; empty where it says nothing."""
-    rule: str = ""
-    """What the miner's simple rule is, in words."""
-
+from mixwright.trial.selection import MinedTable, advise
 
 PRIMARY_SENTENCES: dict[Outcome, str] = {
     "greedy": "Success: greedy decoding",
@@ -82,15 +61,15 @@ def summarise(
     nulls_by_lever = nulls or {}
     nulls_run = tuple(dict.fromkeys(null for null_names in nulls_by_lever.values() for null in null_names))
     names, seeds = (*arms.always_run, *nulls_run), tuple(range(config.trial.seeds))
-    branches = [read_branch(run.branch(arm, seed)) for arm in names for seed in seeds]
-    findings = _findings(config.measure, config.trial, names, branches)
+    branches = {arm: [read_branch(run.branch(arm, seed)) for seed in seeds] for arm in names}
+    findings = _findings(config.measure, config.trial, branches)
     effects, by_task, judgements, mined_contrasts = _judge_arms(findings, arms, nulls_by_lever)
-    bases = sorted({branch.info.base for branch in branches})
-    rollouts = {arm: _count_rollouts([branch for branch in branches if branch.info.arm == arm]) for arm in names}
+    all_branches = list(itertools.chain(*branches.values()))
+    bases = sorted({branch.info.base for branch in all_branches})
+    rollouts = {arm: _count_rollouts(branches[arm]) for arm in names}
     advice = None
     if data is not None:
-        objective, seed_count = config.train.objective, config.trial.seeds
-        advice = _advise_on_rows(data, mined_contrasts, branches, rollouts, findings, objective, seed_count)
+        advice = _advise_on_rows(data, mined_contrasts, branches, findings, config.train.objective, rollouts)
     return TrialResult(
         arms=names,
         references=arms.references,
@@ -102,7 +81,7 @@ def summarise(
         by_task=tuple(by_task),
         judgements=tuple(judgements),
         rollouts=rollouts,
-        success_targets=_list_targets(branches, config.trial.target),
+        success_targets=_list_targets(all_branches, config.trial.target),
         decoding=findings.outcome,
         margin=config.trial.margin,
         notes=(*_notes(config.trial, findings, bases, effects), *notes),
@@ -113,48 +92,50 @@ def summarise(
 def _advise_on_rows(
     data: MinedTable,
     mined_contrasts: Sequence[Contrast],
-    branches: Sequence[BranchFiles],
-    rollouts_by_arm: Mapping[str, int],
+    branches: Mapping[str, Sequence[BranchFiles]],
     findings: Findings,
     objective: str,
-    seeds: int,
+    rollouts_by_arm: Mapping[str, int],
 ) -> Selection:
-    """The advice on mined rows, with what each arm was trained on and what the answer cost."""
-    trained = [branch for branch in branches if branch.info.trained]
-    costs = {}
-    for arm in dict.fromkeys(branch.info.arm for branch in trained):
-        counts = [
-            target_tokens(b) if b.info.objective != "grpo" else b.charged_rollouts for b in trained if b.info.arm == arm
-        ]
-        costs[arm] = sum(count or 0 for count in counts) / len(counts)
+    """Return the advice on mined rows, with what each arm was trained on and what the answer cost."""
+    amounts = {arm: [_training_amount(branch) for branch in own if branch.info.trained] for arm, own in branches.items()}
+    amounts = {arm: own for arm, own in amounts.items() if own}
     unit = "rollouts" if objective == "grpo" else "target tokens"
-    steps, total = sum(len(branch.steps) for branch in trained), sum(costs.values()) * seeds
-    price = f"{len(trained)} trainings, {steps:,} steps, {total:,.0f} {unit}"
-    rollouts = sum(rollouts_by_arm.values())
-    price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
-    price += f"; mining: {data.price}" if data.price else ""
-    rows: dict[str, Any] = {"rows": data.rows, "training_rows": data.training_rows, "new_rows": data.new_rows}
+    trainings, total = sum(map(len, amounts.values())), sum(map(sum, amounts.values()))
+    steps, rollouts = sum(len(branch.steps) for own in branches.values() for branch in own), sum(rollouts_by_arm.values())
+    price = f"{trainings} trainings, {steps:,} steps, {total:,} {unit}"
+    if rollouts and unit != "rollouts":
+        price += f", {rollouts:,} rollouts to measure"
+    if data.price:
+        price += f"; mining: {data.price}"
     column = READINGS[findings.outcome].column
-    all_scores = [
-        scores.scores.get(column, {}) for scores_by_seed in findings.scores.values() for scores in scores_by_seed.values()
-    ]
     any_right = findings.outcome not in GRADED_OUTCOMES or any(
-        value > 0 for scores in all_scores for value in scores.values()
+        value > 0
+        for scores_by_seed in findings.scores.values()
+        for scores in scores_by_seed.values()
+        for value in scores.scores.get(column, {}).values()
     )
-    return advise(data.name, mined_contrasts, **rows, costs=costs, price=price, rule=data.rule, any_right=any_right)
+    costs = {arm: sum(own) / len(own) for arm, own in amounts.items()}
+    return advise(data, mined_contrasts, costs=costs, price=price, any_right=any_right)
 
 
-def _findings(measure: MeasureConfig, trial: TrialConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
-    """All numbers of the branches, ready to be compared."""
+def _training_amount(branch: BranchFiles) -> int:
+    """Return what a branch was trained on, in rollouts of GRPO, else in target tokens."""
+    return branch.charged_rollouts if branch.info.objective == "grpo" else target_tokens(branch) or 0
+
+
+def _findings(measure: MeasureConfig, trial: TrialConfig, branches: Mapping[str, Sequence[BranchFiles]]) -> Findings:
+    """Return all numbers of the branches, ready to be compared."""
     outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
-    starts = {branch.info.base: branch.start_scores for branch in branches}
+    all_branches = list(itertools.chain(*branches.values()))
+    starts = {branch.info.base: branch.start_scores for branch in all_branches}
     protected = protected_items(list(starts.values()), outcome, trial.protect)
     return Findings(
-        {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
-        [row for branch in branches for row in branch_rows(branch, outcome, trial.target, protected)],
+        {arm: {branch.info.seed: branch.scores for branch in own} for arm, own in branches.items()},
+        [row for branch in all_branches for row in branch_rows(branch, outcome, trial.target, protected)],
         {
-            (arm, name): [target_horizon(b)[name] for b in branches if b.info.arm == arm and b.progress]
-            for arm in names
+            (arm, name): [target_horizon(branch)[name] for branch in own if branch.progress]
+            for arm, own in branches.items()
             for name in TO_TARGET_NAMES
         },
         outcome,
@@ -173,38 +154,32 @@ def _judge_arms(
     against itself without one part (its ablations) is a family of its own, from which no judgement follows, so that
     ablations make no word of a lever stricter.
     """
-    against_references, against_nulls, untrained = [], [], builtin_arm("untrained")
+    against_references, against_nulls = [], []
     for lever in arms.levers:
         against_references += contrasts(findings, [(lever, name) for name in arms.references], levers=len(arms.levers))
         against_nulls += contrasts(findings, [(lever, null) for null in nulls_by_lever.get(lever, ())])
-    against_references += contrasts(findings, [(name, untrained) for name in arms.references if name != untrained])
-    nulls_run = dict.fromkeys(null for null_names in nulls_by_lever.values() for null in null_names)
-    against_nulls += contrasts(findings, [(null, untrained) for null in nulls_run])
-
-    def contrasts_of(lever: str, all_contrasts: Sequence[Contrast]) -> list[Contrast]:
-        return [contrast for contrast in all_contrasts if contrast.arm == lever]
-
+    references = [name for name in arms.references if name != UNTRAINED_ARM]
+    against_references += contrasts(findings, [(name, UNTRAINED_ARM) for name in references])
+    nulls_run = dict.fromkeys(itertools.chain(*nulls_by_lever.values()))
+    against_nulls += contrasts(findings, [(null, UNTRAINED_ARM) for null in nulls_run])
     judgements = []
     for lever in arms.levers:
-        lever_contrasts = contrasts_of(lever, against_references)
+        lever_contrasts = [contrast for contrast in against_references if contrast.arm == lever]
+        null_contrasts = [contrast for contrast in against_nulls if contrast.arm == lever]
+        required = assign_roles(TrialConfig()).references
         if is_data_arm(lever):  # its null is one of its references, and always runs
-            against_random = [contrast for contrast in lever_contrasts if contrast.against == RANDOM_ARM]
-            judgements.append(judge_lever(lever, lever_contrasts, against_random, required=arms.references))
-        else:
-            judgements.append(judge_lever(lever, lever_contrasts, contrasts_of(lever, against_nulls)))
+            null_contrasts = [contrast for contrast in lever_contrasts if contrast.against == RANDOM_ARM]
+            required = arms.references
+        judgements.append(judge_lever(lever, lever_contrasts, required, null_contrasts))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
-    against_ablations = contrasts(findings, [(builtin_arm("plan"), ablation) for ablation in arms.ablations])
+    against_ablations = contrasts(findings, [(PLAN_ARM, ablation) for ablation in arms.ablations])
     effects = [
         effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*against_references, *against_nulls)
     ]
-    effects += [effects_of(findings, contrast, helps=False) for contrast in against_ablations]
+    effects += [effects_of(findings, contrast) for contrast in against_ablations]
     task_effects = [effects_by_task(findings, contrast) for contrast in against_references if contrast.arm in arms.levers]
-    return (
-        [*itertools.chain(*effects)],
-        [*itertools.chain(*task_effects)],
-        judgements,
-        contrasts_of(MINED_ARM, against_references),
-    )
+    mined_contrasts = [contrast for contrast in against_references if contrast.arm == MINED_ARM]
+    return [*itertools.chain(*effects)], [*itertools.chain(*task_effects)], judgements, mined_contrasts
 
 
 def _count_rollouts(branches: Sequence[BranchFiles]) -> int:

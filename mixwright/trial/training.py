@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright import catalog
 from mixwright.corpus.timed_grades import TimedGrades
+from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
 from mixwright.trainers.configs import make_config
 from mixwright.trainers.rewards import text_of
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig, TrainConfig
+    from mixwright.config import MeasureConfig, RunConfig, TrainConfig
     from mixwright.contracts import Adapter, Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
@@ -54,33 +55,32 @@ def make_trainer(
         save_every: steps between checkpoints; 0 for none.
 
     Raises:
-        InputError: an objective without a trainer, or a field that TRL's config does not know.
+        InputError: a field that TRL's config does not know, or a row without a pair for DPO.
     """
-    stage = branch.plan.stages[0]
     from mixwright.trainers.steering import SteeringConfig
 
-    steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permute_rewards)
+    stage = branch.plan.stages[0]
+    steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permuted == "rewards")
     steering.canary_every = settings.canary_every if stage.monitors or stage.controllers else 0
     steering.reward_seconds = 0.0  # each answer has its own limit
     shared = _shared_settings(learner, stage.steps, seed, folder, settings.learning_rate)
-    shared |= {"dataloader_drop_last": True} if drop_short_batches and stage.objective != "grpo" else {}
-    shared |= {"save_strategy": "steps", "save_steps": save_every, "save_total_limit": 1} if save_every else {}
-    trainer_arguments: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
+    if drop_short_batches and stage.objective != "grpo":
+        shared["dataloader_drop_last"] = True
+    if save_every:
+        shared |= {"save_strategy": "steps", "save_steps": save_every, "save_total_limit": 1}
+    common: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
+    config = make_config(stage.objective, settings, shared)
     if stage.objective == "grpo":
-        return _grpo_trainer(train, measure, make_config("grpo", settings, shared), trainer_arguments, learner)
+        return _grpo_trainer(train, measure, config, common, learner)
+    common |= {"args": config, "train_dataset": _to_dataset(train, learner)}
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
-        return SteeredSFTTrainer(
-            args=make_config("sft", settings, shared), train_dataset=_to_dataset(train, learner), **trainer_arguments
-        )
-    if stage.objective == "dpo":
-        from mixwright.trainers.dpo import SteeredDPOTrainer
+        return SteeredSFTTrainer(**common)
+    from mixwright.trainers.dpo import SteeredDPOTrainer
 
-        return SteeredDPOTrainer(
-            args=make_config("dpo", settings, shared), train_dataset=_to_pairs(train, learner), **trainer_arguments
-        )
-    raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
+    check_training("dpo", train)
+    return SteeredDPOTrainer(**common)
 
 
 def _to_dataset(train: Corpus, learner: Learner) -> Any:
@@ -137,15 +137,14 @@ def add_adapter(
     return replace(settings, learning_rate=rate), adapter
 
 
-def follow_progress(
-    trainer: Any, learner: Learner, held_out: Corpus, measure: MeasureConfig, *, every: int, run_seed: int, folder: Path
-) -> None:
+def follow_progress(trainer: Any, learner: Learner, held_out: Corpus, config: RunConfig, *, folder: Path) -> None:
     """Evaluate fixed held-out items every so many steps while GRPO trains; see `ProgressCallback`."""
     from mixwright.trial.evaluation import ProgressCallback, choose_items
 
-    seed = run_seed + PROGRESS_SEED
+    seed, every = config.seed + PROGRESS_SEED, config.trial.progress_every
     items = choose_items(held_out, seed=seed)
-    trainer.add_callback(ProgressCallback(learner, held_out, items, measure, every=every, seed=seed, folder=folder))
+    callback = ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder)
+    trainer.add_callback(callback)
 
 
 def save_optimizer(trainer: Any, path: Path) -> None:
@@ -173,21 +172,6 @@ def load_optimizer(trainer: Any, path: Path) -> None:
         number, _, state_key = name.partition(".")
         state.setdefault(int(number), {})[state_key] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _to_pairs(train: Corpus, learner: Learner) -> Any:
-    """The rows as TRL's DPO takes them. Raises InputError when one has no chosen or rejected answer."""
-    rows = _to_dataset(train, learner)
-    for name in ("chosen", "rejected"):
-        values = rows[name] if name in rows.column_names else [None] * len(rows)
-        ids_without_value = [row for row, value in zip(rows["id"], values, strict=True) if value is None]
-        if ids_without_value:
-            raise InputError(
-                f"a column {name!r} in every training row, for train.objective dpo",
-                f"none in {len(ids_without_value)} of {len(rows)} rows, first {ids_without_value[0]!r}",
-                "Add it, leave these rows out, or train with grpo or sft.",
-            )
-    return rows
 
 
 def _shared_settings(learner: Learner, steps: int, seed: int, folder: Path, learning_rate: float) -> dict[str, Any]:
@@ -223,13 +207,11 @@ def corpus_reward(
         completions: list[Any], id: list[str], completion_ids: Sequence[Sequence[int]] | None = None, **_: Any
     ) -> list[float]:
         """Graded against the corpus's answer."""
-        tokens: Sequence[Sequence[int]] = [[]] * len(completions)
-        tokens = tokens if completion_ids is None or token_limit is None else completion_ids
-        were_cut = [token_limit is not None and len(ids) >= token_limit and ids[-1] not in end_tokens for ids in tokens]
-        completions_to_grade = zip(id, completions, were_cut, strict=True)
-        return [
-            grades.grade(corpus[row_index_by_id[name]], text_of(text), cut=was_cut)
-            for name, text, was_cut in completions_to_grade
-        ]
+        scores = []
+        for place, (name, completion) in enumerate(zip(id, completions, strict=True)):
+            tokens = [] if completion_ids is None else completion_ids[place]
+            was_cut = token_limit is not None and len(tokens) >= token_limit and tokens[-1] not in end_tokens
+            scores.append(grades.grade(corpus[row_index_by_id[name]], text_of(completion), cut=was_cut))
+        return scores
 
     return correct

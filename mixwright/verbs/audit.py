@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +24,6 @@ from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
 from mixwright.audit.holes import find_coverage
 from mixwright.audit.learnt import CHECKS
-from mixwright.audit.rows import list_for_files
 from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
@@ -33,7 +31,6 @@ from mixwright.catalog import list_defaults
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.reading import refuse_held_out
-from mixwright.corpus.tool_messages import calls_as_text
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.graders import import_function
 from mixwright.records import Observation
@@ -130,8 +127,7 @@ def audit(
     refuse_held_out(config.train)
     files = {"out": out, "fix": fix, "balance": balance, "top_up": top_up}
     _check_files(config, files, mask=mask)
-    with calls_as_text():
-        corpus = train if isinstance(train, Corpus) else read_corpus(config)
+    corpus = train if isinstance(train, Corpus) else read_corpus(config, calls_as_text=True)
     cue_columns = tuple(cue or ())
     check_options = {"cues": {"columns": cue_columns}, "unseen": {"columns": tuple(context or ())}}
     check_options |= {} if skills is None else {"coverage": {"skills": skills}}
@@ -144,9 +140,12 @@ def audit(
         labelled = preview(config.train, model=model, column=column).labelled
         check_options |= {name: {"labelled": labelled} for name in CHECKS}
     workers = 0 if cluster and workers == 1 else workers
-    with audited_by(workers, cluster, corpus), list_for_files() if any(files.values()) else nullcontext():
-        cleaned = clean(corpus, checks, check_options, mask=mask) if fix is not None else None
-        observations = run_audit(corpus, checks, check_options) if cleaned is None else list(cleaned.observations)
+    with audited_by(workers, cluster, corpus):
+        if fix is not None:
+            cleaned = clean(corpus, checks, check_options, mask=mask)
+            observations = cleaned.observations
+        else:
+            cleaned, observations = None, run_audit(corpus, checks, check_options, whole=any(files.values()))
     written: list[str] = []
     if fix is not None and cleaned is not None:
         written += _describe(cleaned, fix, write_cleaned(cleaned, config, fix), mask=mask)

@@ -19,7 +19,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file
 from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, write_notes
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Cell, FormerAnswers, Observation
+from mixwright.records import Cell, FormerAnswers, Observation, to_data
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.run.progress import format_duration
@@ -310,7 +310,7 @@ def measure_in_looks(
     start = 0.0 if budget is None else budget.seconds_spent
     with folder.lock():  # the folder is ours from now on
         for (part, look), following in itertools.zip_longest(parts, parts[1:]):
-            ready = replace(part, manifest_settings={**part.manifest_settings, LOOK_SETTING: look.label})
+            ready = replace(part, manifest_settings={**part.manifest_settings, LOOK_SETTING: to_data(look)})
             learners, decoding = ready.learners, ready.config.measure.decoding
             results = {
                 "before": measure_with_progress(f"measure before, {look.label}", learners[0], ready),

@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parent.parent / "example"
 
 
 def init(folder: Annotated[Path, typer.Argument()] = Path("example")) -> list[Path]:
-    """Write example files to try the commands on. Training rows, test items, requests, two logs, and a README.
+    """Write example files to try the commands on. Rows, test items, requests, two logs, rewards, rollouts, and a README.
 
     Examples:
         >>> "train.jsonl" in [path.name for path in init()]

@@ -28,8 +28,9 @@ from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
 from mixwright.verbs.options import MEASURING, Json, Measuring, is_server
 from mixwright.verbs.serving import logs_of_sides
 from mixwright.verdict.exported import to_junit, to_markdown
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate_question import read_question, write_question
-from mixwright.verdict.rules.gate_run import ask_gate
+from mixwright.verdict.rules.gate_run import check_names
 from mixwright.verdict.stage import write_verdict
 
 COMPARISON = Path("runs/comparison")
@@ -170,7 +171,7 @@ def _conclude(run: RunFolder, look: Look | None, gating: Gating) -> Verdict:
     """
     earlier_question = read_question(run) if look is None else None
     question = replace(gating.question, look=earlier_question.look if earlier_question is not None else look)
-    ask_gate(run, question)  # first: a name that is not there is refused before anything is written
+    check_names(Evidence(run), question)  # first: a name that is not there is refused before anything is written
     if run.path.is_dir():
         write_question(run, question)
     return write_verdict(run, gated=gating.gate, inconclusive=gating.cannot_tell)

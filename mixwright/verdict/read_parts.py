@@ -13,24 +13,32 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.answers.score import read_scores
 from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
-from mixwright.estimates.outcome import PART_PREFIX, Change, ItemScores, estimate_change, keep_probe_columns, mean_score
+from mixwright.estimates.outcome import (
+    PART_PREFIX,
+    Change,
+    ItemScores,
+    Sides,
+    estimate_change,
+    keep_probe_columns,
+    mean_score,
+)
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
-from mixwright.run.folder import RunFolder, read_json, read_json_lines, read_measurements
+from mixwright.run.folder import read_json, read_json_lines, read_measurements
 from mixwright.trial.plan_stages import success_of
-from mixwright.verdict.page.answers import BESIDE_NAME, read_answers
-from mixwright.verdict.rules.evidence import Sides, arm_branches, headline_arm, leading_folders, plan_of, read_outcome
+from mixwright.verdict.page.answers import BESIDE_NAME, pair_answers
+from mixwright.verdict.rules.evidence import Evidence
 
 ALARM_PREFIX = "alarm."
 """Beginning of the names of alarms."""
 
 
-def read_pairs(run: RunFolder) -> list[AnswerPair]:
+def read_pairs(evidence: Evidence) -> list[AnswerPair]:
     """Return the answers before and after of the first seed, with those of a third model; empty where none were kept."""
-    folder = next(iter(leading_folders(run)), run.path / "measure")
-    return [_pair(item) for item in read_answers(folder)]
+    folder = next(iter(evidence.leading_folders), None)
+    rows = evidence.first_answers if folder is None else evidence.read_first_answers(folder)
+    return [_pair(item) for item in pair_answers(rows).values()]
 
 
 def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
@@ -51,12 +59,12 @@ def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
     )
 
 
-def read_parts(run: RunFolder) -> dict[tuple[str, float | None], tuple[PartChange, ...]]:
+def read_parts(evidence: Evidence) -> dict[tuple[str, float | None], tuple[PartChange, ...]]:
     """Return the parts of answers that both models were judged by, such as fields of JSON, per task and level."""
     sides: list[dict[tuple[str, float | None], dict[str, Interval]]] = []
     for when in ("before", "after"):
         found = defaultdict[tuple[str, float | None], dict[str, Interval]](dict)
-        for row in read_measurements(path) if (path := run.measurements(when)).is_file() else ():
+        for row in read_measurements(path) if (path := evidence.run.measurements(when)).is_file() else ():
             if row.name.startswith(PART_PREFIX):
                 part = Interval(row.value, row.low, row.high, row.n)
                 found[row.task, row.level][row.name.removeprefix(PART_PREFIX)] = part
@@ -69,20 +77,20 @@ def read_parts(run: RunFolder) -> dict[tuple[str, float | None], tuple[PartChang
     }
 
 
-def read_stages(run: RunFolder) -> tuple[dict[str, tuple[float | None, ...]], dict[str, int]]:
+def read_stages(evidence: Evidence) -> tuple[dict[str, tuple[float | None, ...]], dict[str, int]]:
     """Return the success of each task after each stage, mean over seeds, and how often each was replayed.
 
     Both are empty for plans of one stage, and where nothing was graded.
     """
-    plan, declared = plan_of(run), read_outcome(run)
+    plan, declared = evidence.plan, evidence.outcome
     if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES:
         return {}, {}
     success: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     replayed = Counter[str]()
-    for folder in leading_folders(run):
+    for folder in evidence.leading_folders:
         for place in range(len(plan.stages)):
             path = folder / "stages" / str(place + 1) / "measured.parquet"
-            measured = read_scores(path) if path.is_file() else ItemScores({})
+            measured = evidence.read_scores(path) if path.is_file() else ItemScores({})
             for task, (value, _) in success_of(measured, READINGS[declared].column).items():
                 success[task][place].append(value)
         for path in (folder / "stages").glob("*/stage.json"):
@@ -94,9 +102,10 @@ def read_stages(run: RunFolder) -> tuple[dict[str, tuple[float | None, ...]], di
     return stages, dict(sorted(replayed.items())) if stages else {}
 
 
-def read_decisions(run: RunFolder) -> tuple[DecisionGroup, ...]:
+def read_decisions(evidence: Evidence) -> tuple[DecisionGroup, ...]:
     """Return what steering decided in every seed of the leading arm, alarms first, then by how often."""
-    files = [(seed, folder / "decisions.jsonl") for seed, folder in arm_branches(run).get(headline_arm(run), [])]
+    branches, run = evidence.branches.get(evidence.arm, []), evidence.run
+    files = [(seed, folder / "decisions.jsonl") for seed, folder in branches]
     if not files:
         single_files = (run.path / "steering" / "decisions.jsonl", run.path / "decisions.jsonl")
         files = [(0, path) for path in single_files if path.is_file()][:1]
@@ -109,28 +118,23 @@ def read_decisions(run: RunFolder) -> tuple[DecisionGroup, ...]:
 
 
 def _group_decisions(name: str, members: list[tuple[int, dict[str, Any]]]) -> DecisionGroup:
-    first = min((item for _, item in members), key=_first_step)
-    last = max((item for _, item in reversed(members)), key=_last_step)
+    first = min((item for _, item in members), key=_read_step)
+    last = max((item for _, item in reversed(members)), key=_read_step)
     return DecisionGroup(
         name=name,
         is_alarm=name.startswith(ALARM_PREFIX),
         times=len(members),
         seeds=len({seed for seed, _ in members}),
-        first_step=_first_step(first),
-        last_step=_last_step(last),
+        first_step=_read_step(first),
+        last_step=_read_step(last),
         old=_shorten_value(first.get("old")),
         new=_shorten_value(last.get("new")),
         because=str(last.get("because", "")),
     )
 
 
-def _first_step(item: Mapping[str, Any]) -> float:
+def _read_step(item: Mapping[str, Any]) -> float:
     return _finite_number(item, "step") or 0.0
-
-
-def _last_step(item: Mapping[str, Any]) -> float:
-    """Return the step at which a decision was last taken."""
-    return max(_first_step(item), _finite_number(item, "last") or 0.0)
 
 
 def _shorten_value(value: Any) -> str:

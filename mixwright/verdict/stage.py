@@ -11,9 +11,10 @@ from mixwright.errors import InputError
 from mixwright.records import Verdict, to_data
 from mixwright.records.serial import names_of_fields
 from mixwright.run.folder import RunFolder, write_json, write_text
-from mixwright.verdict.pack import pack
+from mixwright.verdict.judge import judge
 from mixwright.verdict.read_parts import read_pairs
-from mixwright.verdict.rules.claims import judge
+from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.run_claims import judge_claims
 
 
 def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
@@ -35,11 +36,12 @@ def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["
         raise InputError(
             "a run folder", got, "To compare two models, name both: mixwright verdict BEFORE AFTER.", file=run.path
         )
-    if claims := judge(run):
+    evidence = Evidence(run)
+    if claims := judge_claims(evidence):
         write_json(run.claims, claims)
-    verdict = pack(run, gated=gated, inconclusive=inconclusive)
+    verdict = judge(evidence, claims, gated=gated, inconclusive=inconclusive)
     write_json(run.verdict_data, to_json_ready(verdict))
-    write_text(run.page, render_page(verdict, read_pairs(run)))
+    write_text(run.page, render_page(verdict, read_pairs(evidence)))
     return verdict
 
 

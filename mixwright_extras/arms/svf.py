@@ -10,17 +10,10 @@ Options and learning rate of the adapter stand in `train.adapters.svf`; without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
-from mixwright.extend import Arm, Branch, Cell, Plan, Role
+from mixwright.extend import Arm
 
 
 class Svf(Arm):
     """Trains through the adapter `svf`."""
 
-    ROLE: ClassVar[Role] = "lever"
-
-    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """The plan; the adapter `svf`."""
-        return Branch(plan, adapter="svf")
+    ADAPTER = "svf"

@@ -34,8 +34,8 @@ class CodeComments(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """Warnings by task and operation; one info where values were read and nothing was wrong."""
         values_by_task: dict[str, Values] = defaultdict(lambda: Values(NOUN))
-        read, notes = sample_training_rows(corpus)
-        for batch in read.batches():
+        sample = sample_training_rows(corpus, whole=self.whole)
+        for batch in sample.rows.batches():
             names = ("id", "task", "source", "split", "extra")
             columns = (batch.column(name).to_pylist() for name in names)
             for name, task, source, split, extra, target in zip(*columns, texts(batch, "target"), strict=True):
@@ -50,4 +50,4 @@ class CodeComments(Check):
         if not found and total:
             message = f"{total} {NOUN} were checked, {wrong} of them are wrong, without a pattern."
             found = [Observation("", None, "info", wrong, total, message, "")]
-        return [replace(one, check="code_comments", message=one.message + notes.get(one.task, "")) for one in found]
+        return [replace(one, check="code_comments") for one in sample.describe(found)]

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mixwright.extend import (
     EXCERPT_CHARACTERS,
     MAX_NAMES_SHOWN,
@@ -23,7 +21,6 @@ from mixwright.extend import (
     Reader,
     format_expected,
     join_some,
-    max_pairs_listed,
     plain,
 )
 from mixwright_extras.instructions.following import (
@@ -59,7 +56,7 @@ class Instructions(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Warnings of answers that do not follow their instruction; infos on how often the instruction decides."""
-        found, reader = find_instructions(corpus), Reader(corpus)
+        found, reader = find_instructions(corpus), Reader(corpus, whole=self.whole)
         observations = [_observe_ignored(one, reader) for one in found.ignored]
         told = Counter[str]()
         for one in sorted(found.named, key=lambda one: -one.read):
@@ -81,7 +78,7 @@ def _observe_ignored(one: Ignored, reader: Reader) -> Observation:
     if len(one.pairs) > 1:
         text += f"These are {len(one.pairs):,} pairs of instructions; an input counts once for each. "
     text += "Such rows teach the model to ignore the instruction."
-    rows = [row for pair in one.pairs for row in pair.rows[: pair.same]][: max_pairs_listed()]
+    rows = [row for pair in one.pairs for row in pair.rows[: pair.same]]
     task = one.tasks[0] if one.tasks[0] == one.tasks[1] else None
     evidence = reader.pair_evidence(rows, "first_", "second_")
     return Observation("instructions", task, "warning", one.same, one.shared, text, SAME_REMEDY, NULL, evidence)
@@ -146,7 +143,7 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
             f"In {len(found.constant):,} of {found.tasks:,} tasks the instruction never varies. That is usual, but rows of "
         )
         text += "such a task alone do not teach the model to read the instruction."
-        evidence = tuple({"task": task} for task in found.constant[: max_pairs_listed()])
+        evidence = tuple({"task": task} for task in found.constant)
         observations.append(
             Observation("instructions", None, "info", len(found.constant), found.tasks, text, "", "", evidence)
         )
@@ -171,8 +168,7 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
         text += "thing. "
         text += f"{first} and {second} have the same answer for {most.same:,} of {most.shared:,} inputs."
         evidence = tuple(
-            {"first": pair.texts[0], "second": pair.texts[1], "inputs": pair.shared, "same": pair.same}
-            for pair in unknown[: max_pairs_listed()]
+            {"first": pair.texts[0], "second": pair.texts[1], "inputs": pair.shared, "same": pair.same} for pair in unknown
         )
         observations.append(
             Observation("instructions", None, "info", len(unknown), len(found.pairs), text, UNKNOWN_REMEDY, "", evidence)
@@ -181,7 +177,7 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
         first, second = lacking[0].tasks
         text = f"{len(lacking):,} pairs of tasks have the same possible answers under different instructions, but fewer "
         text += f"than {PAIRS_WANTED} inputs with a different answer under each. The first are {first!r} and {second!r}."
-        rows = [row for one in lacking for row in one.rows[: one.missing]][: max_pairs_listed()]
+        rows = [row for one in lacking for row in one.rows[: one.missing]]
         evidence = reader.pair_evidence(rows, "first_", "second_")
         observations.append(
             Observation("instructions", None, "info", len(lacking), len(found.alike), text, PAIR_REMEDY, "", evidence)
@@ -204,7 +200,6 @@ def _name(answers: Sequence[str]) -> str:
 
 
 def _list_rows(numbers: Sequence[int], reader: Reader) -> tuple[dict[str, Any], ...]:
-    examples = reader.examples(np.array(numbers[: max_pairs_listed()], np.int64))
     return tuple(
         {
             "id": row.id,
@@ -212,5 +207,5 @@ def _list_rows(numbers: Sequence[int], reader: Reader) -> tuple[dict[str, Any], 
             "prompt": plain(row.prompt)[:EXCERPT_CHARACTERS],
             "answer": write_answer(row)[:EXCERPT_CHARACTERS],
         }
-        for row in examples.values()
+        for row in reader.first_examples(numbers)
     )

@@ -1,7 +1,7 @@
 """Planner that trains tasks one after another, in the order that loses least by a transfer probe, or all together.
 
 The order is the best of all (of a local search beyond eight tasks) by what short runs on one task did to the others, added
-up (`mixwright_extras/orders/effects.py`). The plan has stages where two things are shown and worth it (`least`): by the effects,
+up (`orders/effects.py`). The plan has stages where two things are shown and worth it (`least`): by the effects,
 with a certainty of `certain`, that this order is better than random ones; and that it ended better than all tasks together,
 with an interval above 0, when the probe tried both for longer with rows drawn anew, as it does where orders differ. Else the
 plan is one stage with all tasks. Each stage carries the success that is expected after it. A trial compares with `joint`,

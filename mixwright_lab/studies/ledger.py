@@ -3,7 +3,7 @@
 Ours draws a batch by difficulty (task, cell, of eight candidates the one drawn the longest ago) and takes in what each draw
 showed before the next batch. `WeightedRandomSampler` draws rows by given weights; weights that change need a new call per
 batch, which reads them all. Both draw in turns, from the same number of rows. CPU time, one thread. Two states of a run:
-fresh (hardly any row was drawn), and worn (every row was drawn and has evidence of its own).
+fresh (hardly any row was drawn), and worn (every row was drawn).
 The figures at 10^8 rows are of one build with one pass of draws, without torch, which takes at most 2^24 rows.
 """
 
@@ -25,7 +25,7 @@ from mixwright.catalog import create
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
 from mixwright.steer.engine import TaskOrder
-from mixwright.steer.ledger import ROW_TYPE, Ledger
+from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Ids
 from mixwright_lab.studies.report import Result, interval, run
 
@@ -75,7 +75,7 @@ class Ours:
         self.step += 1
 
     def wear(self) -> None:
-        """Evidence for every row."""
+        """Draw every row."""
         rows = np.arange(len(self.pool.cell_of))
         self.ledger.mark_drawn(rows)
         self.ledger.add(rows, self.step, rows % (GROUP + 1), np.full(len(rows), GROUP))
@@ -120,7 +120,7 @@ def speeds(size: int, seed: int, torch_too: bool = True) -> list[dict[str, Any]]
 
 
 def snapshot(size: int, seed: int) -> dict[str, Any]:
-    """Seconds and bytes of saving and restoring a ledger in which every row has evidence."""
+    """Seconds and bytes of saving and restoring a ledger in which every row was drawn."""
     ours = Ours(size, seed)
     ours.wear()
     before, fresh = ours.ledger.state(), Ledger(ours.pool)
@@ -143,7 +143,6 @@ def sizes(size: int) -> dict[str, Any]:
     found = {
         "size": size,
         "ledger, bytes": sum(array.nbytes for array in arrays) / size,
-        "of them rows": ROW_TYPE.itemsize,
         "pool's task and cell numbers, bytes": (pool.task_of.nbytes + pool.cell_of.nbytes) / size,
         "build, CPU s": build,
     }

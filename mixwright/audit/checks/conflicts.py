@@ -3,7 +3,7 @@
 Source: Northcutt et al. 2021 (arXiv 2103.14749): at least 3.3 % of the labels of ten test sets are wrong; the tests are our
     own.
 Unit: rows whose prompt stands with another answer, too; the probability that two rows with the same prompt disagree.
-Cost: the fingerprints of `duplicates`; 2,000 rows of repeated prompts of a task and 100,000 in all; as many again to list.
+Cost: the fingerprints of `duplicates`; 2,000 rows of repeated prompts of a task; to list them, 50,000 prompts in conflict.
 Blind spot: which answer is right; wrong labels of prompts that stand once; long answers without a mark or JSON.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixwright.audit.conflicts import ConflictsOfTask, find_conflicts
-from mixwright.audit.rows import Reader, note_unlisted, tasks_of_files
+from mixwright.audit.rows import Reader, tasks_of_files
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.errors import join_some
@@ -38,7 +38,7 @@ class Conflicts(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Report conflicts of each task, and tasks whose prompts have several right answers."""
-        found, reader = find_conflicts(corpus), Reader(corpus)
+        found, reader = find_conflicts(corpus), Reader(corpus, whole=self.whole)
         told = [one for one in found if one.clashes and one.verdict != "open"]
         observations = [_observe(corpus, reader, one) for one in told]
         if undecided := [one for one in found if one.clashes and one.verdict == "open"]:
@@ -77,7 +77,6 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
     if not (is_graded and one.has_one_form) and prompts < MIN_CLASHES:
         severity = "info"
     remedy = "" if severity == "info" else REMEDY
-    text += note_unlisted(len(pairs))
     return Observation("conflicts", one.task, severity, one.rows, one.total, text, remedy, null, evidence)
 
 

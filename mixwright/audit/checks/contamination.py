@@ -16,7 +16,7 @@ from mixwright.audit.case import Case, Cases
 from mixwright.audit.chance import chance_explains, format_expected
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.near_duplicates import have_common_passage
-from mixwright.audit.rows import Reader, note_unlisted
+from mixwright.audit.rows import Reader
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
@@ -48,7 +48,7 @@ class Contamination(Check):
         observations: list[Observation] = []
         clean_cases: list[Case] = []
         new_cases: list[tuple[str, WordedAlike]] = []
-        for case in Cases(Reader(corpus), leaks):
+        for case in Cases(Reader(corpus, whole=self.whole), leaks):
             task_observations = [
                 *_observe_item_leaks(case),
                 *_observe_wrapped(case),
@@ -179,5 +179,5 @@ def _observe(
     """One observation of these pairs; none without any."""
     if not pairs:
         return []
-    text, evidence = text + note_unlisted(len(pairs)), case.as_evidence(pairs, near=near)
+    evidence = case.as_evidence(pairs, near=near)
     return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, evidence, drop)]

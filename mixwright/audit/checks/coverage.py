@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from mixwright.audit.holes import Coverage as Found
 from mixwright.audit.holes import Hole, Kind, Supply, find_coverage
 from mixwright.audit.rows import MAX_NAMES_SHOWN, has_held_out
-from mixwright.audit.skills import Function
+from mixwright.audit.user_functions import Function
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.graders import import_function

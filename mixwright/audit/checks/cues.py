@@ -13,7 +13,7 @@ from typing import Any
 
 from mixwright.audit.cue_features import describe_feature
 from mixwright.audit.cues import Cue, CuesOfTask, find_cues
-from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed
+from mixwright.audit.rows import EXCERPT_CHARACTERS
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation, plain
@@ -69,7 +69,7 @@ def _observe(cue: Cue, of_task: CuesOfTask) -> Observation:
         null, remedy = "answers dealt out at random", REMEDY
     if cue.held_out:
         text += f" Of {cue.held_out:,} held-out rows with it {cue.held_out_conflicts:,} have another answer."
-    evidence = tuple(_make_evidence(cue, example) for example in cue.examples[: max_pairs_listed()])
+    evidence = tuple(_make_evidence(cue, example) for example in cue.examples)
     return Observation("cues", cue.task, "warning", count, cue.rows, text, remedy, null, evidence)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from mixwright.audit.chance import Template, chance_explains, format_expected
 from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.near_duplicates import NearRepeats, near_repeats
-from mixwright.audit.rows import SAMPLE_ROWS, Reader, fingerprints, max_pairs_listed, note_unlisted, positions_by_code
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, fingerprints, positions_by_code
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import pc
@@ -31,7 +31,7 @@ class Duplicates(Check):
 
         One info when there are none.
         """
-        prints, reader = fingerprints(corpus), Reader(corpus)
+        prints, reader = fingerprints(corpus), Reader(corpus, whole=self.whole)
         train = np.flatnonzero(~prints.held_out)
         if not len(train):
             return []
@@ -45,7 +45,7 @@ class Duplicates(Check):
             exact = int((first_same_exactly[task_positions] < task_positions).sum())
             pairs = list(zip(train[repeats].tolist(), train[first_same[repeats]].tolist(), strict=True))
             observations += _observe_repeats(reader, name, train[task_positions], exact, pairs)
-        observations += _observe_equal_sides(corpus, train)
+        observations += _observe_equal_sides(corpus, train, reader.max_evidence)
         distinct_rows = train[first_same == positions]
         observations += [
             _observe_near(reader, near) for near in near_repeats(corpus, reader, distinct_rows, NEAR_SIMILARITY)
@@ -65,12 +65,12 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
     if chance_explains(len(pairs), expected):
         text += " This is expected: the task has few different prompts at these levels."
         severity, remedy = "info", ""
-    text, null = text + note_unlisted(len(pairs)), f"by chance {format_expected(expected)} rows"
+    null = f"by chance {format_expected(expected)} rows"
     evidence = reader.pair_evidence(pairs, "repeat_", "first_")
     return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence, drop="repeat_")]
 
 
-def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
+def _observe_equal_sides(corpus: Corpus, train: np.ndarray, most: int) -> list[Observation]:
     """Report preference pairs with the same text on both sides, apart from space at the ends."""
     paired_rows = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
     if not len(paired_rows):
@@ -78,9 +78,8 @@ def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]
     equal_rows = paired_rows[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired_rows]]
     if not len(equal_rows):
         return []
-    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[: max_pairs_listed()]).to_pylist())
+    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:most]).to_pylist())
     text = f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, so they teach no preference."
-    text += note_unlisted(len(equal_rows))
     count, total, null = len(equal_rows), len(paired_rows), "none: one side is preferred"
     return [Observation("duplicates", None, "warning", count, total, text, "Remove them.", null, evidence, drop="")]
 
@@ -100,7 +99,6 @@ def _observe_near(reader: Reader, repeats: NearRepeats) -> Observation:
     if chance_explains(len(pairs), repeats.expected):
         text += " Chance can explain them. Check the pairs: most such pairs turned out to be copies."
         severity, remedy = "info", ""
-    text += note_unlisted(len(pairs))
     null = f"by chance {format_expected(repeats.expected)} rows, as often as rows that are worded alike have the same "
     null += "numbers and answer"
     evidence = reader.pair_evidence(pairs, "near_", "other_", near=True)

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted, sample_training_rows
+from mixwright.audit.rows import Listing, sample_training_rows
 from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, count_turns, read_steps
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -41,35 +40,32 @@ class ErrorClusters(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """A warning for each task whose mistakes stand together; else an info with the share of wrong steps."""
         by_task: dict[str, _Task] = defaultdict(_Task)
-        read, notes = sample_training_rows(corpus)
-        for example in read:
+        sample = sample_training_rows(corpus, whole=self.whole)
+        for example in sample.rows:
             if example.split != "eval" and (steps := read_steps(example)):
                 by_task[example.task].add(example, steps)
         observations, others = [], []
         for task, own in sorted(by_task.items()):
             found = own.steps.find_clustering(np.random.default_rng(SEED))
-            if is_clustered(found, own.wrong_rows):
+            if is_clustered(found, own.wrong.count):
                 observations.append(_observe(task, found, own))
             else:
                 others.append((found, own))
         if steps := sum(found.steps for found, _ in others):
             observations.append(_observe_others(steps, others))
-        return [replace(one, message=one.message + notes.get(one.task, "")) for one in observations]
+        return sample.describe(observations)
 
 
 class _Task:
     """What is kept of a task's rows."""
 
     def __init__(self) -> None:
-        self.steps, self.wrong_rows = TaskSteps(), 0
-        self.evidence: list[dict[str, Any]] = []
+        self.steps, self.wrong = TaskSteps(), Listing()
 
     def add(self, example: Example, steps: list[Step]) -> None:
         self.steps.add(steps)
         if any(not step.is_right for step in steps):
-            self.wrong_rows += 1
-            if len(self.evidence) < max_pairs_listed():
-                self.evidence.append(_make_evidence(example, steps))
+            self.wrong.add(_make_evidence(example, steps))
 
 
 def is_clustered(found: Clustering, wrong_rows: int) -> bool:
@@ -85,13 +81,12 @@ def _observe(task: str, found: Clustering, own: _Task) -> Observation:
     text = f"{found.wrong:,} of {found.steps:,} steps are wrong ({found.wrong / found.steps:.1%}), in clusters: "
     text += f"after a wrong step {after:.0%} of the later steps in the row are wrong, elsewhere {other:.1%}."
     remedy = "Remove these rows, or keep the wrong steps out of the loss (--fix FILE --mask)."
-    text += note_unlisted(own.wrong_rows)
-    return Observation("error_clusters", task, "warning", found.wrong, found.steps, text, remedy, NULL, tuple(own.evidence))
+    evidence = tuple(own.wrong.rows)
+    return Observation("error_clusters", task, "warning", found.wrong, found.steps, text, remedy, NULL, evidence)
 
 
 def _observe_others(steps: int, others: Sequence[tuple[Clustering, _Task]]) -> Observation:
     wrong = sum(found.wrong for found, _ in others)
-    rows = sum(own.wrong_rows for _, own in others)
     text = f"{wrong:,} of {steps:,} steps are wrong ({wrong / steps:.1%}), "
     together = sum(found.correlation is not None and found.chance <= MOST_CHANCE for found, _ in others)
     if together:
@@ -100,8 +95,8 @@ def _observe_others(steps: int, others: Sequence[tuple[Clustering, _Task]]) -> O
         text += "without clear clusters."
     if few := sum(found.correlation is None and found.wrong > 0 for found, _ in others):
         text += f" In {few} of {len(others)} tasks there are too few to check."
-    evidence = tuple([one for _, own in others for one in own.evidence][: max_pairs_listed()])
-    return Observation("error_clusters", None, "info", wrong, steps, text + note_unlisted(rows), "", NULL, evidence)
+    evidence = tuple(row for _, own in others for row in own.wrong.rows)
+    return Observation("error_clusters", None, "info", wrong, steps, text, "", NULL, evidence)
 
 
 def _make_evidence(example: Example, steps: list[Step]) -> dict[str, Any]:

@@ -12,12 +12,11 @@ import functools
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, max_pairs_listed, note_unlisted, positions_by_code
+from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, positions_by_code
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import decode, pc
@@ -30,7 +29,6 @@ from mixwright.records import Example, Observation, plain
 CHOICE_TASK_SHARE = 0.5
 """Share of a task's rows with options from which on the others are told to lack them; under the grader `choice` one is
 enough."""
-ROWS_READ_TOGETHER = 4000
 SHORT_WORD_LETTERS = 2
 WRONG_ANSWER, REPEATED_OPTION, NO_OPTIONS = (
     "an answer that is not one of their options",
@@ -53,47 +51,31 @@ class Options(Check):
         Tasks without any options get none.
         """
         columns = {name: _option_columns(corpus, name) for name, task in corpus.tasks.items() if task.kind == "verifiable"}
-        has_options, broken = np.zeros(len(corpus), bool), defaultdict[tuple[str, str], BrokenRows](BrokenRows)
+        has_options, broken = np.zeros(len(corpus), bool), defaultdict[tuple[str, str], list[int]](list)
         for number, example in _rows_with_column(corpus, {name for names in columns.values() for name in names}):
             texts = option_texts(example, columns[example.task])
             has_options[number] = len(texts) > 1 and all(texts)
             if has_options[number] and not _names_an_option(example, columns[example.task], len(texts)):
-                broken[example.task, WRONG_ANSWER].add(example)
+                broken[example.task, WRONG_ANSWER].append(number)
             written = [_as_compared(text) for text in labelled_options(example, columns[example.task]).values()]
             if has_options[number] and len({*written}) < len(written):
-                broken[example.task, REPEATED_OPTION].add(example)
-        observations, reader = list[Observation](), Reader(corpus)
+                broken[example.task, REPEATED_OPTION].append(number)
+        observations, reader = list[Observation](), Reader(corpus, whole=self.whole)
         for task, numbers in _answered_rows(corpus):
             with_options = int(has_options[numbers].sum())
             if not with_options:
                 continue
             if isinstance(corpus.grader(task), Choice) or with_options >= CHOICE_TASK_SHARE * len(numbers):
-                for example in _read_examples(reader, numbers[~has_options[numbers]]):
+                for number, example in reader.iterate(numbers[~has_options[numbers]]):
                     if not listed_options(plain(example.prompt)):
-                        broken[task, NO_OPTIONS].add(example)
-            observations += _observe_task(task, columns[task], with_options, len(numbers), broken)
+                        broken[task, NO_OPTIONS].append(number)
+            observations += _observe_task(task, columns[task], with_options, len(numbers), broken, reader)
         return observations
 
 
 def _as_compared(text: str) -> tuple[str, ...]:
     """The words of an option; those of one or two letters keep their case, which is what `Bb` and `bb` differ in."""
     return tuple(word.casefold() if len(word) > SHORT_WORD_LETTERS else word for word in text.split())
-
-
-@dataclass
-class BrokenRows:
-    """Rows of one task with which the same is wrong."""
-
-    count: int = 0
-    """All of them."""
-    examples: list[Example] = field(default_factory=list)
-    """The first `max_pairs_listed()`."""
-
-    def add(self, example: Example) -> None:
-        """Count one more."""
-        self.count += 1
-        if self.count <= max_pairs_listed():
-            self.examples.append(example)
 
 
 def _option_columns(corpus: Corpus, task: str) -> tuple[str, ...]:
@@ -123,11 +105,6 @@ def _answered_rows(corpus: Corpus) -> Iterator[tuple[str, np.ndarray]]:
             yield codes.dictionary[code].as_py(), numbers[answered[numbers]]
 
 
-def _read_examples(reader: Reader, numbers: np.ndarray) -> Iterator[Example]:
-    for start in range(0, len(numbers), ROWS_READ_TOGETHER):
-        yield from reader.examples(numbers[start : start + ROWS_READ_TOGETHER]).values()
-
-
 def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bool:
     """Whether the answer, or the final answer that it states, is a label, a text, both, or a place of one of the options."""
     value = next((example.extra[name] for name in columns if name in example.extra), None)
@@ -140,25 +117,29 @@ def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bo
 
 
 def _observe_task(
-    task: str, columns: Sequence[str], with_options: int, total: int, broken: dict[tuple[str, str], BrokenRows]
+    task: str,
+    columns: Sequence[str],
+    with_options: int,
+    total: int,
+    broken: dict[tuple[str, str], list[int]],
+    reader: Reader,
 ) -> list[Observation]:
     observations = []
     for problem, remedy in REMEDIES.items():
         if (task, problem) not in broken:
             continue
-        broken_rows, total_rows = broken[task, problem], total if problem == NO_OPTIONS else with_options
-        first_example = broken_rows.examples[0]
+        count, total_rows = len(broken[task, problem]), total if problem == NO_OPTIONS else with_options
+        examples = reader.first_examples(broken[task, problem])
+        first_example = examples[0]
         options_text = join_some([f"{label}) {text}" for label, text in labelled_options(first_example, columns).items()])
         options_text = (
             f"{first_example.answer!r:.{EXCERPT_CHARACTERS}}, options {options_text[:EXCERPT_CHARACTERS] or 'none'}"
         )
-        text = f"{broken_rows.count} of {total_rows} rows{' with options' * (problem != NO_OPTIONS)} have {problem}. "
-        text += f"The first is {first_example.source or first_example.id}: {options_text}.{note_unlisted(broken_rows.count)}"
-        evidence = tuple(_make_evidence(example, columns) for example in broken_rows.examples)
+        text = f"{count} of {total_rows} rows{' with options' * (problem != NO_OPTIONS)} have {problem}. "
+        text += f"The first is {first_example.source or first_example.id}: {options_text}."
+        evidence = tuple(_make_evidence(example, columns) for example in examples)
         null = "none: every answer is one of several different options"
-        observations.append(
-            Observation("options", task, "warning", broken_rows.count, total_rows, text, remedy, null, evidence)
-        )
+        observations.append(Observation("options", task, "warning", count, total_rows, text, remedy, null, evidence))
     if not observations:
         text = f"{with_options} of {total} rows have options; all are different, and each answer is one of them."
         observations.append(Observation("options", task, "info", with_options, total, text, ""))

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from mixwright.audit.behaviours import BEHAVIOURS
 from mixwright.audit.pairs import Pair, read_pairs
-from mixwright.audit.rows import EXCERPT_CHARACTERS, max_pairs_listed, note_unlisted, sample_training_rows
+from mixwright.audit.rows import EXCERPT_CHARACTERS, Listing, sample_training_rows
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import sign_test
@@ -51,16 +50,14 @@ class Sides:
 
     pairs: int = 0
     """How many."""
-    only: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    only: dict[str, Listing] = field(default_factory=lambda: defaultdict(Listing))
     """Behaviour -> pairs in which one side alone shows it, with which."""
-    counts: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
-    """(behaviour, side that alone shows it, alike in length) -> pairs."""
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(behaviour, side that alone shows it) -> pairs."""
     longer: Counter[str] = field(default_factory=Counter)
     """Side that is longer -> pairs."""
-    trivial: list[dict[str, Any]] = field(default_factory=list)
+    trivial: Listing = field(default_factory=Listing)
     """Pairs whose rejected answer is none."""
-    trivial_count: int = 0
-    """How many."""
     single: Counter[str] = field(default_factory=Counter)
     """Behaviour -> pairs alike in length that differ in it alone."""
 
@@ -76,22 +73,17 @@ class Sides:
         }
         place = {"id": pair.id, "source": pair.source}
         if pair.has_no_answer:
-            self.trivial_count += 1
-            if len(self.trivial) < max_pairs_listed():
-                self.trivial.append(place | excerpt)
+            self.trivial.add(place | excerpt)
             return
-        differing, alike = pair.differing, pair.is_alike_in_length
-        for name, side in differing:
-            self.counts[name, side, alike] += 1
-            if len(self.only[name]) < max_pairs_listed():
-                self.only[name].append(place | {"side": side} | excerpt)
-        if alike and len(differing) == 1:
-            self.single[differing[0][0]] += 1
+        for name, side in pair.differing:
+            self.counts[name, side] += 1
+            self.only[name].add(place | {"side": side} | excerpt)
+        if pair.is_alike_in_length and len(pair.differing) == 1:
+            self.single[pair.differing[0][0]] += 1
 
     def shown_by_one(self, name: str) -> tuple[int, int]:
         """Pairs in which the preferred side alone shows a behaviour, and in which the rejected one does."""
-        own, other = (sum(self.counts[name, side, alike] for alike in (True, False)) for side in ("chosen", "rejected"))
-        return own, other
+        return self.counts[name, "chosen"], self.counts[name, "rejected"]
 
     def is_one_sided(self, name: str) -> bool:
         """Whether one side shows a behaviour more often than the other by more than chance."""
@@ -119,15 +111,15 @@ class Preferences(Check):
         Pairs without any of these get a note.
         """
         by_task: dict[str, Sides] = defaultdict(Sides)
-        read, notes = sample_training_rows(corpus)
-        for pair in read_pairs(read):
+        sample = sample_training_rows(corpus, whole=self.whole)
+        for pair in read_pairs(sample.rows):
             by_task[pair.task].add(pair)
         observations = [one for task, sides in sorted(by_task.items()) for one in _observe_task(task, sides)]
         if by_task and not observations:
             total = sum(sides.pairs for sides in by_task.values())
             text = "No behaviour separates the preferred from the rejected answers, and length does not either."
             observations.append(Observation("preferences", None, "info", 0, total, text, "", "sides exchanged at random"))
-        return [replace(one, message=one.message + notes.get(one.task, "")) for one in observations]
+        return sample.describe(observations)
 
 
 def find_one_sided(pairs: Iterable[Pair]) -> list[str]:
@@ -151,14 +143,14 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
         null = "sides exchanged at random: 50 %"
         remedy = "Match lengths (`audit --balance FILE`), or use a loss that is normalized by length."
         observations.append(Observation("preferences", task, "warning", count, total, text, remedy, null))
-    if sides.trivial_count >= max(TRIVIAL_SHARE * sides.pairs, 3):
-        count = sides.trivial_count
+    if sides.trivial.count >= max(TRIVIAL_SHARE * sides.pairs, 3):
+        count = sides.trivial.count
         text = (
             f"{count} of {sides.pairs} rejected answers are not real answers: nearly empty, one sentence repeated, or the "
         )
-        text += f"prompt. They teach little.{note_unlisted(count)}"
+        text += "prompt. They teach little."
         remedy = "Replace them with answers that are nearly right."
-        evidence = tuple(sides.trivial)
+        evidence = tuple(sides.trivial.rows)
         observations.append(Observation("preferences", task, "warning", count, sides.pairs, text, remedy, "none", evidence))
     if observations and sides.single:
         parts = ", ".join(f"{name} {count}" for name, count in sides.single.most_common())
@@ -173,11 +165,10 @@ def _observe_behaviour(task: str, name: str, sides: Sides) -> Observation | None
     if not sides.is_one_sided(name):
         return None
     own, other = sides.shown_by_one(name)
-    total = own + other
     does, less, more = IN_WORDS[name]
     text = f"Only the preferred answer {does} in {own} pairs, only the rejected one in {other}. "
-    text += f"Such pairs teach to {less if own < other else more}.{note_unlisted(total)}"
-    evidence = tuple(sides.only[name])
+    text += f"Such pairs teach to {less if own < other else more}."
+    evidence = tuple(sides.only[name].rows)
     null = "sides exchanged at random: odds 1"
     return Observation("preferences", task, "warning", max(own, other), sides.pairs, text, REMEDY, null, evidence)
 

@@ -18,7 +18,7 @@ import numpy as np
 from mixwright.audit.chance import chance_explains, format_expected
 from mixwright.audit.likeness import ANCHORS, TEMPLATE, WORDS, visible
 from mixwright.audit.reworded import LEAST_COMPARED_ROWS, Likenesses, find_likenesses
-from mixwright.audit.rows import Reader, has_held_out, max_pairs_listed, note_unlisted
+from mixwright.audit.rows import Reader, has_held_out
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
@@ -39,7 +39,7 @@ class Reworded(Check):
         if not has_held_out(corpus):
             text = "There is no eval split, so reworded items were not checked."
             return [Observation("reworded", None, "info", 0, len(corpus), text, "")]
-        found, reader = find_likenesses(corpus), Reader(corpus)
+        found, reader = find_likenesses(corpus), Reader(corpus, whole=self.whole)
         observations = []
         for one in filter(lambda one: one.can_tell, found):
             words, anchors, template = (one.is_told(view) for view in (WORDS, ANCHORS, TEMPLATE))
@@ -80,13 +80,12 @@ def _observe(
     whose = "all tasks" if one.of_other_tasks else "its kind"
     null = f"by chance {format_expected(expected)} rows, as often as train rows of {whose} have so near a neighbour"
     evidence = _evidence(one, reader, items, views)
-    text += note_unlisted(len(items))
     return [Observation("reworded", one.task, severity, len(items), len(one.numbers), text, remedy, null, evidence)]
 
 
 def _evidence(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> tuple[dict[str, Any], ...]:
     """Return the pairs, each with the reason."""
-    items = items[: max_pairs_listed()]
+    items = items[: reader.max_evidence]
     partners = one.partner[views[items], items]
     pairs = list(zip(one.numbers[items].tolist(), partners.tolist(), strict=True))
     texts = {row.number: visible(row.prompt) for row in reader.rows(np.unique(np.array(pairs, np.int64)))}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, max_pairs_listed, note_unlisted
+from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader
 from mixwright.audit.shards import map_shards
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
@@ -81,14 +81,13 @@ class SingleRows(Check):
                 counts[task].update(count)
             for key, found in shard_lengths.items():
                 lengths[key] += found
-        observations, reader = [], Reader(corpus)
+        observations, reader = [], Reader(corpus, whole=self.whole)
         for (task, kind), found in sorted(numbers.items()):
             by_mark = lengths[task, False], lengths[task, True]
             if (text := _describe(kind, len(found), counts[task], by_mark, details[task, kind])) is not None:
                 total = counts[task]["rows"]
-                rows = reader.examples(np.array(found[: max_pairs_listed()], np.int64)).values()
+                rows = reader.first_examples(found)
                 evidence = tuple(_show(row, prompt=kind == "unfilled prompts") for row in rows)
-                text += note_unlisted(len(found))
                 is_rare = kind.startswith("unfilled") and len(found) < max(3, MIN_FIELDS_SHARE * total)
                 severity, remedy = ("info", "") if is_rare else ("warning", REMEDIES[kind])
                 null = "ends without a mark at any length" if kind == "cut" else "none"

@@ -15,21 +15,28 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted, sample_training_rows
+from mixwright.audit.rows import Listing, sample_training_rows
 from mixwright.audit.steps.call_faults import CallFaults
 from mixwright.audit.steps.equations import Equation, read_equations
-from mixwright.audit.steps.named_steps import Function, read_named_steps
-from mixwright.audit.steps.order import CONSTANTS, read_numbers, unknown_operands, wrong_mentions
+from mixwright.audit.steps.named_steps import read_named_steps
+from mixwright.audit.steps.order import (
+    CONSTANTS,
+    read_numbers,
+    unknown_operands,
+    values_made,
+    values_used_too_early,
+    wrong_mentions,
+)
 from mixwright.audit.steps.tool_calls import TOOL_ROLES, has_calls, read_events
-from mixwright.audit.steps.worked import shown_number, step_of
+from mixwright.audit.steps.worked import is_masked, read_mask, shown_number, step_of
 from mixwright.audit.steps.wrong_values import NULL, Values, observe_values, placed, warning
+from mixwright.audit.user_functions import Function
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
-from mixwright.corpus.masks import MASK_COLUMN
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import import_function
 from mixwright.records import Observation
@@ -51,26 +58,20 @@ class Solutions:
     calls: CallFaults = field(default_factory=CallFaults)
     with_steps: int = 0
     """Solutions with at least two equations."""
-    disordered_count: int = 0
+    disordered: Listing = field(default_factory=Listing)
     """Those in which a step uses what only a later one makes."""
-    disordered: list[dict[str, Any]] = field(default_factory=list)
-    """The first of them."""
     disordered_by_chance: int = 0
     """Those of which the same is true of another solution's values in place of the later ones."""
     last_values: frozenset[Fraction] = frozenset()
     """Values of the solution before."""
     from_prompt: int = 0
     """Solutions with equations that use a number of the prompt."""
-    dangling_count: int = 0
+    dangling: Listing = field(default_factory=Listing)
     """Those in which a step uses a number that nothing gives."""
-    dangling: list[dict[str, Any]] = field(default_factory=list)
-    """The first of them."""
     mentioning: int = 0
     """Solutions that mention a numbered step."""
-    wrong_mention_count: int = 0
+    wrong_mentions: Listing = field(default_factory=Listing)
     """Those that mention one that is not there."""
-    wrong_mentions: list[dict[str, Any]] = field(default_factory=list)
-    """The first of them."""
 
 
 class Traces(Check):
@@ -87,8 +88,8 @@ class Traces(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """Warnings by task and operation; one info where something was read and nothing was wrong."""
         by_task: dict[str, Solutions] = defaultdict(Solutions)
-        read, notes = sample_training_rows(corpus)
-        for batch in read.batches():
+        sample = sample_training_rows(corpus, whole=self.whole)
+        for batch in sample.rows.batches():
             names = ("id", "task", "source", "split", "chat", "prompt", "target")
             plain = (batch.column(name).to_pylist() for name in names)
             sides = (texts(batch, name) for name in ("prompt", "target"))
@@ -110,8 +111,7 @@ class Traces(Check):
                     for one in read_named_steps(self.function, asked, source):
                         solutions.named.add(one, row)
         found = [one for task, solutions in sorted(by_task.items()) for one in _observe_task(task, solutions)]
-        found = found or _observe_nothing(list(by_task.values()))
-        return [replace(one, message=one.message + notes.get(one.task, "")) for one in found]
+        return sample.describe(found or _observe_nothing(list(by_task.values())))
 
 
 def _observe_nothing(found: list[Solutions]) -> list[Observation]:
@@ -134,16 +134,6 @@ def _observe_nothing(found: list[Solutions]) -> list[Observation]:
     return [Observation("traces", None, "info", wrong, total or conversations, " ".join(texts_shown), "", NULL)]
 
 
-def read_mask(extra: str) -> list[list[int]]:
-    """Return the spans of the completion outside the loss."""
-    return json.loads(extra).get(MASK_COLUMN) or [] if f'"{MASK_COLUMN}"' in extra else []
-
-
-def is_masked(span: tuple[int, int] | None, mask: Sequence[Sequence[int]]) -> bool:
-    """Return whether a part of a completion overlaps one that is outside the loss."""
-    return span is not None and any(start < span[1] and span[0] < end for start, end in mask)
-
-
 def _add(
     solutions: Solutions, row: dict[str, Any], prompt: str, completion: str, mask: Sequence[Sequence[int]] = ()
 ) -> None:
@@ -157,9 +147,7 @@ def _add(
     if mentions:
         solutions.mentioning += 1
         if wrong:
-            solutions.wrong_mention_count += 1
-            if len(solutions.wrong_mentions) < max_pairs_listed():
-                solutions.wrong_mentions.append(row | {"mention": wrong[0].text, **placed(wrong[0].span)})
+            solutions.wrong_mentions.add(row | {"mention": wrong[0].text, **placed(wrong[0].span)})
 
 
 def _add_order(
@@ -167,15 +155,12 @@ def _add_order(
 ) -> None:
     """Values that a later step makes, and those that nothing gives."""
     unknown = unknown_operands(prompt, completion, equations)
-    made_by = {equation.stated: index for index, equation in enumerate(equations)}  # the last one that makes it
+    made_by = values_made(equations)
     if len(equations) > 1:
         solutions.with_steps += 1
-        early = [(index, later) for index, value in unknown if (later := made_by.get(value, -1)) > index]
-        if early:
-            solutions.disordered_count += 1
+        if early := values_used_too_early(unknown, made_by):
             first, later = (equations[index] for index in early[0])
-            if len(solutions.disordered) < max_pairs_listed():
-                solutions.disordered.append(row | {"step": first.text, "made by": later.text, **placed(first.span)})
+            solutions.disordered.add(row | {"step": first.text, "made by": later.text, **placed(first.span)})
         operands = {value for index, value in unknown if index < len(equations) - 1}
         solutions.disordered_by_chance += bool(operands & solutions.last_values)
         solutions.last_values = frozenset(one.stated for one in equations[1:])
@@ -190,11 +175,9 @@ def _add_order(
         in_words = read_numbers(" ".join(completion[a:b] for a, b in zip(ends[::2], ends[1::2], strict=True)))
         dangling = [pair for pair in dangling if pair[1] not in in_words]
     if dangling:
-        solutions.dangling_count += 1
-        if len(solutions.dangling) < max_pairs_listed():
-            index, value = dangling[0]
-            shown = {"step": equations[index].text, "number": shown_number(value)}
-            solutions.dangling.append(row | shown | placed(equations[index].span))
+        index, value = dangling[0]
+        shown = {"step": equations[index].text, "number": shown_number(value)}
+        solutions.dangling.add(row | shown | placed(equations[index].span))
 
 
 def _observe_task(task: str, solutions: Solutions) -> list[Observation]:
@@ -205,25 +188,23 @@ def _observe_task(task: str, solutions: Solutions) -> list[Observation]:
 def _observe_order(task: str, solutions: Solutions) -> list[Observation]:
     """Report solutions that use values of later steps or unknown ones, or that mention missing steps."""
     found = []
-    count, total = solutions.disordered_count, solutions.with_steps
+    count, rows, total = solutions.disordered.count, solutions.disordered.rows, solutions.with_steps
     if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_DISORDER + solutions.disordered_by_chance / total:
         text = f"{count} of {total} solutions use a value before the step that makes it, as in "
-        text += f"{solutions.disordered[0]['step']!r}.{note_unlisted(count)}"
+        text += f"{rows[0]['step']!r}."
         null = f"values of another solution in their place: {solutions.disordered_by_chance} of {total}"
         remedy = "Restore the order of these rows, or remove them (--out lists them)."
-        found.append(warning(task, count, total, text, remedy, solutions.disordered, null))
-    count, total = solutions.dangling_count, solutions.from_prompt
+        found.append(warning(task, count, total, text, remedy, rows, null))
+    count, rows, total = solutions.dangling.count, solutions.dangling.rows, solutions.from_prompt
     if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_DANGLING:
-        first = solutions.dangling[0]
         text = f"{count} of {total} solutions use a number that neither the prompt nor a step gives, such as "
-        text += f"{first['number']} in {first['step']!r}.{note_unlisted(count)}"
+        text += f"{rows[0]['number']} in {rows[0]['step']!r}."
         text += " A step may be missing, or a number copied wrongly."
-        evidence = tuple(solutions.dangling[: max_pairs_listed()])
-        found.append(Observation("traces", task, "info", count, total, text, "", "none", evidence))
-    count, total = solutions.wrong_mention_count, solutions.mentioning
+        found.append(Observation("traces", task, "info", count, total, text, "", "none", tuple(rows)))
+    count, rows, total = solutions.wrong_mentions.count, solutions.wrong_mentions.rows, solutions.mentioning
     if count >= MIN_FAULTY_SOLUTIONS and wilson(count, total)[0] > MOST_MENTIONS:
         text = f"{count} of {total} solutions that mention a numbered step refer to one that is not there or comes later, "
-        text += f"such as {solutions.wrong_mentions[0]['mention']!r}.{note_unlisted(count)}"
+        text += f"such as {rows[0]['mention']!r}."
         remedy = "Correct or remove these rows (--out lists them): parts of them are missing or moved."
-        found.append(warning(task, count, total, text, remedy, solutions.wrong_mentions, "none"))
+        found.append(warning(task, count, total, text, remedy, rows, "none"))
     return found

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted
 from mixwright.audit.unseen import UnseenColumn, find_unseen
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -55,9 +54,8 @@ def _observe(one: UnseenColumn) -> Observation:
     text += (
         f"its text, which the prompt lacks, such as {shown}. A model trained without it may learn to make such things up."
     )
-    text += note_unlisted(count)
     evidence = tuple(
         {"id": row.id, "source": row.source, "column": one.column, "only there": ", ".join(row.pieces)}
-        for row in one.resting[: max_pairs_listed()]
+        for row in one.resting
     )
     return Observation("unseen", one.task, "warning", count, one.read, text, REMEDY, NULL, evidence)

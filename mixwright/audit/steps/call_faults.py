@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted
 from mixwright.audit.steps.equations import is_close
 from mixwright.audit.steps.order import read_numbers
 from mixwright.audit.steps.tool_calls import Event
@@ -123,8 +122,8 @@ class CallFaults:
             if len(rows) >= MIN_FAULTY and wilson(len(rows), total)[0] > MOST_FAULTY:
                 fields = ", ".join(sorted({f"{one.key[0]}.{one.key[1]}" for one, _ in rows})[:3])
                 text = f"{len(rows)} of {total} arguments {words} ({fields}), such as "
-                text += f"{rows[0][0].text!r}.{note_unlisted(len(rows))}"
-                listed = [row | {"step": one.text, **placed(one.span)} for one, row in rows[: max_pairs_listed()]]
+                text += f"{rows[0][0].text!r}."
+                listed = [row | {"step": one.text, **placed(one.span)} for one, row in rows]
                 found.append(warning(task, len(rows), total, text, f"{remedy} (--out lists them).", listed, "none"))
         return found + self._observe_answers(task) + self._observe_arguments(task)
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, number_rules
-from mixwright.errors import InputError
+from mixwright.audit.user_functions import Function, WrongResultError, call_function
 
-Function = Callable[[dict[str, Any]], Any]
-"""A row as a mapping (id, task, prompt, completion) -> steps, each (operation, stated, right, start, end)."""
 MAX_STEPS, MAX_SHOWN = 1_000, 200
 """Of one completion; and characters of a value that are kept."""
-_EXPECTED = "steps, each (operation, stated value, right value, start, end)"
+_OPTION = ("--steps", "steps, each (operation, stated value, right value, start, end)")
 
 
 def read_named_steps(function: Function, row: dict[str, Any], row_source: str) -> list[Step]:
@@ -32,28 +29,21 @@ def read_named_steps(function: Function, row: dict[str, Any], row_source: str) -
         >>> read_named_steps(weekdays, {"completion": "Sunday"}, "train.jsonl:1")[0].right_value
         'Tuesday'
     """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            return [_step(one, row["completion"]) for one, _ in zip(function(row) or (), range(MAX_STEPS), strict=False)]
-    except _NoStepError as error:
-        raise InputError(_EXPECTED, str(error), "Correct the function of --steps.", file=row_source) from None
-    except (Exception, SystemExit, GeneratorExit) as error:  # a user's function may raise anything
-        described = f"{type(error).__name__}: {error}"[:160]
-        raise InputError(_EXPECTED, described, "Correct the function of --steps.", file=row_source) from None
+    return call_function(function, row, lambda steps: _read_steps(steps, row["completion"]), _OPTION, row_source)
 
 
-class _NoStepError(Exception):
-    """What a function gave is no step."""
+def _read_steps(steps: Any, completion: str) -> list[Step]:
+    return [_step(one, completion) for one in islice(steps or (), MAX_STEPS)]
 
 
 def _step(one: Any, completion: str) -> Step:
     if not isinstance(one, tuple | list) or len(one) != 5:
-        raise _NoStepError(f"{type(one).__name__} {str(one)[:60]}")
+        raise WrongResultError(f"{type(one).__name__} {str(one)[:60]}")
     operation, stated, right, start, end = one
     if not isinstance(operation, str) or not operation:
-        raise _NoStepError(f"an operation {operation!r}"[:60])
+        raise WrongResultError(f"an operation {operation!r}"[:60])
     if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(completion):
-        raise _NoStepError(f"places {start!r} and {end!r} in {len(completion)} characters"[:80])
+        raise WrongResultError(f"places {start!r} and {end!r} in {len(completion)} characters"[:80])
     is_right = bool(stated == right)
     rules = () if is_right else tuple(dict.fromkeys(_rules(right, stated)))
     fact = (operation, repr(right)[:MAX_SHOWN])

@@ -6,7 +6,7 @@ Left out on purpose: whether a step follows from the ones before; values written
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
@@ -38,17 +38,13 @@ class WrongMention(NamedTuple):
     """Characters from its begin to its end."""
 
 
-def values_used_too_early(prompt: str, completion: str, equations: Sequence[Equation]) -> list[tuple[int, int]]:
-    """(step, later step) by index: the first uses a number that nothing before it holds and that the later one makes.
+def values_made(equations: Sequence[Equation]) -> dict[Fraction, int]:
+    """Return each stated value with the last step that states it, by index."""
+    return {equation.stated: index for index, equation in enumerate(equations)}
 
-    Examples:
-        >>> from mixwright.audit.steps.equations import read_equations
-        >>> text = "68 - 18 = 50. 34 * 2 = 68."
-        >>> values_used_too_early("34 boxes hold 2 each, 18 break.", text, read_equations(text))
-        [(0, 1)]
-    """
-    made_by = {equation.stated: index for index, equation in enumerate(equations)}  # the last one that makes it
-    unknown = unknown_operands(prompt, completion, equations)
+
+def values_used_too_early(unknown: Sequence[tuple[int, Fraction]], made_by: Mapping[Fraction, int]) -> list[tuple[int, int]]:
+    """(step, later step) by index: the first uses a number that nothing before it holds and that the later one makes."""
     return [(index, later) for index, value in unknown if (later := made_by.get(value, -1)) > index]
 
 

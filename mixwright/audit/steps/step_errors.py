@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.audit.steps.equations import Equation, read_equations
+from mixwright.audit.steps.worked import is_masked
 from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
 from mixwright.estimates.intervals import jackknife
 from mixwright.records import Example, Interval
@@ -52,8 +53,6 @@ class Step(NamedTuple):
     """By what stands in it."""
     is_repeat: bool
     """It states a wrong value that a step before it has stated of the same."""
-    goes_on: bool
-    """It takes a wrong value of a step before it."""
     text: str
     """As it stands there; of an answer with its question."""
     right: Fraction
@@ -69,21 +68,16 @@ class Step(NamedTuple):
 def read_steps(example: Example) -> list[Step]:
     """The steps of a row's turns of the assistant, in their order, without those that are not trained on."""
     steps: list[Step] = []
-    stated_wrong: set[Fraction] = set()
     facts: set[tuple[str, tuple[Fraction, ...], Fraction]] = set()
     for turn, question, text, masked in _turns(example):
         for equation, span in _equations(question, text):
             fact = (equation.operation, equation.operands, equation.stated)
-            goes_on = not stated_wrong.isdisjoint(equation.operands)
-            if not equation.is_right:
-                stated_wrong.add(equation.stated)
-            place = span or (0, len(text))
-            if not any(start < place[1] and place[0] < end for start, end in masked):
+            if not is_masked(span or (0, len(text)), masked):
                 size = max(map(abs, equation.operands), default=Fraction(0))
                 kind = f"{equation.operation} {sum(size >= bound for bound in SIZES)}"
                 is_repeat = not equation.is_right and fact in facts
                 log_size = math.log10(1 + min(float(size), 1e18))
-                told = (equation.is_right, is_repeat, goes_on, equation.text, equation.true, turn, span)
+                told = (equation.is_right, is_repeat, equation.text, equation.true, turn, span)
                 steps.append(Step(kind, *told, log_size))
             facts.add(fact)
     return steps
@@ -135,14 +129,10 @@ def _equations(question: str, text: str) -> Iterator[tuple[Equation, tuple[int, 
 class Clustering:
     """How the mistakes of a task stand in its rows."""
 
-    rows: int
-    """Rows with steps."""
     steps: int
-    """Their steps, without repeats of a wrong one."""
+    """Steps, without repeats of a wrong one."""
     wrong: int
     """Steps that are wrong."""
-    goes_on: int
-    """Right steps that take a wrong value of a step before."""
     after: tuple[int, int]
     """Wrong steps, and steps, with a wrong one before them in the row."""
     else_: tuple[int, int]
@@ -159,7 +149,7 @@ class TaskSteps:
     """The steps of one task's rows: counts of all, and what the null needs of the first `MAX_STEPS`, texts left out."""
 
     def __init__(self) -> None:
-        self.rows = self.steps = self.wrong = self.goes_on = 0
+        self.rows = self.steps = self.wrong = 0
         self.after, self.else_ = (0, 0), (0, 0)
         self._lengths: list[int] = []
         self._kinds: list[str] = []
@@ -174,7 +164,6 @@ class TaskSteps:
             return
         self.rows += 1
         self.steps += len(kept)
-        self.goes_on += sum(step.goes_on and step.is_right for step in kept)
         wrong = [not step.is_right for step in kept]
         first = wrong.index(True) + 1 if True in wrong else len(wrong)
         self.wrong += sum(wrong)
@@ -193,7 +182,7 @@ class TaskSteps:
         Args:
             rng: of the null.
         """
-        told = Clustering(self.rows, self.steps, self.wrong, self.goes_on, self.after, self.else_, None, 0.0, 1.0)
+        told = Clustering(self.steps, self.wrong, self.after, self.else_, None, 0.0, 1.0)
         if self.wrong in (0, self.steps) or self.steps <= self.rows:
             return told
         lengths, wrong = np.array(self._lengths, np.int64), np.frombuffer(self._wrong, np.uint8).astype(bool)

@@ -12,8 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from mixwright.audit.skills import ARGUMENT_KEYS, TOOL_NAME_KEYS
-
+TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_name")
+"""Keys under which a tool call in JSON has the tool's name."""
+ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
+"""Keys under which it has its arguments, where they do not stand beside the name."""
 MAX_CHARACTERS, MAX_EVENTS = 20_000, 100
 """Of one message: characters that are read; of one conversation: events that are kept."""
 TOOL_ROLES = ("tool", "function", "ipython")

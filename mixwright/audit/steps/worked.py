@@ -6,11 +6,13 @@ is a `Step`, and wrong ones are looked at in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import json
+from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from mixwright.audit.steps.equations import MIXED, Equation
+from mixwright.corpus.masks import MASK_COLUMN
 
 LARGEST = 1e30
 """Bound of stated numbers."""
@@ -137,3 +139,13 @@ def _changed(value: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, str) and all(type(one) is int for one in value):
         yield "each off by +1", type(value)(one + 1 for one in value)
         yield "each off by -1", type(value)(one - 1 for one in value)
+
+
+def read_mask(extra: str) -> list[list[int]]:
+    """Return the spans of the completion outside the loss, from the further columns of a row as JSON."""
+    return json.loads(extra).get(MASK_COLUMN) or [] if f'"{MASK_COLUMN}"' in extra else []
+
+
+def is_masked(span: tuple[int, int] | None, mask: Sequence[Sequence[int]]) -> bool:
+    """Return whether a part of a completion overlaps one that is outside the loss."""
+    return span is not None and any(start < span[1] and span[0] < end for start, end in mask)

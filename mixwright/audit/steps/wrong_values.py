@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mixwright.audit.rows import max_pairs_listed, note_unlisted
 from mixwright.audit.steps.worked import Step
 from mixwright.corpus.masks import MASK_COLUMN
 from mixwright.estimates.intervals import binomial_tail, wilson
@@ -93,7 +92,7 @@ def observe_values(task: str, values: Values) -> list[Observation]:
     if total >= MIN_STEPS and low > MOST_SLIPS:
         text = f"{len(slips) / total:.1%} of {total} {values.noun} are {values.word} "
         text += f"({low:.1%} to {high:.1%}), without a pattern. Greedy answers may hide the effect; sampled answers show it."
-        text += f" By operation: {_by_operation(slips, values.steps)}.{note_unlisted(len(slips))}"
+        text += f" By operation: {_by_operation(slips, values.steps)}."
         remedy = "Correct or drop these rows (--out lists them), and look at sampled answers before RL begins."
         observations.append(warning(task, len(slips), total, text, remedy, evidence(slips)))
     return observations
@@ -139,7 +138,7 @@ def _observe_rule(task: str, operation: str, rule: str, values: Values) -> Obser
     count, example = len(by_rule), by_rule[0][0].text
     text = f"{operation}: {len(wrong)} of {total} values are {values.word}, "
     text += f"and one rule explains {count} of them ({rule}), as in {example!r}. "
-    text += f"A model may learn this rule as well as the right one.{note_unlisted(count)}"
+    text += "A model may learn this rule as well as the right one."
     remedy = "Correct or drop these rows (--out lists them with the place in the text)."
     return warning(task, count, total, text, remedy, evidence(by_rule))
 
@@ -164,7 +163,7 @@ def _observe_facts(
     examples = {one.fact: one.text for one, _ in reversed(rows)}
     shown = ", ".join(f"{examples[fact]!r} ({count} of {total})" for fact, _, count, total in facts[:3])
     shown += " and others" if len(facts) > 3 else ""
-    text = f"The same wrong value occurs again and again: {shown}. A model may learn it.{note_unlisted(len(rows))}"
+    text = f"The same wrong value occurs again and again: {shown}. A model may learn it."
     remedy = "Correct these rows (--out lists them with the place in the text)."
     return warning(task, len(rows), values.count()[0], text, remedy, evidence(rows))
 
@@ -173,7 +172,7 @@ def warning(
     task: str, count: int, total: int, text: str, remedy: str, rows: Sequence[dict[str, Any]], null: str = NULL
 ) -> Observation:
     """A warning of the check `traces`."""
-    return Observation("traces", task, "warning", count, total, text, remedy, null, tuple(rows[: max_pairs_listed()]))
+    return Observation("traces", task, "warning", count, total, text, remedy, null, tuple(rows))
 
 
 def evidence(rows: Sequence[Wrong]) -> list[dict[str, Any]]:

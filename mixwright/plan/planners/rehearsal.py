@@ -89,7 +89,7 @@ class Rehearsal(Planner):
         evidence_by_task = measured_evidence(competence)
         reason_by_task = {task: text for task, (text, is_known) in evidence_by_task.items() if is_known}
         given_tasks = [task for task, rows in sorted(rehearsal_rows.items()) if rows and task not in evidence_by_task]
-        reason_by_task = dict.fromkeys(given_tasks, "you gave rows to replay") | reason_by_task
+        reason_by_task = dict.fromkeys(given_tasks, "there are rows to replay") | reason_by_task
         reason_by_task = dict.fromkeys(self.keep, "you asked to keep it") | reason_by_task
         left_out = {task: rows for task, rows in sorted(rehearsal_rows.items()) if rows and task not in reason_by_task}
         if unknown := [
@@ -244,8 +244,8 @@ def _explain_share(
     source = f"{known_task.rows:,} training rows" if known_task.rows else ""
     if task in tasks_to_rehearse:
         source += f"{' and ' if source else ''}{known_task.rehearsal_rows:,} rows to replay"
-    share = f"{known_task.own_share:.1%} of your rows" if known_task.rows else "none of your rows"
-    return f"kept: {known_task.evidence}; {share}; {source}, each seen about {weight * draws / rows:.1f} times"
+    share = f"{known_task.own_share:.1%} of your rows are" if known_task.rows else "none of your rows is"
+    return f"kept ({known_task.evidence}): {source}, each seen about {weight * draws / rows:.1f} times; {share} of this task"
 
 
 def measured_evidence(competence: Sequence[Measurement]) -> dict[str, tuple[str, bool]]:

@@ -8,12 +8,10 @@ the range of now. Pure: all processes see the same rewards and keep the same ran
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
 from mixwright.records import Decision, GroupOutcome
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.ledger import read_rewards, success_of
 
 BATCHES_TO_LEARN_RANGE = 4
@@ -21,7 +19,7 @@ BATCHES_TO_LEARN_RANGE = 4
 HOW_TO_ASK = "To set the range: SteeringConfig(reward_range=(wrong, right))"
 
 
-class RewardRange:
+class RewardRange(Checkpointable):
     """What rewards mean to steering; training sees them unchanged.
 
     Args:
@@ -31,15 +29,29 @@ class RewardRange:
         names: of the reward functions, for what is said.
     """
 
+    STATE_FIELDS = (
+        "low",
+        "high",
+        "outside",
+        "_batches_left",
+        "_is_learnt",
+        "_found",
+        "_completions_seen",
+        "_outside_batches",
+        "_first_rewards",
+    )
+
     def __init__(self, low: float, high: float, *, was_set: bool, names: Sequence[str] = ()) -> None:
         self.low, self.high, self.was_set, self.names = low, high, was_set, names
-        self._planned_range = low, high
         self._batches_left = 0
         """Batches that are still held back; 0 where no range is being learnt."""
-        self._learnt = False
-        self._least, self._most = math.inf, -math.inf
-        self._completions_seen = self._outside_batches = 0
-        """Completions so far; batches with some outside the range of that time."""
+        self._is_learnt = False
+        self._found: list[float] = []
+        """Least and largest reward so far."""
+        self._completions_seen = 0
+        """Completions so far."""
+        self._outside_batches = 0
+        """Batches with rewards outside the range of that time."""
         self.outside = 0
         """Completions of the run whose reward lay outside the range of that time."""
         self._first_rewards: dict[str, float] = {}
@@ -68,22 +80,13 @@ class RewardRange:
         if not rewards:
             return [], []
         self._completions_seen += len(rewards)
-        self._least, self._most = min(self._least, *rewards), max(self._most, *rewards)
+        self._found = [min(self._found + rewards), max(self._found + rewards)]
         rounding = 1e-5 * (self.high - self.low)  # of sums in float32
         outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
         self.outside += outside
         self._outside_batches += bool(outside)
         decisions = self._take_batch(step, outside, rewards)
         return read_rewards(groups, (self.low, self.high)), decisions
-
-    def as_planned(self, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome]:
-        """Groups that were read, with rewards in the range that the engine was told of, as levers that read them expect."""
-        low, high = self._planned_range
-        if (self.low, self.high) == (low, high):
-            return groups
-        return [
-            replace(group, rewards=tuple(low + success * (high - low) for success in group.successes)) for group in groups
-        ]
 
     def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""
@@ -94,16 +97,15 @@ class RewardRange:
             return [Decision(step, "lint.reward_range", None, None, self._format_outside(outside, rewards))]
         if self._batches_left:
             self._batches_left -= 1
-            if self._batches_left:
-                return []
-            if self._least == self._most:
+            if not self._batches_left and self._found[0] == self._found[1]:
                 self._batches_left = 1
+            if self._batches_left:
                 return []
             seen_text = f"{self._completions_seen:,} completions, {self.outside:,} of them outside"
             return [self._set_range(step, f"learned from {seen_text}")]
         if not outside:
             return []
-        if self._learnt:
+        if self._is_learnt:
             return [self._set_range(step, f"widened: {outside} of {len(rewards)} completions in this batch lay outside")]
         self._batches_left = BATCHES_TO_LEARN_RANGE - 1
         outside_text = f"{outside} of {len(rewards)} completions in this batch have a reward outside {self._format_range()}"
@@ -111,8 +113,8 @@ class RewardRange:
         return [Decision(step, "reward_range held", None, None, f"{outside_text}: {waiting_text}. {HOW_TO_ASK}")]
 
     def _set_range(self, step: int, why: str) -> Decision:
-        old_range, self._learnt = [self.low, self.high], True
-        self.low, self.high = self._least, self._most
+        old_range, self._is_learnt = [self.low, self.high], True
+        self.low, self.high = self._found
         reason = f"{why} {old_range[0]:g} to {old_range[1]:g}; earlier evidence is not recomputed"
         reason += "; canaries are compared with their first rewards on the new scale" if self._first_rewards else ""
         return Decision(step, "reward_range", old_range, [self.low, self.high], f"{reason}. {HOW_TO_ASK}")
@@ -129,18 +131,3 @@ class RewardRange:
     def _format_range(self) -> str:
         names_text = f", weighted sums of {', '.join(self.names)}" if self.names else ""
         return f"{self.low:g} to {self.high:g}{names_text}"
-
-    def state(self) -> dict[str, Any]:
-        """JSON-ready; `restore(state())` on a fresh object continues exactly."""
-        extremes = [self._least, self._most] if self._completions_seen else None
-        numbers = [self._batches_left, self._completions_seen, self.outside, self._outside_batches]
-        range_state = {"range": [self.low, self.high], "learnt": self._learnt, "found": extremes, "numbers": numbers}
-        return range_state | ({"first": dict(self._first_rewards)} if self._first_rewards else {})
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned."""
-        if not self.was_set:
-            self.low, self.high = state["range"]
-        self._learnt, self._first_rewards = state["learnt"], dict(state.get("first", {}))
-        self._least, self._most = state["found"] or (math.inf, -math.inf)
-        self._batches_left, self._completions_seen, self.outside, self._outside_batches = state["numbers"]

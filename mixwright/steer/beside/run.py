@@ -7,27 +7,31 @@ Every draw is kept, so that a resumed run serves the same rows again and only th
 from __future__ import annotations
 
 import logging
+import math
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from mixwright.errors import InputError
-from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, PairOutcome, SFTOutcome, Signals, cell_key
-from mixwright.steer.beside.files import (
-    DRAWN_AHEAD,
-    LOSS_TOKENS_PREFIX,
-    PER_TASK_METRICS,
-    SteeringFiles,
-    drawn_shares,
-    group_line,
-    loss_token_shares,
-    proof_counts,
+from mixwright.records import (
+    Action,
+    CanaryOutcome,
+    Decision,
+    GroupOutcome,
+    PairOutcome,
+    SFTOutcome,
+    Signals,
+    cell_key,
+    to_data,
 )
+from mixwright.steer.beside.files import DECISIONS, PER_TASK_METRICS, STEPS, SteeringFiles, group_line
 from mixwright.steer.beside.reward_range import RewardRange
-from mixwright.steer.pool import Ids, Pool
+from mixwright.steer.checkpointable import Checkpointable
+from mixwright.steer.pool import Pool
 
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
@@ -45,25 +49,41 @@ NO_BETA_REASON = {
     "dpo": "DPO's beta is the temperature of its loss, not a KL penalty, so changing it would change the objective",
 }
 """Why beta cannot be moved."""
-NOT_SCORED = float("nan")
-"""Success of a draw whose group has not come back."""
+PROOF_COUNTS = {
+    "grpo": ("groups", "zero_signal", "refused", "unscored", "canary_rollouts"),
+    "sft": ("examples", "unscored", "canary_tokens"),
+    "dpo": ("pairs", "unscored", "canary_tokens"),
+}
+"""Counts of proof.json, by objective."""
+LINE_COUNTS = ("groups", "zero_signal", "refused", "examples", "pairs")
+"""Counts of a line of steps.jsonl that are summed up for proof.json."""
+UNKNOWN = -1
+"""Step and batch of a draw that was drawn ahead and never used, success of one whose group has not come back, and loss of an
+example that has not been seen."""
 MAX_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
 
 
-class DrawLog:
+class DrawLog(Checkpointable):
     """All draws of a run, as one growing list of rows; reading past its end draws.
 
     Args:
         draw: gives that many rows (pool indices); called only when a row is asked for that was never drawn.
     """
 
+    STATE_FIELDS = ("rows", "start", "steps", "batches", "success", "refused")
+
     def __init__(self, draw: Callable[[int], Sequence[int]]) -> None:
         self._draw = draw
         self.rows = array("i")
         self.start = 0
         """Where the current call of `train` began; draws before it are history."""
-        self._success = array("f")  # one per row
+        self.steps, self.batches = array("i"), array("i")
+        """Optimiser step and generation batch of each draw that was used or passed over; the rest were drawn ahead."""
+        self.success = array("f")
+        """Success that came of each of them; empty in SFT and DPO."""
+        self.refused = array("i")
+        """Positions of draws whose groups were refused."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -76,78 +96,83 @@ class DrawLog:
             self.rows.extend(self._draw(missing_count))
         return self.rows[first_draw : first_draw + count].tolist()
 
-    def record_outcomes(
-        self,
-        position: int,
-        rows: int,
-        ids: tuple[str, ...] | Ids,
-        groups: Sequence[GroupOutcome],
+    def record_batch(self, step: int, batch: int, count: int) -> range:
+        """Note that the next `count` draws were used in a batch; returns their positions."""
+        first = len(self.steps)
+        positions = range(first, min(first + count, len(self.rows)))
+        self.steps.extend([step] * len(positions))
+        self.batches.extend([batch] * len(positions))
+        return positions
+
+    def record_groups(
+        self, positions: range, ids: Sequence[str], groups: Sequence[GroupOutcome], refused: Collection[str]
     ) -> None:
-        """Note the success of groups that came back.
+        """Note what came of a batch of groups.
 
         Args:
-            position: of the first draw of their batch, among all draws.
-            rows: draws of the batch, those included that nothing was scored of.
-            ids: of the pool's examples.
-            groups: that came back, in the order in which they were drawn.
+            positions: of its draws.
+            ids: example of each of them.
+            groups: that came back and were read, in the order in which they were drawn.
+            refused: ids of examples whose groups were refused.
         """
-        self._fill()
-        successes_by_example: defaultdict[str, list[float]] = defaultdict(list)
-        for group in reversed(groups):
-            successes_by_example[group.example].append(sum(group.successes) / len(group.successes))
-        for draw_index in range(position, min(position + rows, len(self.rows))):
-            if successes := successes_by_example.get(ids[self.rows[draw_index]]):
-                self._success[draw_index] = successes.pop()
+        self.success.extend([UNKNOWN] * (positions.stop - len(self.success)))
+        waiting = deque(groups)
+        for position, example in zip(positions, ids, strict=True):
+            if example in refused:
+                self.refused.append(position)
+            if waiting and waiting[0].example == example:
+                successes = waiting.popleft().successes
+                self.success[position] = sum(successes) / len(successes)
 
-    def success(self) -> np.ndarray:
-        """Success that came of each draw, float32 of shape (draws,); NaN where no group came back."""
-        self._fill()
-        return np.array(self._success)
+    def begin_anew(self) -> None:
+        """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
+        self.record_batch(UNKNOWN, UNKNOWN, len(self.rows))
+        self.start = len(self.rows)
 
-    def _fill(self) -> None:
-        """A number for each row."""
-        self._success.extend([NOT_SCORED] * (len(self.rows) - len(self._success)))
+    def columns(self, pool: Pool) -> dict[str, pa.Array]:
+        """Columns of draws.parquet: a row for each draw, null for what is not known of it."""
+        cells = [pool.cells[cell] for cell in pool.cell_of[np.array(self.rows, dtype=np.int64)]]
+        is_refused = np.zeros(len(self.rows), dtype=bool)
+        is_refused[np.array(self.refused, dtype=np.int64)] = True
+        return {
+            "draw": pa.array(np.arange(len(self.rows))),
+            "step": self._nullable(self.steps, pa.int64()),
+            "batch": self._nullable(self.batches, pa.int64()),
+            "example": pa.array([pool.ids[row] for row in self.rows], pa.string()),
+            "task": pa.array([cell.task for cell in cells], pa.string()),
+            "level": pa.array([cell.level for cell in cells], pa.float64()),
+            "refused": pa.array(is_refused),
+            "success": self._nullable(self.success, pa.float32()),
+        }
 
-    def state(self) -> dict[str, Any]:
-        """Numbers, lists and bytes, for `write_state`: 4 bytes a draw, and 4 more where groups came back."""
-        success_bytes = b"" if np.isnan(self.success()).all() else self._success.tobytes()
-        return {"rows": self.rows.tolist(), "start": self.start, "success": success_bytes}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self.rows, self.start = array("i", state["rows"]), state["start"]
-        self._success = array("f", state["success"])
+    def _nullable(self, known: array[Any], kind: pa.DataType) -> pa.Array:
+        """A value for each draw, null for `UNKNOWN`."""
+        values = np.full(len(self.rows), UNKNOWN, dtype=known.typecode)
+        values[: len(known)] = known
+        return pa.array(values, kind, mask=values == UNKNOWN)
 
 
-class LastLosses:
+class LastLosses(Checkpointable):
     """The last loss of every example in this run; 4 bytes each.
 
     Args:
         size: examples of the pool.
     """
 
+    STATE_FIELDS = ("nats",)
+
     def __init__(self, size: int) -> None:
-        self.nats = np.full(size, np.nan, dtype=np.float32)
-        """Nats per target token; NaN: not seen yet."""
+        self.nats = np.full(size, UNKNOWN, dtype=np.float32)
+        """Nats per target token."""
 
     def record_loss(self, index: int, loss: float) -> float | None:
         """By how much `loss` is under the last one, which it replaces; None at first sight."""
         last_loss = float(self.nats[index])
-        self.nats[index] = loss
-        return None if last_loss != last_loss else last_loss - loss
-
-    def state(self) -> dict[str, Any]:
-        """JSON-ready: examples seen, and their losses; exact, because every float32 is a float."""
-        seen_indices = np.flatnonzero(~np.isnan(self.nats))
-        return {"index": seen_indices.tolist(), "nats": self.nats[seen_indices].tolist()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self.nats[:] = np.nan
-        self.nats[np.asarray(state["index"], dtype=np.int64)] = state["nats"]
+        self.nats[index] = loss if math.isfinite(loss) else UNKNOWN
+        return None if last_loss == UNKNOWN else last_loss - loss
 
 
-class RunSteering:
+class RunSteering(Checkpointable):
     """One steered run.
 
     Args:
@@ -158,6 +183,21 @@ class RunSteering:
         lr_reason: why the learning rate cannot be scaled; empty when it can.
         objective: grpo, sft or dpo.
     """
+
+    STATE_FIELDS = (
+        "draws",
+        "beta",
+        "lr_factor",
+        "stop_reason",
+        "rollouts",
+        "batches",
+        "losses",
+        "checks",
+        "reward_range",
+        "_counts",
+        "_loss_tokens",
+        "_skips",
+    )
 
     def __init__(
         self, engine: Engine, pool: Pool, files: SteeringFiles, *, beta: float, lr_reason: str = "", objective: str = "grpo"
@@ -184,14 +224,13 @@ class RunSteering:
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
-        """Whether a plan was given."""
+        self.checks: list[str] = []
+        """Start-up checks passed."""
         self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
-        self._wanted_draws: defaultdict[str, float] = defaultdict(float)
-        self._rows_by_batch: list[tuple[int, int]] = []
-        self._next_position = 0
-        self._refused_draws: list[int] = []
+        self._loss_tokens: Counter[str] = Counter()
+        """Tokens in the loss per task, in SFT."""
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
         self._canary_kl: float | None = None
@@ -215,27 +254,24 @@ class RunSteering:
         Raises:
             InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
-        groups = self._read(step, groups)
-        signals = self._signals(step, kl_nats=kl, groups=len(groups))
+        groups, range_decisions = self.reward_range.read_batch(step, groups)
+        for decision in range_decisions:
+            self._warn(decision)
         is_held = self.reward_range.is_learning
-        actions = [] if is_held else self.engine.observe(self.reward_range.as_planned(groups), signals)
+        actions = [] if is_held else self.engine.observe(groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
-        if refused:
-            numbered_rows = enumerate(self.draws.rows[self._next_position : self._next_position + rows], self._next_position)
-            self._refused_draws += [draw_index for draw_index, row in numbered_rows if self.pool.ids[row] in refused]
-        if not self.reward_range.is_learning:
-            self.draws.record_outcomes(self._next_position, rows, self.pool.ids, groups)
+        positions = self.draws.record_batch(step, self.batches, rows)
+        ids = [self.pool.ids[self.draws.rows[position]] for position in positions]
+        self.draws.record_groups(positions, ids, [] if is_held else groups, refused)
         self.rollouts += completions
-        self._count_unscored(step, rows, len(groups))
         figures_by_cell = self.engine.snapshot()
         if len(figures_by_cell) > MAX_LISTED:
             batch_cells = {cell_key(group.task, group.level) for group in groups}
             figures_by_cell = {cell: figures for cell, figures in figures_by_cell.items() if cell in batch_cells}
         cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
-        line = self._count_batch(step, groups, rows) | group_line(groups, refused)
-        line |= {"held": True} if is_held else {}
+        line = group_line(groups, refused) | ({"held": True} if is_held else {})
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states}
-        self._finish_batch(step, actions, line)
+        self._finish_batch(step, groups, rows, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
         return refused
@@ -244,27 +280,14 @@ class RunSteering:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
         counts, reason = self._counts, UNSCORED_REASON[self.objective].format(rows=rows)
         counts["unscored"] += rows - groups
-        counts["unscored_batches"] += not groups
         counts["unscored_in_a_row"] = 0 if groups else counts["unscored_in_a_row"] + 1
-        if not groups and counts["unscored_batches"] == 1:
-            self.note(step, "nothing scored", reason)
-            if self.files.writes:
-                logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, reason)
+        if not groups and not counts["nothing scored"]:
+            self._warn(Decision(step, "nothing scored", None, None, reason))
         if self.objective == "grpo" and 0 < self.max_unscored_batches <= counts["unscored_in_a_row"]:
             expected = f"a reward in {self.max_unscored_batches} generation batches in a row"
             got = f"none, up to step {step}: {reason}"
             remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to continue anyway."
             raise InputError(expected, got, remedy)
-
-    def _read(self, step: int, groups: Sequence[GroupOutcome]) -> list[GroupOutcome]:
-        """The groups with their rewards as successes; what is said of the range of rewards is logged."""
-        read_groups, decisions = self.reward_range.read_batch(step, groups)
-        self.files.write_decisions(decisions)
-        for line in decisions:
-            self._counts[line.what] += 1
-            if self.files.writes and self._counts[line.what] == 1:
-                logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
-        return read_groups
 
     def observe_rows(
         self, step: int, outcomes: Sequence[SFTOutcome | PairOutcome], rows: int, line: Mapping[str, Any]
@@ -278,10 +301,11 @@ class RunSteering:
             line: what they showed, by `loss_line` or `pair_line`.
         """
         actions = self.engine.observe(outcomes, self._signals(step))
-        self._count_unscored(step, rows, len(outcomes))
-        for outcome in outcomes if self.objective == "sft" else ():
-            self._counts[LOSS_TOKENS_PREFIX + outcome.task] += outcome.tokens  # type: ignore[union-attr]
-        self._finish_batch(step, actions, self._count_batch(step, outcomes, rows) | dict(line))
+        self.draws.record_batch(step, self.batches, rows)
+        for outcome in outcomes:
+            if isinstance(outcome, SFTOutcome):
+                self._loss_tokens[outcome.task] += outcome.tokens
+        self._finish_batch(step, outcomes, rows, actions, line)
         for name in PER_TASK_METRICS if len(self.pool.tasks) <= MAX_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
@@ -307,19 +331,6 @@ class RunSteering:
         self._lines, self._canary_kl, self._step_begins = [], None, True
         self.metrics.clear()
 
-    def begin_anew(self) -> None:
-        """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
-        unused_count = len(self.draws) - self._next_position
-        if unused_count > 0:
-            self._rows_by_batch.append((DRAWN_AHEAD, unused_count))
-            self._next_position += unused_count
-        self.draws.start = len(self.draws)
-
-    def finish(self) -> None:
-        """Training has ended: write down what the engine was collecting for one line."""
-        self.engine.finish()
-        self.files.write_decisions(self.engine.take_decisions())
-
     def charge(self, *, rollouts: int = 0, tokens: int = 0) -> None:
         """Count completions made, and tokens read, for watching and not for learning."""
         self.rollouts += rollouts
@@ -328,7 +339,18 @@ class RunSteering:
 
     def note(self, step: int, decision_name: str, reason: str) -> None:
         """Log something that is not (or cannot be) done."""
-        self.files.write_decisions([Decision(step, decision_name, None, None, reason)])
+        self.log([Decision(step, decision_name, None, None, reason)])
+
+    def log(self, decisions: Sequence[Decision]) -> None:
+        """Write decisions down."""
+        self.files.append(DECISIONS, [to_data(decision) for decision in decisions])
+
+    def _warn(self, decision: Decision) -> None:
+        """Write a decision down; the first of its kind is a warning, too."""
+        self.log([decision])
+        self._counts[decision.what] += 1
+        if self.files.writes and self._counts[decision.what] == 1:
+            logging.getLogger("mixwright").warning("step %d: %s: %s", decision.step, decision.what, decision.because)
 
     @property
     def skips_step(self) -> bool:
@@ -344,8 +366,7 @@ class RunSteering:
         """
         self._step_begins = True
         loss_figures = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
-        for line in self._lines:
-            self.files.write_step(line | loss_figures)
+        self.files.append(STEPS, [line | loss_figures for line in self._lines])
         self._canary_kl = None
         self._lines.clear()
 
@@ -357,22 +378,35 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        self.files.write_draws(self.pool, self.draws.rows, self.draws.success(), self._rows_by_batch, self._refused_draws)
-        self.files.write_proof(self.proof())
+        if self.files.writes:
+            self.files.write_draws(self.draws.columns(self.pool))
+            self.files.write_proof(self.proof())
 
     def proof(self) -> dict[str, Any]:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
-        total = sum(self._wanted_draws.values()) or 1
-        return {
+        draw_counts = np.bincount(
+            self.pool.task_of[np.array(self.draws.rows, dtype=np.int64)], minlength=len(self.pool.tasks)
+        )
+        drawn_shares = (draw_counts / max(1, len(self.draws))).tolist()
+        counts, loss_tokens = self._counts, self._loss_tokens.total()
+        proof: dict[str, Any] = {
             "draws": len(self.draws),
-            "drawn": drawn_shares(self.pool, self.draws.rows),
-            "wanted": {task: self._wanted_draws[task] / total for task in self.pool.tasks},
-            "largest_lag": self._counts["largest_lag"],
-            **({"rewards_outside": self.reward_range.outside} if self.reward_range.outside else {}),
-            **proof_counts(self.objective, self._counts, self.rollouts),
-            **loss_token_shares(self._counts),
-            "skipped_steps": self._counts["skipped_steps"],
+            "drawn": dict(zip(self.pool.tasks, drawn_shares, strict=True)),
+            "wanted": self.engine.wanted_shares(),
+            "largest_lag": counts["largest_lag"],
+        }
+        if self.reward_range.outside:
+            proof["rewards_outside"] = self.reward_range.outside
+        proof |= {name: counts[name] for name in PROOF_COUNTS[self.objective]}
+        if self.objective == "grpo":
+            proof["zero_signal_share"] = counts["zero_signal"] / max(1, counts["groups"])
+            proof["rollouts"] = self.rollouts
+        if loss_tokens:
+            proof["loss_tokens"] = {task: count / loss_tokens for task, count in sorted(self._loss_tokens.items())}
+        return proof | {
+            "skipped_steps": counts["skipped_steps"],
             "dropped_rows": self.dropped,
+            "self_test": self.checks,
         }
 
     def count_skipped_step(self) -> None:
@@ -381,72 +415,52 @@ class RunSteering:
 
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
-        return {
-            "engine": self.engine.state_dict(),
-            "draws": self.draws.state(),
-            "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop_reason},
-            "progress": {"rollouts": self.rollouts, "batches": self.batches}
-            | {"skips": self._skips, "rows_by_batch": self._rows_by_batch, "refused": self._refused_draws},
-            "counts": dict(self._counts),
-            "expected": dict(self._wanted_draws),
-            "losses": self.losses.state(),
-            "reward_range": self.reward_range.state(),
-        }
+        return {"engine": self.engine.state_dict()} | super().state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         self.engine.load_state_dict(state["engine"])
-        self.draws.restore(state["draws"])
-        coefficients, progress = state["coefficients"], state["progress"]
-        self.beta, self.lr_factor, self.stop_reason = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
-        self.rollouts, self.batches = progress["rollouts"], progress["batches"]
-        self._skips, self._rows_by_batch = list(progress["skips"]), [tuple(pair) for pair in progress["rows_by_batch"]]
-        self._next_position = sum(rows for _, rows in self._rows_by_batch)
-        self._refused_draws = list(progress["refused"])
-        self._counts, self._wanted_draws = Counter(state["counts"]), defaultdict(float, state["expected"])
-        self.losses.restore(state["losses"])
-        self.reward_range.restore(state["reward_range"])
+        super().restore(state)
 
     def _draw(self, count: int) -> Sequence[int]:
-        for task, weight in self.engine.wanted_shares().items():
-            self._wanted_draws[task] += weight * count
-        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.draws) - self._next_position)
+        lag = len(self.draws) - len(self.draws.steps)
+        self._counts["largest_lag"] = max(self._counts["largest_lag"], lag)
         return self.engine.draw(count)
 
     def _signals(self, step: int, **known: Any) -> Signals:
         return Signals(step, self.beta, self.lr_factor, **known)
 
-    def _count_batch(
-        self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], rows: int
-    ) -> dict[str, Any]:
-        self._rows_by_batch.append((step, rows))
-        self._next_position, self.batches = self._next_position + rows, self.batches + 1
-        scored_by_task = Counter(outcome.task for outcome in outcomes)
-        wanted_shares = self.engine.wanted_shares()
-        if len(wanted_shares) > MAX_LISTED:
-            self.metrics["steering/tasks_scored"].append(len(scored_by_task))
-            return {
-                "step": step,
-                "scored": dict(scored_by_task),
-                "wanted": {task: wanted_shares[task] for task in scored_by_task},
-            }
-        for task in self.pool.tasks:
-            self.metrics[f"steering/share/{task}"].append(scored_by_task[task] / max(1, len(outcomes)))
-        return {"step": step, "scored": dict(scored_by_task), "wanted": wanted_shares}
-
-    def _finish_batch(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
+    def _finish_batch(
+        self,
+        step: int,
+        outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome],
+        rows: int,
+        actions: Sequence[Action],
+        line: Mapping[str, Any],
+    ) -> None:
+        """Count a batch, carry out what was decided of it, and keep its line until the step is made."""
+        self._count_unscored(step, rows, len(outcomes))
+        self.batches += 1
         if self._step_begins:
             self._skips, self._step_begins = [], False
         self._skips.append(any(action.kind == "skip_step" for action in actions))
         self._apply_actions(step, actions)
-        for name in ("groups", "zero_signal", "refused", "examples", "pairs"):
+        for name in LINE_COUNTS:
             self._counts[name] += line.get(name, 0)
-        beta = {"beta": self.beta} if self.objective == "grpo" else {}
-        self._lines.append(line | beta | {"lr_factor": self.lr_factor, "skip_step": self._skips[-1]})
+        scored, wanted = Counter(outcome.task for outcome in outcomes), self.engine.wanted_shares()
+        if len(wanted) > MAX_LISTED:
+            wanted = {task: wanted[task] for task in scored}
+            self.metrics["steering/tasks_scored"].append(len(scored))
+        else:
+            for task in wanted:
+                self.metrics[f"steering/share/{task}"].append(scored[task] / max(1, len(outcomes)))
+        coefficients = ({"beta": self.beta} if self.objective == "grpo" else {}) | {"lr_factor": self.lr_factor}
+        start = {"step": step, "scored": dict(scored), "wanted": wanted}
+        self._lines.append(start | dict(line) | coefficients | {"skip_step": self._skips[-1]})
 
     def _apply_actions(self, step: int, actions: Sequence[Action]) -> None:
         """Turn actions into coefficients; what cannot be executed is logged with the reason."""
-        self.files.write_decisions(self.engine.take_decisions())
+        self.log(self.engine.take_decisions())
         for action in actions:
             if action.kind == "coefficient" and action.target == "beta" and action.value is not None:
                 if self.beta > 0 and action.value > 0 and not self.beta_reason:
@@ -466,8 +480,7 @@ class RunSteering:
                     why = f"a running trainer cannot go back, so training stops; resume from {name}"
                     if not name:
                         why = f"training stops; no {action.target} is left (keep more with save_total_limit)"
-                    line = Decision(step, "stop instead of restore", action.target, name or None, why)
-                    self.files.write_decisions([line])
+                    self.log([Decision(step, "stop instead of restore", action.target, name or None, why)])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]

@@ -15,7 +15,7 @@ from mixwright.run.folder import check_regular, write_text
 
 MIN_ARCHIVED_LENGTH = 64
 """Lists of numbers of at least this length go to the archive."""
-ARRAY_MARK, LIST_MARK, BYTES_MARK = "array in archive", "list in archive", "bytes in archive"
+LIST_MARK = "list in archive"
 
 
 def write_state(folder: Path, name: str, state: Mapping[str, Any]) -> None:
@@ -24,11 +24,11 @@ def write_state(folder: Path, name: str, state: Mapping[str, Any]) -> None:
     packed = _pack(state, arrays)
     with (folder / f"{name}.npz").open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-    write_text(folder / f"{name}.json", json.dumps(packed, allow_nan=False, default=float))
+    write_text(folder / f"{name}.json", json.dumps(packed, allow_nan=False))
 
 
 def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any]:
-    """What `write_state` wrote; lists come back as lists, arrays as arrays, bytes as bytes.
+    """What `write_state` wrote.
 
     Args:
         folder: where.
@@ -62,45 +62,33 @@ REMEDY = "Resume from another checkpoint or with steering=None."
 def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Mapping):
         return {key: _pack(item, arrays) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return {ARRAY_MARK: _store(value, arrays)}
-    if isinstance(value, bytes):
-        return {BYTES_MARK: _store(np.frombuffer(value, np.uint8), arrays)}
-    if isinstance(value, list | tuple):
-        array = _as_array(value) if len(value) >= MIN_ARCHIVED_LENGTH else None
-        if array is None:
-            return [_pack(item, arrays) for item in value]
-        return {LIST_MARK: _store(array, arrays)}
-    return value
-
-
-def _store(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
-    if array.dtype.hasobject:
-        raise TypeError("a state holds an array of objects, which only pickle could store")
+    if not isinstance(value, list | tuple):
+        return value
+    array = _as_array(value) if len(value) >= MIN_ARCHIVED_LENGTH else None
+    if array is None:
+        return [_pack(item, arrays) for item in value]
     name = f"a{len(arrays)}"
     arrays[name] = array
-    return name
+    return {LIST_MARK: name}
 
 
 def _as_array(values: list[Any] | tuple[Any, ...]) -> np.ndarray | None:
     """The smallest array that holds exactly these numbers, or None when there is none."""
-    if not isinstance(values[0], int | float | list | tuple):
+    if not isinstance(values[0], int | float):
         return None
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError):
         return None
-    if array.dtype.kind in "iu" and array.size:
-        kind = np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(array.max()))
-        array = array.astype(kind)
+    if array.dtype.kind in "iu":
+        array = array.astype(np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))
     elif array.dtype.kind == "f":
         with np.errstate(over="ignore"):
-            small = array.astype(np.float32)
-        array = small if np.array_equal(small, array) else array
+            small_array = array.astype(np.float32)
+        array = small_array if np.array_equal(small_array, array) else array
     else:
         return None
-    is_same = array.tolist() == [list(value) if isinstance(value, tuple) else value for value in values]
-    return array if is_same else None
+    return array if array.tolist() == list(values) else None
 
 
 def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
@@ -110,8 +98,4 @@ def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
         return value
     if LIST_MARK in value:
         return archive[value[LIST_MARK]].tolist()
-    if BYTES_MARK in value:
-        return archive[value[BYTES_MARK]].tobytes()
-    if ARRAY_MARK in value:
-        return archive[value[ARRAY_MARK]]
     return {key: _unpack(item, archive) for key, item in value.items()}

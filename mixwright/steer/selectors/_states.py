@@ -16,14 +16,14 @@ When a cell comes back to active, its older evidence is forgotten: it is about a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_PROVISIONAL, side_of_band
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.ledger import CellEvidence, count_successes
 from mixwright.steer.scene import Scene
 
@@ -35,10 +35,10 @@ RETRIAL_GROUPS = 2
 """Groups of a re-evaluation."""
 FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS = 8, 64
 """Steps to the first re-evaluation of a cell, and at most between two."""
-STATE_ARRAYS = ("state", "due", "wait", "retrial_groups_served", "turn")
+STATE_ARRAYS = ("cell_state", "due", "wait", "retrial_groups_served", "turn")
 
 
-class CellStates:
+class CellStates(Checkpointable):
     """The states of a pool's cells, and the draws that reviews and re-evaluations are owed.
 
     Args:
@@ -49,13 +49,15 @@ class CellStates:
         lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 calls none so.
     """
 
+    STATE_FIELDS = (*STATE_ARRAYS, "_owed", "evidence", "_retrial_evidence")
+
     def __init__(
         self, scene: Scene, *, memory: float, retrial_share: float, review_share: float, lucky_kappa: float = LUCKY_KAPPA
     ) -> None:
         cells, self._ledger, self._lucky_kappa = scene.pool.cells, scene.ledger, lucky_kappa
         self._cell_numbers = {cell.key: number for number, cell in enumerate(cells)}
         self._task_of, (self.low, self.high) = scene.pool.task_of_cell, scene.band_edges
-        self.state, self.due, self.wait, self.retrial_groups_served, self.turn = np.zeros(
+        self.cell_state, self.due, self.wait, self.retrial_groups_served, self.turn = np.zeros(
             (len(STATE_ARRAYS), len(cells)), dtype=np.int64
         )
         self._shares = np.array([[retrial_share], [review_share]])
@@ -71,11 +73,11 @@ class CellStates:
     @property
     def drawn_freely(self) -> np.ndarray:
         """Whether each cell is drawn by its posterior: unknown and active ones."""
-        return self.state <= ACTIVE
+        return self.cell_state <= ACTIVE
 
     def state_names(self) -> dict[str, str]:
         """Cell -> name of its state."""
-        return {key: STATE_NAMES[self.state[number]] for key, number in self._cell_numbers.items()}
+        return {key: STATE_NAMES[self.cell_state[number]] for key, number in self._cell_numbers.items()}
 
     def observe(self, step: int, groups: Sequence[GroupOutcome]) -> None:
         """Take in the groups of a batch and move the states of their cells."""
@@ -87,12 +89,12 @@ class CellStates:
         self.evidence.add(cells, step, wins, tries)
         batch_cells, cell_positions = np.unique(cells, return_inverse=True)
         is_under = self._under(np.bincount(cell_positions, wins), np.bincount(cell_positions, tries), batch_cells, self.high)
-        doubted = batch_cells[(self.state[batch_cells] == MASTERED) & is_under]
-        self.state[doubted], self.due[doubted], self.retrial_groups_served[doubted] = REVIEW, step, 0
+        doubted = batch_cells[(self.cell_state[batch_cells] == MASTERED) & is_under]
+        self.cell_state[doubted], self.due[doubted], self.retrial_groups_served[doubted] = REVIEW, step, 0
         self._retrial_evidence.add(cells, step, wins, tries)
         self._settle(batch_cells, step)
         self._judge_retried(batch_cells, step)
-        self._clear(batch_cells[self.state[batch_cells] == MASTERED])
+        self._clear(batch_cells[self.cell_state[batch_cells] == MASTERED])
 
     def serve(self, tasks: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> None:
         """Give some draws of a batch to re-evaluations and reviews, in place.
@@ -106,11 +108,8 @@ class CellStates:
         self.evidence.step = max(self.evidence.step, step)
         draws_by_task = np.bincount(tasks, minlength=self._owed.shape[1])
         self._owed += self._shares * draws_by_task
-        if (self.state <= ACTIVE).all():
-            np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)
-            return
-        due_now = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
-        mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
+        due_now = (self.cell_state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
+        mastered = (self.cell_state == MASTERED) & (self._ledger.sizes > 0)
         for task in np.flatnonzero((draws_by_task > 0) & (self._owed >= 1).any(axis=0)):
             of_task = self._task_of == task
             retried = self._choose_retried(
@@ -152,7 +151,7 @@ class CellStates:
         # kappa may lie under 0
         lucky = (self._lucky_kappa > 0) & (self._ledger.answers.kappa_high()[cells] < self._lucky_kappa)
         state = np.where(side > 0, MASTERED, np.where(side < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
-        self.state[cells] = state
+        self.cell_state[cells] = state
         self._put_off(cells[state >= DEFERRED], step)
         in_band = cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_RECENT_ROLLOUTS)]
         self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
@@ -161,19 +160,19 @@ class CellStates:
     def _judge_retried(self, cells: np.ndarray, step: int) -> None:
         """Decide on re-evaluations that have all their groups."""
         retrial = self._retrial_evidence
-        cells = cells[(self.state[cells] >= REVIEW) & (retrial.groups[cells] >= RETRIAL_GROUPS)]
-        wins, tries, review = retrial.wins[cells], retrial.tries[cells], self.state[cells] == REVIEW
+        cells = cells[(self.cell_state[cells] >= REVIEW) & (retrial.groups[cells] >= RETRIAL_GROUPS)]
+        wins, tries, review = retrial.wins[cells], retrial.tries[cells], self.cell_state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
-        retrial_weights = np.where(self.state[cells] == LUCKY, retrial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
+        retrial_weights = np.where(self.cell_state[cells] == LUCKY, retrial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
         # a cell that is right by S alone stays out
         kappa_low = self._ledger.kappa(wilson(wins * retrial_weights, tries * retrial_weights, Z_PROVISIONAL)[0], cells)
         risen = ~review & (kappa_low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         returned, confirmed, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
-        for name in CellEvidence.STATE_FIELDS:
+        for name in CellEvidence.PER_CELL:
             getattr(self.evidence, name)[returned] = getattr(retrial, name)[returned]
-        self._ledger.answers.forget(returned[self.state[returned] == LUCKY])
-        goes_on = failed[self.state[failed] == LUCKY]
-        self.state[returned], self.state[confirmed] = ACTIVE, MASTERED
+        self._ledger.answers.forget(returned[self.cell_state[returned] == LUCKY])
+        goes_on = failed[self.cell_state[failed] == LUCKY]
+        self.cell_state[returned], self.cell_state[confirmed] = ACTIVE, MASTERED
         self._put_off(failed, step)
         self._clear(np.setdiff1d(cells, goes_on))
 
@@ -184,23 +183,9 @@ class CellStates:
 
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next re-evaluation of these cells with nothing."""
-        for name in CellEvidence.STATE_FIELDS:
+        for name in CellEvidence.PER_CELL:
             getattr(self._retrial_evidence, name)[cells] = 0
 
     def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:
         """Whether the upper end of success lies under an edge of the band."""
         return wilson(wins, tries, Z_PROVISIONAL)[1] < edge[cells]
-
-    def saved(self) -> dict[str, Any]:
-        """JSON-ready."""
-        arrays = {name: getattr(self, name).tolist() for name in STATE_ARRAYS}
-        evidence = {"evidence": self.evidence.state(), "retrial_evidence": self._retrial_evidence.state()}
-        return {"owed": self._owed.tolist(), "step": self.evidence.step, **arrays, **evidence}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `saved` returned."""
-        self._owed[:], self.evidence.step = state["owed"], int(state["step"])
-        for name in STATE_ARRAYS:
-            getattr(self, name)[:] = state[name]
-        self.evidence.restore(state["evidence"])
-        self._retrial_evidence.restore(state["retrial_evidence"])

@@ -19,9 +19,8 @@ Blind spot: follows evidence that is one generation batch old; rows of a cell ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
 from mixwright.records import GroupOutcome, PairOutcome, SFTOutcome
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 MAX_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
@@ -41,7 +41,7 @@ PARKED_WEIGHT, DEFERRED_WEIGHT = 1e-4, 1e-8
 
 
 @dataclass(kw_only=True, eq=False)
-class Difficulty(Selector):
+class Difficulty(Checkpointable, Selector):
     """Thompson draw towards the band.
 
     Args:
@@ -55,6 +55,8 @@ class Difficulty(Selector):
         review_share: share of a task's draws that goes to mastered cells.
         lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
     """
+
+    STATE_FIELDS = ("_states",)
 
     candidates: int = 8
     explore: float = 0.02
@@ -91,9 +93,9 @@ class Difficulty(Selector):
     def draw_weight(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
-        correlation = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
+        correlation = self._ledger.lasting.intraclass_correlation(np.arange(len(states.cell_state)))
         weight_by_state = np.where(
-            states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT)
+            states.drawn_freely, 1.0, np.where(states.cell_state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT)
         )
         room = room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - correlation)[cells]
         above = np.where(
@@ -164,14 +166,6 @@ class Difficulty(Selector):
                 "difficulty to choose by"
             )
         }
-
-    def state(self) -> dict[str, Any]:
-        """States of the cells."""
-        return self._states.saved()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue with them."""
-        self._states.restore(state)
 
 
 def repeated_positions(numbers: np.ndarray) -> np.ndarray:

@@ -8,17 +8,17 @@ Blind spot: spends as much on what is mastered or out of reach as on what can be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.selectors._epochs import Epochs
 
 
-class Uniform(Selector):
+class Uniform(Checkpointable, Selector):
     """Epochs over each task's examples in a fresh random order."""
+
+    STATE_FIELDS = ("_epochs",)
 
     def begin(self, scene: Scene) -> None:
         """Start before the first pass of each task."""
@@ -27,11 +27,3 @@ class Uniform(Selector):
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The next examples of each task's pass; a new pass takes its seed from `rng`."""
         return self._epochs.next(tasks, rng)
-
-    def state(self) -> dict[str, Any]:
-        """Seed and place of each task's pass."""
-        return self._epochs.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue the passes."""
-        self._epochs.restore(state)

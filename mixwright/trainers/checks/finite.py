@@ -85,10 +85,9 @@ class FiniteGuard:
         advice = "There is no earlier checkpoint: start again with"
         if folder is not None:
             advice = f"Resume from {folder}, the last complete checkpoint with finite losses, with"
-        self.run.finish()
         # resuming with True reads the name: what is newer is passed over
         name = folder.name if folder is not None else ""
-        self.run.files.write_decisions([Decision(step, "not finite", None, name, f"a {quantity} is not finite; {state}")])
+        self.run.log([Decision(step, "not finite", None, name, f"a {quantity} is not finite; {state}")])
         self.run.write()
         got = f"a {quantity} that is not finite; {state}"
         raise InputError(f"finite numbers at step {step}", got, f"{advice} {REMEDY}.")

@@ -20,6 +20,16 @@ def refuse_settings(args: Any, objective: str) -> None:
     if objective != "grpo" and strategy not in ("random", "sequential"):
         remedy = "Under steering the plan decides the order of rows."
         raise InputError("train_sampling_strategy 'random'", repr(strategy), remedy)
+    if dataloader.dispatch_batches:
+        remedy = "Every process must sample by itself, so that all sample the same rows."
+        raise InputError("dispatch_batches=None", "True", remedy)
+    if dataloader.split_batches:
+        raise InputError("split_batches=False", "True", "The processes need the batches as TRL lays them out.")
+    refuse_unresumable(args)
+
+
+def refuse_unresumable(args: Any) -> None:
+    """Raise InputError for the trainer's settings under which a resumed run, or a second attempt, would draw again."""
     if args.ignore_data_skip:
         remedy = "A resumed epoch would start from its first rows again. Steering skips rows without loading them anyway."
         raise InputError("ignore_data_skip=False under steering", "True", remedy)
@@ -29,8 +39,3 @@ def refuse_settings(args: Any, objective: str) -> None:
     if args.save_on_each_node:
         remedy = "The state of a run is saved once, so let all nodes write to one shared output_dir."
         raise InputError("save_on_each_node=False under steering", "True", remedy)
-    if dataloader.dispatch_batches:
-        remedy = "Every process must sample by itself, so that all sample the same rows."
-        raise InputError("dispatch_batches=None", "True", remedy)
-    if dataloader.split_batches:
-        raise InputError("split_batches=False", "True", "The processes need the batches as TRL lays them out.")

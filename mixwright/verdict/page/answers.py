@@ -8,7 +8,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mixwright.answers.table import Answers
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 
@@ -32,16 +31,6 @@ def find_answers(folder: Path) -> dict[str, Path]:
             raise InputError("answers by side (*.answers.parquet)", "those of an earlier version", remedy, file=old)
     files = {side: folder / f"{side}.answers.parquet" for side in SIDES}
     return {side: path for side, path in files.items() if path.is_file()}
-
-
-def read_first_answers(folder: Path) -> list[dict[str, Any]]:
-    """Return the first answers of every side as rows with `when`; none without files. Raises InputError for broken ones."""
-    return [row | {"when": side} for side, path in find_answers(folder).items() for row in Answers.read(path).first_rows()]
-
-
-def read_answers(folder: Path) -> list[ItemAnswers]:
-    """The items that were answered before and after, in the table's order; none without one. Raises InputError."""
-    return list(pair_answers(read_first_answers(folder)).values())
 
 
 def pair_answers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], ItemAnswers]:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, TrialResult
-from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change, format_count
-from mixwright.verdict.rules.evidence import trial_of
 
 RATIO_SUFFIX = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
 
 
-def describe_run(run: RunFolder) -> str:
-    """What run a page is of: its folder, and the size of its trial."""
-    result = trial_of(run)
-    name = run.path.resolve().name
+def describe_run(name: str, result: TrialResult | None) -> str:
+    """Return what run a page is of: its folder's name, and the size of its trial."""
     if not result:
         return name
     return f"{name} · trial of {format_count(len(result.arms), 'arm')} over {format_count(len(result.seeds), 'seed')}"

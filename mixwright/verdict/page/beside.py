@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from mixwright.errors import InputError
-from mixwright.records import RunManifest
+from mixwright.estimates.outcome import Sides
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verdict.page.answers import BESIDE_NAME
-from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, scores
+from mixwright.verdict.rules.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class ThreeCheckpoints:
     """The start, and the one that the page is about."""
 
 
-def read_three_checkpoints(run: RunFolder) -> ThreeCheckpoints | None:
+def read_three_checkpoints(evidence: Evidence) -> ThreeCheckpoints | None:
     """The three checkpoints of a comparison; None where there is no third one. Raises InputError for broken files."""
-    sides, path = comparisons(run).get(headline_arm(run)), beside_file(run)
+    run, sides, manifest = evidence.run, evidence.sides, evidence.manifest
+    path = beside_file(run)
     if sides is None or not path.is_file():
         return None
     table = run.measurements(BESIDE_NAME)
     if not table.is_file():
         raise InputError("the measurements of beside.json", "none", "Compare again.", file=table)
-    manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     after = str(manifest.settings.get("checkpoint after", "AFTER")) if manifest else "AFTER"
     paths = (manifest.parent if manifest else "BEFORE", read_json(path, OtherCheckpoint).name, after)
-    return ThreeCheckpoints(shorten_paths(paths), (sides[0], [scores(table)]), sides)
+    return ThreeCheckpoints(shorten_paths(paths), (sides[0], [evidence.read_scores(table)]), sides)
 
 
 def shorten_paths(paths: Sequence[str]) -> tuple[str, str, str]:

@@ -8,7 +8,6 @@ family of all tests could never be significant.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,11 +21,10 @@ from mixwright.graders.includes import is_data
 from mixwright.languages import find_language
 from mixwright.languages import is_asked_for as is_asked_for_language
 from mixwright.records import Example, Feature, FormChange, plain
-from mixwright.run.folder import RunFolder, read_json, write_json
+from mixwright.run.folder import RunFolder, write_json
 from mixwright.skeleton import skeleton
-from mixwright.verdict.page.answers import is_right, pair_answers, read_first_answers
+from mixwright.verdict.page.answers import is_right, pair_answers
 from mixwright.verdict.page.text import format_count
-from mixwright.verdict.rules.evidence import answers_version, file_version
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 from mixwright.words import copies_prompt, repeats_itself
 
@@ -338,20 +336,6 @@ def group_takeovers(changes: Iterable[FormChange]) -> list[FormTakeover]:
         changes_by_owner[change.other_task].append(change)
     takeovers = [FormTakeover(owner_task, tuple(members)) for owner_task, members in changes_by_owner.items()]
     return sorted(takeovers, key=lambda group: (-group.answers_with_form, group.other_task))
-
-
-def form_changes_of(run: RunFolder) -> list[FormChange]:
-    """What changed in the answers of a comparison; empty without completions. Raises InputError for broken ones."""
-    folder, known_forms = run.path / "measure", known_forms_file(run)
-    return list(_read_form_changes(folder, known_forms, (answers_version(folder), file_version(known_forms))))
-
-
-@functools.lru_cache(maxsize=8)
-def _read_form_changes(folder: Path, known_forms: Path, _versions: tuple[object, object]) -> tuple[FormChange, ...]:
-    """Kept, because the gate, the first sentence and a section of the page ask for them."""
-    return tuple(
-        form_changes(read_first_answers(folder), read_json(known_forms, KnownForms) if known_forms.is_file() else {})
-    )
 
 
 def known_forms_file(run: RunFolder) -> Path:

@@ -10,12 +10,10 @@ Unit: share of what an answer says, 0 as for another question, 1 all of it; 95 %
 
 from __future__ import annotations
 
-import functools
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +21,9 @@ import numpy as np
 from mixwright.estimates.intervals import rate
 from mixwright.languages import asks_for_other_language
 from mixwright.records import AnswersKept, Feature, FormChange
-from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.answers import pair_answers, read_first_answers
-from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS, form_changes_of
-from mixwright.verdict.rules.evidence import answers_version
+from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.words import stem, words_in
 
 LEAST_KEPT, LEAST_GAIN = 0.05, 0.05
@@ -123,20 +120,14 @@ def _overlap(words: frozenset[str], other_words: frozenset[str]) -> float:
     return len(words & other_words) / max(min(len(words), len(other_words)), 1)
 
 
-def answers_kept_in(run: RunFolder, tasks: Collection[str]) -> list[AnswersKept]:
+def answers_kept_in(evidence: Evidence, tasks: Collection[str]) -> list[AnswersKept]:
     """What the answers to these tasks still say; empty without completions. Raises InputError for broken ones."""
-    folder = run.path / "measure"
-    return list(_read_answers_kept(folder, frozenset(tasks), answers_version(folder))) if tasks else []
+    return compare_answers(row for row in evidence.first_answers if row["task"] in tasks) if tasks else []
 
 
-@functools.lru_cache(maxsize=8)
-def _read_answers_kept(folder: Path, tasks: frozenset[str], _version: object) -> tuple[AnswersKept, ...]:
-    return tuple(compare_answers(row for row in read_first_answers(folder) if row["task"] in tasks))
-
-
-def find_lost_answers(run: RunFolder, tasks: Collection[str]) -> dict[str, str]:
+def find_lost_answers(evidence: Evidence, tasks: Collection[str]) -> dict[str, str]:
     """Task -> what its answers are now, of those tasks whose answers are lost."""
-    lost = name_lost_answers(answers_kept_in(run, tasks), form_changes_of(run))
+    lost = name_lost_answers(answers_kept_in(evidence, tasks), evidence.form_changes)
     return {task: words for task, words in lost.items() if task in tasks}
 
 

@@ -10,27 +10,22 @@ from typing import Any
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN, change_word
-from mixwright.estimates.outcome import Change, TaskLevel, estimate_change
+from mixwright.estimates.outcome import Change, Sides, TaskLevel, estimate_change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.notes import CUT_NOTE
-from mixwright.records import Claim, GateOutcome, Observation, RunManifest, TrialResult, cell_key
-from mixwright.run.folder import RunFolder, read_json, read_list
-from mixwright.trial.arm_roles import builtin_arm
+from mixwright.records import Claim, GateOutcome, TrialResult, cell_key
+from mixwright.trial.arm_roles import UNTRAINED_ARM
 from mixwright.verdict.page.arm_words import seed_differences
 from mixwright.verdict.page.text import join_words
-from mixwright.verdict.rules import evidence
-from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
+from mixwright.verdict.rules.answer_forms import group_takeovers
 from mixwright.verdict.rules.claims import (
     clip_interval,
     find_tasks_not_learned,
     find_unjudged_tasks,
-    read_claims,
 )
-from mixwright.verdict.rules.evidence import Sides
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult
-from mixwright.verdict.rules.gate_question import read_question
-from mixwright.verdict.rules.gate_run import ask_gate
 from mixwright.verdict.rules.recommendation import (
     EQUAL_SHARES_ARM,
     UNGRADED_REASON,
@@ -43,48 +38,47 @@ from mixwright.verdict.rules.recommendation import (
 )
 from mixwright.verdict.rules.spared import claim_key, collect_changes
 
-LARGEST_CELL_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
+LARGEST_CELL_ROWS_SETTING, PACE_SETTING = "rows_of_largest_cell", "seconds_per_item"
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
-LEFT_OUT_SETTING = "tasks left out, nothing to grade"
+LEFT_OUT_SETTING = "tasks_left_out"
 """The same of tasks that no grader can judge."""
-LEFT_OUT_REASON_SETTING = "why tasks were left out"
+LEFT_OUT_REASON_SETTING = "left_out_reason"
 """The same of the reason, where it is another one: words that follow `where`."""
 
 
-def recommend_run(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | PairBasis | None]:
+def recommend_run(
+    evidence: Evidence, claims: Sequence[Claim], gate: GateResult | None
+) -> tuple[Recommendation | None, TrialBasis | PairBasis | None]:
     """The recommendation, and what it rests on; None before anything was measured after training.
 
     Raises:
         InputError: a file is broken.
     """
-    result, sides = evidence.trial_of(run), evidence.leading_sides(run)
+    result, sides = evidence.trial, evidence.sides
     basis: TrialBasis | PairBasis | None = None
     if result is not None:
-        basis = _read_trial_basis(run, result)
-    elif sides is not None and not evidence.arm_branches(run):
-        basis = _read_pair_basis(run, sides)
+        basis = _read_trial_basis(evidence, result, claims, gate)
+    elif sides is not None and not evidence.branches:
+        basis = _read_pair_basis(evidence, sides, claims, gate)
     if basis is not None:
         return recommend(basis), basis
     unfinished = ""
-    if evidence.arm_branches(run):
+    if evidence.branches:
         unfinished = "the trial has no result; run it to its end"
-    elif _name_later_checkpoint(_read_settings(run)) and not run.measurements("after").is_file():
+    elif _name_later_checkpoint(evidence.settings) and not evidence.run.measurements("after").is_file():
         unfinished = "the later checkpoint was not measured; run the comparison again"
     return (Recommendation("cannot tell", f"Inconclusive so far: {unfinished}.") if unfinished else None), None
 
 
-def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
-    """What the rule sees of a trial."""
-    sides_by_arm, claims, gate_question, settings = (
-        evidence.comparisons(run),
-        read_claims(run),
-        read_question(run),
-        _read_settings(run),
-    )
-    reading, leading_arm, row_counts = READINGS[result.decoding], evidence.headline_arm(run), evidence.count_rows(run)
-    trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
+def _read_trial_basis(
+    evidence: Evidence, result: TrialResult, claims: Sequence[Claim], gate: GateResult | None
+) -> TrialBasis:
+    """What the rule sees of a trial; the gate only if somebody asked it."""
+    sides_by_arm, settings = evidence.sides_by_arm, evidence.settings
+    reading, leading_arm, row_counts = READINGS[result.decoding], evidence.arm, evidence.count_rows()
+    trained = tuple(arm for arm in result.arms if arm != UNTRAINED_ARM and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == leading_arm), None)
-    gate = ask_gate(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
+    gate = gate if evidence.question is not None else None
     any_right, right_as_declared = _find_any_right(sides_by_arm.values(), result.decoding)
     items, step_count = max((effect.items for effect in result.effects), default=0), int(_read_number(settings, "steps"))
     return TrialBasis(
@@ -92,7 +86,7 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
         right=any_right,
         any_right=right_as_declared,
         trained=trained,
-        contrasts=_list_contrasts(run, result),
+        contrasts=_list_contrasts(evidence, result),
         damaged={arm: tuple(claim for claim in claims if claim.arm == arm and claim.kind == "damaged") for arm in trained},
         changes=collect_changes(claims, trained),
         lever=judgement.arm if judgement else "",
@@ -100,7 +94,7 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
         missing=judgement.missing if judgement else (),
         proof=judgement.proof if judgement else "not tried",
         margin=result.margin,
-        seeds_needed=_count_seeds_needed(run, result, judgement.arm if judgement else ""),
+        seeds_needed=_count_seeds_needed(evidence, result, judgement.arm if judgement else ""),
         outcome=reading.title,
         unit=reading.unit,
         lower_is_better=reading.sign < 0,
@@ -137,7 +131,7 @@ def _find_any_right(comparisons: Iterable[Sides], outcome: Outcome) -> tuple[boo
     return any(is_any_right.values()), is_any_right[outcome]
 
 
-def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
+def _list_contrasts(evidence: Evidence, result: TrialResult) -> tuple[Contrast, ...]:
     """The primary effects against references; and `equal_shares` against `uniform`, which no judgement of a lever needs."""
     reading = READINGS[result.decoding]
     contrasts = [
@@ -148,7 +142,7 @@ def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]
         if effect.name == reading.name and effect.against in result.references
     ]
     has_both_arms = {EQUAL_SHARES_ARM, UNIFORM_ARM} <= set(result.references)
-    sides = evidence.paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM) if has_both_arms else None
+    sides = evidence.pair_arms(EQUAL_SHARES_ARM, UNIFORM_ARM) if has_both_arms else None
     change = estimate_change(*sides, outcome=result.decoding) if sides else None
     if change is not None:
         word = change_word(change, margin=result.margin) if change.estimate.seeds >= MIN_SEEDS else "cannot tell"
@@ -157,14 +151,14 @@ def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]
     return tuple(contrasts)
 
 
-def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
+def _count_seeds_needed(evidence: Evidence, result: TrialResult, lever: str) -> int | None:
     """Seeds that would see a difference of the margin in every contrast of the lever (of any arm where there is none)."""
     seeds_needed = 0
     for effect in result.effects:
         is_primary = effect.name == READINGS[result.decoding].name and effect.against in result.references
         if not is_primary or (lever and effect.arm != lever):
             continue
-        sides = evidence.paired_scores(run, effect.arm, effect.against)
+        sides = evidence.pair_arms(effect.arm, effect.against)
         change = estimate_change(*sides, outcome=result.decoding) if sides else None
         if change is None or change.estimate.seeds < 2:
             return None
@@ -178,25 +172,18 @@ def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int 
     return seeds_needed or None
 
 
-@evidence.keep_recent
-def _estimate_change(sides: Sides, outcome: Outcome) -> Change | None:
-    return estimate_change(*sides, outcome=outcome)
-
-
-def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
+def _read_pair_basis(evidence: Evidence, sides: Sides, claims: Sequence[Claim], gate: GateResult | None) -> PairBasis | None:
     """Read the facts about two models."""
-    outcome, settings = evidence.read_outcome(run), _read_settings(run)
-    change = _estimate_change(sides, outcome)
+    outcome, settings = evidence.outcome, evidence.settings
+    change, compared = estimate_change(*sides, outcome=outcome), evidence.comparisons[evidence.arm]
     if change is None:
         return None
-    gate = ask_gate(run)
     unjudged_tasks, (any_right, right_as_declared) = find_unjudged_tasks(sides, outcome), _find_any_right([sides], outcome)
     named_tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named_by_user else None
     takeovers = group_takeovers(
-        form_change for form_change in form_changes_of(run) if named_tasks is None or form_change.task in named_tasks
+        form_change for form_change in evidence.form_changes if named_tasks is None or form_change.task in named_tasks
     )
     items_by_cell = Counter(item[:2] for item in change.items)
-    notes = read_list(run.notes, Observation) if run.notes.is_file() else []
     tasks_left_out = tuple(settings.get(LEFT_OUT_SETTING, ()))
     protected_tasks = {cell.task for cell in gate.cells} if gate else set[str]()
     return PairBasis(
@@ -206,13 +193,13 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         gate=gate.outcome if gate else "inconclusive",
         protected=len(gate.cells) if gate else 0,
         right_before=_find_any_right([(sides[0], ())], outcome)[1],
-        damaged=_list_damage(read_claims(run), gate),
+        damaged=_list_damage(claims, gate),
         items=len(change.items),
         cells=len(items_by_cell),
         items_needed=_count_items_needed(change, items_by_cell, gate),
         pace=_read_number(settings, PACE_SETTING),
         all_items_measured=0 < _read_number(settings, LARGEST_CELL_ROWS_SETTING) <= _read_number(settings, "items"),
-        cut=max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0),
+        cut=max((note.count / note.total for note in evidence.notes if note.check == CUT_NOTE and note.total), default=0.0),
         graded=outcome in GRADED_OUTCOMES,
         named=named_tasks is not None,
         tasks_without_right_answer=unjudged_tasks,
@@ -220,7 +207,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         protected_left_out=tuple(task for task in tasks_left_out if task in (named_tasks or ())),
         left_out_reason=str(settings.get(LEFT_OUT_REASON_SETTING, UNGRADED_REASON)),
         tasks_never_right=tuple(task for task in unjudged_tasks if task in (named_tasks or ())),
-        tasks_not_learned=find_tasks_not_learned(sides, outcome, protected_tasks) if gate else (),
+        tasks_not_learned=find_tasks_not_learned(compared, sides, outcome, protected_tasks) if gate else (),
         form_change=bool(takeovers),
         lost_answers=bool(gate and protected_tasks & set(gate.lost_answers)),
         gate_reason=gate.reason if gate else "",
@@ -253,10 +240,6 @@ OUTCOME_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship"
 """Advice for two models -> outcome; inconclusive for all other."""
 BLOCKING_ADVICE = ("stop", "do not train", "not this plan")
 """Advice against the arms of a trial, with which no gate passes."""
-
-
-def _read_settings(run: RunFolder) -> Mapping[str, Any]:
-    return read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
 
 
 def _read_number(settings: Mapping[str, Any], name: str) -> float:

@@ -11,11 +11,9 @@ Where no answer is graded a loss alone is no damage, however far it rose: what t
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,13 +21,10 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm, wilson_ends
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, TaskLevel, estimate_change
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, Sides, TaskLevel, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
-from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import format_count, percent, points
-from mixwright.verdict.rules.answers_kept import find_lost_answers
-from mixwright.verdict.rules.evidence import Sides, comparisons, file_version, headline_arm, keep_recent, read_outcome
 
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token from which a report says that former answers became less likely: a hint, since style costs nearly as much."""
@@ -78,11 +73,6 @@ class CellComparison:
 
 def compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
     """Every cell that both sides have, and every task of several levels, with its word."""
-    return list(_compare_cells(sides, outcome))
-
-
-@keep_recent
-def _compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
     candidates = list(_compare_parts(sides, outcome))
     judged_changes = {
         candidate_index: candidate[3]
@@ -144,11 +134,13 @@ def _test_falls(sides: Sides, changes: Mapping[int, Change], outcome: Outcome) -
     return {index: p for index, p in p_by_index.items() if index in far_fallen}
 
 
-def find_tasks_not_learned(sides: Sides, outcome: Outcome, protected: Collection[str]) -> tuple[str, ...]:
+def find_tasks_not_learned(
+    comparisons: Sequence[CellComparison], sides: Sides, outcome: Outcome, protected: Collection[str]
+) -> tuple[str, ...]:
     """Tasks that are not protected and are not shown to be above chance after, each with what was right; none where
     anything improved.
     """
-    compared = [comparison for comparison in compare_cells(sides, outcome) if comparison.adjusted_p is not None]
+    compared = [comparison for comparison in comparisons if comparison.adjusted_p is not None]
     if outcome not in GRADED_OUTCOMES or any(comparison.word == "improves" for comparison in compared):
         return ()
     known, right_by_task = set(protected), dict[str, str]()
@@ -236,36 +228,12 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
     return Interval(value, *wilson_ends(value * independent_items, independent_items), len(items))
 
 
-def judge(run: RunFolder) -> list[Claim]:
-    """Claims of every arm (or of the plain before/after), each task's cells and then the whole task. Reads files only.
-
-    Raises:
-        InputError: a table of measurements is broken, or of an earlier version.
-    """
-    outcome = read_outcome(run)
-    claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, outcome, arm)]
-    is_gated = outcome == "loss" and not headline_arm(run)
-    return _apply_gate_rule(claims, find_lost_answers(run, {claim.task for claim in claims})) if is_gated else claims
-
-
-def _apply_gate_rule(claims: Sequence[Claim], lost: Mapping[str, str]) -> list[Claim]:
-    """The claims of a comparison without graded answers: *damaged* is a task whose answers are lost, and nothing else."""
-    judged_claims = []
-    for claim in claims:
-        if claim.task in lost:
-            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; its answers {lost[claim.task]}")
-        elif claim.kind == "damaged":
-            claim = replace(
-                claim, kind="cannot tell", evidence=f"{claim.evidence}; the loss rose, and there is no grader to say more"
-            )
-        judged_claims.append(claim)
-    return judged_claims
-
-
-@keep_recent
-def claims_between(sides: Sides, outcome: Outcome, arm: str = "") -> list[Claim]:
-    """Claims of one arm."""
-    claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compare_cells(sides, outcome)]
+def claims_between(
+    sides: Sides, outcome: Outcome, arm: str = "", comparisons: Sequence[CellComparison] | None = None
+) -> list[Claim]:
+    """Claims of one arm; `comparisons` are those of `compare_cells`, if they are there already."""
+    compared = compare_cells(sides, outcome) if comparisons is None else comparisons
+    claims = [_make_claim(comparison, sides, outcome, arm) for comparison in compared]
     return claims + _make_unmeasured_claims(find_missing_cells(sides), sides[0], outcome, arm)
 
 
@@ -348,20 +316,3 @@ def _make_unmeasured_claims(
     evidence, unknown = "not measured after on the same items", Interval(0.0, -1.0, 1.0, 0)
     means = {cell: float(np.mean(values)) if values else 0.0 for cell, values in values_by_cell.items()}
     return [Claim("cannot tell", *cell, mean, mean, unknown, evidence, arm) for cell, mean in means.items()]
-
-
-def read_claims(run: RunFolder) -> list[Claim]:
-    """The claims on file, of every arm, or judged now when there is no file."""
-    version = file_version(run.claims)
-    return list(_read_claims_file(run.claims, version)) if version else judge(run)
-
-
-@functools.lru_cache(maxsize=8)
-def _read_claims_file(path: Path, _version: tuple[int, int]) -> tuple[Claim, ...]:
-    return tuple(read_list(path, Claim))
-
-
-def leading_claims(run: RunFolder) -> list[Claim]:
-    """The same of the leading arm."""
-    arm = headline_arm(run)
-    return [claim for claim in read_claims(run) if claim.arm == arm]

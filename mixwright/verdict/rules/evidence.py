@@ -1,194 +1,193 @@
-"""Readers of a run folder for rules and sections; a missing file is an empty answer, a broken one an `InputError`."""
+"""Evidence of a verdict: the files of a run folder, each read once, whoever asks."""
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
-from mixwright.answers.score import read_scores
+from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import ItemScores
+from mixwright.estimates.outcome import ItemScores, Sides
 from mixwright.estimates.readings import Outcome, outcome_of
-from mixwright.records import Plan, TrialResult
-from mixwright.run.folder import RunFolder, answers_file, read_json, read_plan, read_yaml
+from mixwright.records import FormChange, Measurement, Observation, Plan, RunManifest, TrialResult
+from mixwright.run.folder import RunFolder, answers_file, read_json, read_list, read_measurements, read_plan, read_yaml
 from mixwright.verdict.page.answers import find_answers
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def file_version(path: Path) -> tuple[int, int] | None:
-    """Which version of a file this is, so that what was read of it can be kept; None without one."""
-    status = path.stat() if path.is_file() else None
-    return (status.st_ino, status.st_mtime_ns) if status else None
+from mixwright.verdict.rules.answer_forms import KnownForms, form_changes, known_forms_file
+from mixwright.verdict.rules.claims import CellComparison, compare_cells
+from mixwright.verdict.rules.gate_question import GateQuestion, read_question
 
 
-def answers_version(folder: Path) -> tuple[object, ...]:
-    """Which version of its files of answers a folder has."""
-    return tuple(file_version(path) for path in find_answers(folder).values())
+@dataclass
+class Evidence:
+    """Content of a run folder. A missing file is an empty answer, a broken one an InputError."""
 
+    run: RunFolder
+    """The folder."""
+    _answers: dict[Path, Answers] = field(default_factory=dict, repr=False)
+    _scores: dict[Path, ItemScores] = field(default_factory=dict, repr=False)
 
-@functools.lru_cache(maxsize=8)
-def _read_trial(path: Path, version: tuple[int, int] | None) -> TrialResult | None:
-    return read_json(path, TrialResult) if version else None
+    @cached_property
+    def trial(self) -> TrialResult | None:
+        """Result of the trial, if there was one."""
+        return read_json(self.run.result, TrialResult) if self.run.result.is_file() else None
 
+    @cached_property
+    def plan(self) -> Plan | None:
+        """The plan, if there is one."""
+        return read_plan(self.run.plan) if self.run.plan.is_file() else None
 
-def trial_of(run: RunFolder) -> TrialResult | None:
-    """The trial's result, if there was one; kept, because sections ask for it again. Raises InputError for a broken one."""
-    return _read_trial(run.result, file_version(run.result))
+    @cached_property
+    def manifest(self) -> RunManifest | None:
+        """Manifest of the run, if there is one."""
+        return read_json(self.run.manifest, RunManifest) if self.run.manifest.is_file() else None
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings that the manifest notes."""
+        return self.manifest.settings if self.manifest else {}
 
-def plan_of(run: RunFolder) -> Plan | None:
-    """The plan, if there is one."""
-    return read_plan(run.plan) if run.plan.is_file() else None
+    @cached_property
+    def notes(self) -> tuple[Observation, ...]:
+        """Notes on the measuring."""
+        return tuple(read_list(self.run.notes, Observation)) if self.run.notes.is_file() else ()
 
+    @cached_property
+    def question(self) -> GateQuestion | None:
+        """Question that the gate was asked last."""
+        return read_question(self.run)
 
-def read_outcome(run: RunFolder) -> Outcome:
-    """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded.
+    @cached_property
+    def outcome(self) -> Outcome:
+        """Primary outcome that the settings declare: a decoding (greedy by default), or a reading that needs no grader.
 
-    Logs have no settings, and answers of one decoding.
-    """
-    path = run.path / "run.yaml"
-    if not path.is_file() and run.answers("after").is_file():
-        return "sampled" if Answers.read(run.answers("after")).decodings == ("sampled",) else "greedy"
-    measure_settings = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
-    measure_settings = measure_settings if isinstance(measure_settings, dict) else {}
-    probes = measure_settings.get("probes")
-    probe_names = [name for name in probes if isinstance(name, str)] if isinstance(probes, list) else []
-    decoding = "sampled" if measure_settings.get("decoding") == "sampled" else "greedy"
-    return outcome_of(probe_names, decoding) or decoding
+        Logs have no settings, and answers of one decoding.
+        """
+        path = self.run.path / "run.yaml"
+        if not path.is_file() and self.run.answers("after").is_file():
+            return "sampled" if self.read_answers(self.run.answers("after")).decodings == ("sampled",) else "greedy"
+        measure_settings = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
+        measure_settings = measure_settings if isinstance(measure_settings, dict) else {}
+        probes = measure_settings.get("probes")
+        probe_names = [name for name in probes if isinstance(name, str)] if isinstance(probes, list) else []
+        decoding = "sampled" if measure_settings.get("decoding") == "sampled" else "greedy"
+        return outcome_of(probe_names, decoding) or decoding
 
+    @cached_property
+    def branches(self) -> dict[str, list[tuple[int, Path]]]:
+        """Arm -> its (seed, branch folder), in the trial's order of arms, else alphabetically.
 
-def arm_branches(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
-    """Arm -> its (seed, branch folder), in the trial's order of arms, else alphabetically.
+        Once the trial has its result, branches that it does not speak of (dropped seeds, arms of earlier settings) are left
+        out.
+        """
+        branches: dict[str, list[tuple[int, Path]]] = {}
+        result = self.trial
+        for arm, seed, folder in self.run.branches():
+            if result is None or (arm in result.arms and seed in result.seeds):
+                branches.setdefault(arm, []).append((seed, folder))
+        return {arm: branches[arm] for arm in result.arms if arm in branches} if result else dict(sorted(branches.items()))
 
-    Once the trial has its result, branches that it does not speak of (dropped seeds, arms of earlier settings) are left out.
-    """
-    branches: dict[str, list[tuple[int, Path]]] = {}
-    result = trial_of(run)
-    for arm, seed, folder in run.branches():
-        if result is None or (arm in result.arms and seed in result.seeds):  # others are of earlier settings
-            branches.setdefault(arm, []).append((seed, folder))
-    return {arm: branches[arm] for arm in result.arms if arm in branches} if result else dict(sorted(branches.items()))
+    @cached_property
+    def arm(self) -> str:
+        """The arm that the first screen is about: the trial's first lever; empty without a trial.
 
+        Without a lever it is the first arm that is compared with another. Before a trial has its result nothing says what an
+        arm is, and the first one counts.
+        """
+        result = self.trial
+        if result is None:
+            return next(iter(self.branches), "")
+        other_arms = {*result.references, *result.nulls, *result.ablations}
+        levers = [arm for arm in result.arms if arm not in other_arms]
+        return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
 
-def leading_folders(run: RunFolder) -> list[Path]:
-    """The branch folders of the leading arm, one per seed; none without a trial."""
-    return [folder for _, folder in arm_branches(run).get(headline_arm(run), [])]
+    @property
+    def leading_folders(self) -> list[Path]:
+        """The branch folders of the leading arm, one per seed; none without a trial."""
+        return [folder for _, folder in self.branches.get(self.arm, [])]
 
+    @cached_property
+    def sides_by_arm(self) -> dict[str, Sides]:
+        """Arm -> scores before and after, per seed; the arm of a plain before and after is the empty name."""
+        files = {
+            arm: [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
+            for arm, branches in sorted(self.branches.items())
+        } or {"": [(self.run.measurements("before"), self.run.measurements("after"))]}
+        sides_by_arm: dict[str, Sides] = {}
+        for arm, paths in files.items():
+            found = [pair for pair in paths if all(path.is_file() for path in pair)]
+            if found:
+                before, after = ([self.read_scores(path) for path in side] for side in zip(*found, strict=True))
+                sides_by_arm[arm] = (before, after)
+        return sides_by_arm
 
-def headline_arm(run: RunFolder) -> str:
-    """The arm that the first screen is about: the trial's first lever; empty without a trial.
+    @cached_property
+    def comparisons(self) -> dict[str, list[CellComparison]]:
+        """Arm -> its cells and whole tasks, compared."""
+        return {arm: compare_cells(sides, self.outcome) for arm, sides in self.sides_by_arm.items()}
 
-    Without a lever it is the first arm that is compared with another. Before a trial has its result nothing says what an arm
-    is, and the first one stands here.
-    """
-    result = trial_of(run)
-    if result is None:
-        return next(iter(arm_branches(run)), "")
-    other_arms = {*result.references, *result.nulls, *result.ablations}
-    levers = [arm for arm in result.arms if arm not in other_arms]
-    return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
+    @property
+    def sides(self) -> Sides | None:
+        """Scores before and after, of the leading arm or of two checkpoints; None without any."""
+        return self.sides_by_arm.get(self.arm)
 
+    @cached_property
+    def first_answers(self) -> list[dict[str, Any]]:
+        """First answers of every side of a comparison, as rows with `when`; none of a trial's branches."""
+        return self.read_first_answers(self.run.path / "measure")
 
-@functools.lru_cache(maxsize=128)
-def _read_scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
-    return read_scores(path)
+    @cached_property
+    def form_changes(self) -> list[FormChange]:
+        """Changes in the form of the answers of a comparison; empty without completions."""
+        path = known_forms_file(self.run)
+        return form_changes(self.first_answers, read_json(path, KnownForms) if path.is_file() else {})
 
+    @cached_property
+    def measured_before(self) -> tuple[Measurement, ...]:
+        """Figures of tasks that were measured before training."""
+        path = self.run.measurements("before")
+        return tuple(read_measurements(path)) if path.is_file() else ()
 
-def scores(path: Path) -> ItemScores:
-    """Scores of the single items that a table of measurements is about; kept, because sections ask for them again.
+    def read_answers(self, path: Path) -> Answers:
+        """Read a file of answers. Raises InputError for a broken one."""
+        if path not in self._answers:
+            self._answers[path] = Answers.read(path)
+        return self._answers[path]
 
-    Raises:
-        InputError: the table is broken, or of an earlier version.
-    """
-    return _read_scores(path, file_version(answers_file(path)))
+    def read_first_answers(self, folder: Path) -> list[dict[str, Any]]:
+        """Read the first answers of every side in a folder, as rows with `when`; none without files."""
+        files = find_answers(folder)
+        return [row | {"when": side} for side, path in files.items() for row in self.read_answers(path).first_rows()]
 
+    def read_scores(self, path: Path) -> ItemScores:
+        """Read the scores of the single items that a table of measurements is about. Raises InputError for a broken one."""
+        if path not in self._scores:
+            self._scores[path] = scores_of_items(self.read_answers(answers_file(path)))
+        return self._scores[path]
 
-Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
-"""Before and after, one each per seed, in the same order."""
+    def count_rows(self) -> Counter[str]:
+        """Count the rows of the corpus by split; empty without one, as in a comparison of two checkpoints."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
+        path = self.run.corpus / "rows.parquet"
+        if not path.is_file():
+            return Counter()
+        try:
+            return Counter(pq.read_table(path, columns=["split"])["split"].to_pylist())
+        except (OSError, pa.ArrowException) as error:
+            raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
 
-MAX_RECENT = 8
-"""Results of a function that are kept."""
-
-
-def keep_recent(function: Callable[Concatenate[Sides, P], T]) -> Callable[Concatenate[Sides, P], T]:
-    """The function, which keeps what it gave for the last few sides: claims, the gate and several sections ask for the same.
-
-    What it gives is shared, and must not be changed.
-    """
-    recent: list[tuple[object, Sides, T]] = []
-
-    @functools.wraps(function)
-    def find_or_call(sides: Sides, *args: P.args, **kwargs: P.kwargs) -> T:
-        score_counts = [
-            [(id(scores), {name: len(values) for name, values in scores.scores.items()}) for scores in side]
-            for side in sides
-        ]
-        key = (score_counts, args, kwargs)
-        for known_key, _, result in recent:
-            if known_key == key:
-                return result
-        result = function(sides, *args, **kwargs)
-        recent.append((key, (tuple(sides[0]), tuple(sides[1])), result))  # kept with its sides, so that ids stay theirs
-        del recent[:-MAX_RECENT]
-        return result
-
-    return find_or_call
-
-
-def comparisons(run: RunFolder) -> dict[str, Sides]:
-    """Arm -> what was measured before and after, per seed; the arm of a plain before and after is the empty name.
-
-    Raises:
-        InputError: a table is broken, or of an earlier version.
-    """
-    files = {
-        arm: [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
-        for arm, branches in sorted(arm_branches(run).items())
-    } or {"": [(run.measurements("before"), run.measurements("after"))]}
-    sides_by_arm: dict[str, Sides] = {}
-    for arm, paths in files.items():
-        pairs = [(scores(before), scores(after)) for before, after in paths if before.is_file() and after.is_file()]
-        if pairs:
-            sides_by_arm[arm] = ([old for old, _ in pairs], [new for _, new in pairs])
-    return sides_by_arm
-
-
-def leading_sides(run: RunFolder) -> Sides | None:
-    """What was measured before and after of the leading arm, or of two checkpoints; None where nothing was."""
-    return comparisons(run).get(headline_arm(run))
-
-
-def count_rows(run: RunFolder) -> Counter[str]:
-    """Rows of the corpus by split; empty without one, as a comparison of two checkpoints is."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = run.corpus / "rows.parquet"
-    if not path.is_file():
-        return Counter()
-    try:
-        return Counter(pq.read_table(path, columns=["split"])["split"].to_pylist())
-    except (OSError, pa.ArrowException) as error:
-        raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
-
-
-def paired_scores(run: RunFolder, arm: str, against: str) -> Sides | None:
-    """What two arms could do after training, per seed that both finished: the reference first. None without such seeds."""
-    arm_files, reference_files = (
-        {seed: folder / "after.parquet" for seed, folder in arm_branches(run).get(name, [])} for name in (arm, against)
-    )
-    seeds = [
-        seed
-        for seed in arm_files
-        if seed in reference_files and arm_files[seed].is_file() and reference_files[seed].is_file()
-    ]
-    return (
-        ([scores(reference_files[seed]) for seed in seeds], [scores(arm_files[seed]) for seed in seeds]) if seeds else None
-    )
+    def pair_arms(self, arm: str, against: str) -> Sides | None:
+        """Return the scores of two arms after training, per seed that both finished, the reference first."""
+        arm_files, reference_files = (
+            {seed: path for seed, folder in self.branches.get(name, []) if (path := folder / "after.parquet").is_file()}
+            for name in (arm, against)
+        )
+        seeds = [seed for seed in arm_files if seed in reference_files]
+        of_reference, of_arm = ([self.read_scores(files[seed]) for seed in seeds] for files in (reference_files, arm_files))
+        return (of_reference, of_arm) if seeds else None

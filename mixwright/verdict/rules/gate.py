@@ -36,7 +36,7 @@ from mixwright.estimates.loss_limits import (
     items_excluding_cell_loss,
     largest_undetected_loss,
 )
-from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, TaskLevel, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, Sides, TaskLevel, estimate_change
 from mixwright.estimates.protected import (
     READABLE_SHARE,
     SideScores,
@@ -47,7 +47,6 @@ from mixwright.estimates.protected import (
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
-from mixwright.verdict.rules.evidence import Sides, keep_recent
 from mixwright.verdict.rules.gate_question import GateQuestion
 from mixwright.verdict.rules.request_forms import changes_by_form
 
@@ -155,6 +154,7 @@ def check_protected(
     named_by_user: bool = False,
     margin: float | None = None,
     look: Look | None = None,
+    comparisons: Sequence[CellComparison] | None = None,
 ) -> GateResult:
     """Compare the protected cells. Pure.
 
@@ -168,9 +168,10 @@ def check_protected(
         margin: mean loss over the cells that is to be excluded, a share; None asks for `MEAN_LOSS_MARGIN`.
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
+        comparisons: those of `compare_cells`, if they are there already.
     """
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
-    comparisons = compare_cells(sides, decoding)
+    comparisons = compare_cells(sides, decoding) if comparisons is None else comparisons
     cell_groups = _group_cells(comparisons, protected)
     before_by_task, after_by_task = map(split_by_task, sides)
     sides_by_task = {task: (before_by_task[task], after_by_task[task]) for task in before_by_task.keys() & after_by_task}
@@ -376,9 +377,10 @@ def _excludes_limit(
     return all(excludes_cell_loss(estimate, cell.loss_limit, confidence) for estimate in known_estimates)
 
 
-@keep_recent
-def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:
-    """The gate over two sides. Raises InputError for a name as `named_cells` does."""
+def check_sides(
+    sides: Sides, decoding: Decoding, question: GateQuestion, comparisons: Sequence[CellComparison] | None = None
+) -> GateResult:
+    """The gate over two sides, and their cells if they are compared. Raises InputError for a name as `named_cells` does."""
     if question.rings:
         return check_rings(sides, decoding, question)
     named = bool(question.protect)
@@ -391,6 +393,7 @@ def check_sides(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
         named_by_user=named,
         margin=question.margin,
         look=question.look,
+        comparisons=comparisons,
     )
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mixwright.errors import InputError
-from mixwright.estimates.looks import Look, parse_look
-from mixwright.records import RunManifest
+from mixwright.estimates.looks import Look
+from mixwright.records import RunManifest, from_data
 from mixwright.run.folder import RunFolder, read_json, write_json
 
-LOOK_SETTING = "looks"
+LOOK_SETTING = "look"
 """Name of the setting in a comparison's manifest that says at which look it ended."""
 
 
@@ -56,13 +56,9 @@ def read_question(run: RunFolder) -> GateQuestion | None:
 
 def _read_look(run: RunFolder) -> Look | None:
     """The look that the manifest names; None where there were none."""
-    look_text = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
-    if look_text is None:
-        return None
-    look = parse_look(look_text) if isinstance(look_text, str) else None
-    if look is None:
-        remedy = "Compare again, or put back what stood there."
-        raise InputError(
-            f"settings.{LOOK_SETTING} as `look 2 of 4, 240 of 480 items`", repr(look_text)[:80], remedy, file=run.manifest
-        )
-    return look
+    noted = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
+    try:
+        return None if noted is None else from_data(Look, noted)
+    except (InputError, TypeError, ValueError) as error:
+        remedy = "Compare again, or put back the earlier setting."
+        raise InputError(f"settings.{LOOK_SETTING} as a look", str(error)[:120], remedy, file=run.manifest) from None

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mixwright.records import cell_key
-from mixwright.run.folder import RunFolder
-from mixwright.verdict.rules.evidence import headline_arm, leading_sides, read_outcome
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, list_cells, named_cells
-from mixwright.verdict.rules.gate_question import GateQuestion, read_question
+from mixwright.verdict.rules.gate_question import GateQuestion
 from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells, with_ungraded
 
 
-def ask_gate(run: RunFolder, question: GateQuestion | None = None) -> GateResult | None:
+def ask_gate(evidence: Evidence, question: GateQuestion | None = None) -> GateResult | None:
     """Ask the gate about a run folder, or about the leading arm of a trial.
 
     Args:
-        run: the folder.
+        evidence: of the folder.
         question: what is protected, and by which margin; None reads the question that was asked last, if any.
 
     Returns:
@@ -26,25 +25,33 @@ def ask_gate(run: RunFolder, question: GateQuestion | None = None) -> GateResult
     Raises:
         InputError: a name that was not measured before, or a broken file.
     """
-    sides, outcome = leading_sides(run), read_outcome(run)
-    question = question or read_question(run) or GateQuestion()
+    sides, outcome = evidence.sides, evidence.outcome
+    question = question or evidence.question or GateQuestion()
     if sides is None:
         return None
     measured = list_cells(sides[0])
-    if outcome == "loss" and not headline_arm(run):
+    if outcome == "loss" and not evidence.arm:
         protected = named_cells(measured, question.protect) if question.protect else measured
         nothing = GateResult("inconclusive", None, (), None, named_by_user=bool(question.protect), graded=False)
-        return with_ungraded(nothing, run, measured, protected)
+        return with_ungraded(nothing, evidence, measured, protected)
     if outcome not in ("greedy", "sampled"):
         return None
-    ungraded = [] if headline_arm(run) else list_ungraded_cells(run)
+    compared = evidence.comparisons[evidence.arm]
+    ungraded = [] if evidence.arm else list_ungraded_cells(evidence)
     if not question.protect:
-        return with_ungraded(check_sides(sides, outcome, question), run, ungraded, ungraded)
+        return with_ungraded(check_sides(sides, outcome, question, compared), evidence, ungraded, ungraded)
     protected = named_cells([*measured, *ungraded], question.protect)
     names = tuple(cell_key(*cell) for cell in protected if cell not in ungraded)
     graded = (
-        check_sides(sides, outcome, replace(question, protect=names))
+        check_sides(sides, outcome, replace(question, protect=names), compared)
         if names
         else check_protected(*sides, [], decoding=outcome, named_by_user=True)
     )
-    return with_ungraded(graded, run, ungraded, [cell for cell in protected if cell in ungraded])
+    return with_ungraded(graded, evidence, ungraded, [cell for cell in protected if cell in ungraded])
+
+
+def check_names(evidence: Evidence, question: GateQuestion) -> None:
+    """Raise InputError for a protected name that was not measured, so that nothing is written for it."""
+    if evidence.sides is not None and question.protect:
+        ungraded = [] if evidence.arm else list_ungraded_cells(evidence)
+        named_cells([*list_cells(evidence.sides[0]), *ungraded], question.protect)

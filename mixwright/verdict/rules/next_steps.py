@@ -11,10 +11,11 @@ from typing import Any
 
 from mixwright.errors import join_some
 from mixwright.measure.notes import WARNING_CUT_SHARE
-from mixwright.records import RunManifest, Selection
-from mixwright.run.folder import RunFolder, read_json
+from mixwright.records import Selection
+from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Code
 from mixwright.verdict.page.text import format_count, percent
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommendation, TrialBasis
 
 DEFAULT_COMMAND, PLAN_COMMAND = "mixwright run run.yaml", "mixwright plan MODEL TRAIN"
@@ -30,14 +31,14 @@ STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
 
 
 def list_next_steps(
-    run: RunFolder,
+    evidence: Evidence,
     recommendation: Recommendation,
     basis: TrialBasis | PairBasis | None,
     *,
     same_answers: bool = False,
 ) -> list[Code]:
     """What to do next, the first thing first; at least one. Of two models with the same answers none is about training."""
-    manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
+    run, manifest = evidence.run, evidence.manifest
     command = manifest.command if manifest else ""
     if command.split(" ")[1:2] and command.split(" ")[1] in STAGE_COMMANDS:  # go on from there, not do one stage again
         words = command.split(" ")

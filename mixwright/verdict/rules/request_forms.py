@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mixwright.estimates.outcome import Outcome, estimate_change
+from mixwright.estimates.outcome import Outcome, Sides, estimate_change
 from mixwright.records import Interval
 from mixwright.suite.family import FORMS
-from mixwright.verdict.rules.evidence import Sides
 
 
 def changes_by_form(sides: Sides, outcome: Outcome) -> Mapping[str, Interval]:

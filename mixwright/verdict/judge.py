@@ -1,8 +1,8 @@
-"""Packing of a run folder into a `Verdict`, of which every report is a function.
+"""Judge: the evidence of a run folder becomes a `Verdict`, of which every report is a function.
 
-Three judges read the same tables: claims about each task (`rules/claims.py`), the gate (`rules/gate.py`) and the
-recommendation (`rules/recommendation.py`). Where they disagree, the recommendation decides the outcome, and the claim of a
-task decides the word of that task: a report says "learned" only where a task's own claim does, whatever the total did.
+In this order, each once: claims about each task (`rules/claims.py`), the gate (`rules/gate.py`), and the recommendation,
+which reads both (`rules/recommendation.py`). The recommendation decides the outcome, and the claim of a task its word: a
+report says "learned" only where a task's own claim does, whatever the total did.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mixwright import catalog
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.judgement import change_word
-from mixwright.estimates.outcome import Item, estimate_change
+from mixwright.estimates.outcome import Item, Sides, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import former_file
 from mixwright.records import (
@@ -30,34 +30,33 @@ from mixwright.records import (
     Gate,
     GateOutcome,
     Interval,
-    Measurement,
     Observation,
     Reason,
-    RunManifest,
     Step,
     TaskChange,
     TaskWord,
     TotalChange,
     Verdict,
 )
-from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements
+from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.answers import interleave_groups
 from mixwright.verdict.page.arm_words import describe_run
-from mixwright.verdict.page.beside import read_three_checkpoints
+from mixwright.verdict.page.beside import ThreeCheckpoints, read_three_checkpoints
 from mixwright.verdict.page.blocks import keep_filled
 from mixwright.verdict.read_parts import read_decisions, read_gold, read_pairs, read_parts, read_stages
-from mixwright.verdict.rules.answer_forms import FormTakeover, form_changes_of, group_takeovers
+from mixwright.verdict.rules.answer_forms import FormTakeover, group_takeovers
 from mixwright.verdict.rules.answers_kept import answers_kept_in
 from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, recommend_run
 from mixwright.verdict.rules.cells import cells_of, group_items
 from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, to_interval
-from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, plan_of, read_outcome, trial_of
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.gate_run import ask_gate
 from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells
 from mixwright.verdict.rules.marks import find_marks
 from mixwright.verdict.rules.next_steps import list_next_steps
 from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
+from mixwright.verdict.rules.run_claims import judge_claims
 from mixwright.verdict.rules.spared import ClaimKey, claim_key
 from mixwright.verdict.words import NEVER_RIGHT, explain, say_headline
 
@@ -87,32 +86,47 @@ EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {"passed": 0, "damaged": 3, "inconc
 """Exit codes; 1 is wrong input, 2 a bug of ours."""
 
 
-def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
-    """Read a run folder, judge it, and return what a report says.
+def judge_run(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
+    """Read a run folder and judge it. Arguments and errors are those of `judge`."""
+    evidence = Evidence(run)
+    return judge(evidence, judge_claims(evidence), gated=gated, inconclusive=inconclusive)
+
+
+def judge(
+    evidence: Evidence,
+    claims: Sequence[Claim],
+    *,
+    gated: bool = True,
+    inconclusive: Literal["fail", "warn"] = "fail",
+) -> Verdict:
+    """Return what a report says.
 
     Args:
-        run: a trial, or a comparison of two models.
+        evidence: of a trial, or of a comparison of two models.
+        claims: of its arms, as `judge_claims` makes them.
         gated: whether the outcome is the exit code; otherwise it is 0.
         inconclusive: `warn` gives 0 for too few items, unless something could not be judged at all.
 
     Raises:
         InputError: a file is broken, or a protected name was not measured.
     """
-    outcome, sides, manifest = read_outcome(run), leading_sides(run), _read_manifest(run)
-    (recommendation, basis), gate = recommend_run(run), ask_gate(run)
+    run, outcome, sides, manifest = evidence.run, evidence.outcome, evidence.sides, evidence.manifest
+    gate = ask_gate(evidence)
+    recommendation, basis = recommend_run(evidence, claims, gate)
     reading = READINGS[outcome]
-    pairs = read_pairs(run)
-    notes = tuple(read_list(run.notes, Observation)) if run.notes.is_file() else ()
-    changes = form_changes_of(run)
-    stages, replayed = read_stages(run)
-    before, third, after = _name_models(run, manifest)
-    tasks, lost_answers = _list_tasks(run, sides, outcome, gate, basis), gate.lost_answers if gate is not None else {}
+    pairs = read_pairs(evidence)
+    stages, replayed = read_stages(evidence)
+    three = read_three_checkpoints(evidence)
+    before, third, after = three.names if three is not None else _name_models(evidence)
+    third_success = _read_third(three, outcome) if three is not None else {}
+    tasks = _list_tasks(evidence, claims, gate, basis, third_success)
+    lost_answers = gate.lost_answers if gate is not None else {}
     not_judged = {task: why for task, why in _list_not_judged(basis).items() if task not in lost_answers}
     ungraded = {change.task for change in tasks if change.before is None or outcome not in GRADED_OUTCOMES}
     reason, result = _decide(recommendation, basis, gate)
     verdict = Verdict(
         name=run.path.resolve().name,
-        about=describe_run(run),
+        about=describe_run(run.path.resolve().name, evidence.trial),
         before=before,
         after=after,
         third=third,
@@ -128,29 +142,29 @@ def pack(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "w
         total=_total(sides, outcome),
         gate=_pack_gate(gate),
         tasks=tasks,
-        forms=tuple(_pack_form(takeover, pairs) for takeover in group_takeovers(changes)),
+        forms=tuple(_pack_form(takeover, pairs) for takeover in group_takeovers(evidence.form_changes)),
         not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
         not_judged=not_judged,
         lost_answers=lost_answers,
         same_answers=_gave_same_answers(pairs, tasks),
         pairs=_choose_pairs(pairs, tasks, result, lost_answers),
         advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
-        notes=notes,
+        notes=evidence.notes,
         audit=tuple(read_list(run.audit, Observation)) if run.audit.is_file() else (),
-        trial=trial_of(run),
-        plan=plan_of(run),
+        trial=evidence.trial,
+        plan=evidence.plan,
         manifest=manifest,
-        measured=_read_summary_rows(run),
-        form_changes=tuple(changes),
-        answers_kept=tuple(answers_kept_in(run, {*ungraded, *not_judged, *lost_answers})),
+        measured=evidence.measured_before,
+        form_changes=tuple(evidence.form_changes),
+        answers_kept=tuple(answers_kept_in(evidence, {*ungraded, *not_judged, *lost_answers})),
         former=tuple(read_list(former_file(run), FormerAnswers)) if former_file(run).is_file() else (),
         gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
-        decisions=read_decisions(run),
+        decisions=read_decisions(evidence),
         stages=stages,
         replayed=replayed,
     )
     verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
-    steps = list_next_steps(run, recommendation, basis, same_answers=verdict.same_answers) if recommendation else []
+    steps = list_next_steps(evidence, recommendation, basis, same_answers=verdict.same_answers) if recommendation else []
     verdict = replace(verdict, why=explain(verdict), next=tuple(Step(step.caption, step.text) for step in steps))
     return replace(verdict, extra=_collect_extra(verdict))
 
@@ -162,18 +176,11 @@ def _gave_same_answers(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange])
     return any(pair.before for pair in pairs) and not differs and not scores_differ
 
 
-def _read_manifest(run: RunFolder) -> RunManifest | None:
-    return read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
-
-
-def _name_models(run: RunFolder, manifest: RunManifest | None) -> tuple[str, str, str]:
-    """Short names of the earlier model, of a third one, and of the later one; of a trial the leading arm."""
-    three = read_three_checkpoints(run)
-    if three is not None:
-        return three.names
+def _name_models(evidence: Evidence) -> tuple[str, str, str]:
+    """Return short names of the earlier model, of no third one, and of the later one; of a trial the leading arm."""
+    manifest, settings = evidence.manifest, evidence.settings
     before = PurePath(manifest.parent).name if manifest and manifest.parent else "before"
-    settings = manifest.settings if manifest else {}
-    after = headline_arm(run) or PurePath(str(settings.get("checkpoint after", "after"))).name
+    after = evidence.arm or PurePath(str(settings.get("checkpoint after", "after"))).name
     if before == after:  # two folders or logs of one name: their parents tell them apart
         before = str(PurePath(*PurePath(manifest.parent).parts[-2:])) if manifest else before
         after = str(PurePath(*PurePath(str(settings.get("checkpoint after", "after"))).parts[-2:]))
@@ -261,16 +268,21 @@ def _count_turns(sides: Sides, outcome: Outcome, items: Sequence[Item]) -> tuple
 
 
 def _list_tasks(
-    run: RunFolder, sides: Sides | None, outcome: Outcome, gate: GateResult | None, basis: TrialBasis | PairBasis | None
+    evidence: Evidence,
+    claims: Sequence[Claim],
+    gate: GateResult | None,
+    basis: TrialBasis | PairBasis | None,
+    third: Mapping[ClaimKey, float],
 ) -> tuple[TaskChange, ...]:
     """Every task and level, the worst first."""
+    sides, outcome = evidence.sides, evidence.outcome
     judged_cells = {} if gate is None else {(cell.task, cell.level): cell for cell in gate.cells}
     items_of = group_items(sides) if sides else {}
     never_right = basis.tasks_without_right_answer if isinstance(basis, PairBasis) else ()
-    third, parts = _read_third(run, outcome), read_parts(run)
-    tasks, cells = [], cells_of(run)
-    claims = [cell.claim for cell in cells]
-    open_tasks = {claim.task for claim in claims if not claim.whole and (claim.task, claim.level) not in judged_cells}
+    parts = read_parts(evidence)
+    tasks, cells = [], cells_of(evidence, claims)
+    levels = [cell.claim for cell in cells if not cell.claim.whole]
+    open_tasks = {claim.task for claim in levels if (claim.task, claim.level) not in judged_cells}
     for cell in cells:
         claim, key = cell.claim, claim_key(cell.claim)
         judged = None if claim.whole else judged_cells.get((claim.task, claim.level))
@@ -300,7 +312,7 @@ def _list_tasks(
         )
         tasks.append(change)
     known, lost_answers = {change.task for change in tasks}, gate.lost_answers if gate is not None else {}
-    for cell in () if headline_arm(run) else list_ungraded_cells(run):
+    for cell in () if evidence.arm else list_ungraded_cells(evidence):
         if cell[0] not in known:
             word: TaskWord = "lost" if cell[0] in lost_answers else "not graded"
             nothing = Interval(0.0, -1.0, 1.0, 0)
@@ -323,11 +335,8 @@ def _find_word(claim: Claim, never_right: Sequence[str], *, readable: bool) -> T
     return WORD_BY_KIND[claim.kind]
 
 
-def _read_third(run: RunFolder, outcome: Outcome) -> dict[ClaimKey, float]:
-    """Success of the third model per task and level; empty without one."""
-    three = read_three_checkpoints(run)
-    if three is None:
-        return {}
+def _read_third(three: ThreeCheckpoints, outcome: Outcome) -> dict[ClaimKey, float]:
+    """Success of the third model per task and level."""
     return {claim_key(claim): claim.after for claim in claims_between(three.other, outcome) if claim.difference.n}
 
 
@@ -397,12 +406,6 @@ def _choose_pairs(
     learned = {change.task for change in tasks if change.word == "learned"}
     first = [pair for pair in pairs if outcome == "passed" and lost and is_gained(pair) and pair.task in learned]
     return tuple([*first[:1], *shown][:MAX_PAIRS])
-
-
-def _read_summary_rows(run: RunFolder) -> tuple[Measurement, ...]:
-    """Numbers of tasks, and not of single items, of what was measured before training."""
-    path = run.measurements("before")
-    return tuple(read_measurements(path)) if path.is_file() else ()
 
 
 def _collect_extra(verdict: Verdict) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""Plans that arms train under: without levers, with one part less, with stages joined, and permuted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, Literal
+
+import numpy as np
+
+from mixwright.records import Cell, Plan, Stage
+
+LEFT_OUT_VALUES: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
+"""Part of a stage -> its value when it is left out."""
+WEIGHT_PERMUTATION_SEED, ORDER_PERMUTATION_SEED = 5_000_011, 8_000_009
+"""Permutations of weights: added to the branch's seed; of stages: a second number beside it."""
+
+
+def without_levers(plan: Plan) -> Plan:
+    """Return the plan with its weights, steps, objectives and cells, and without its levers."""
+    stages = []
+    for stage in plan.stages:
+        engine = stage.options.get("engine", {})
+        options = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
+        bare_stage = replace(stage, selector="uniform", gates=(), controllers=(), monitors=(), options=options)
+        stages.append(replace(bare_stage, expected={}, earlier_share=0.0))
+    return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)
+
+
+def proportional_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
+    """Return the plan without its levers, weights being shares of the examples. Raises ValueError without examples."""
+    counts = _count_examples(cells)
+    total = sum(counts.values())
+    reasons = {task: f"{count} of {total} training examples" for task, count in counts.items()}
+    weights = {task: count / total for task, count in counts.items()}
+    return _with_weights(plan, weights, reasons, planner="proportional", selector="uniform")
+
+
+def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
+    """Return the plan without its levers, tasks and their levels weighing the same. Raises ValueError without examples."""
+    tasks = _count_examples(cells)
+    weights = dict.fromkeys(tasks, 1 / len(tasks))
+    return _with_weights(
+        plan, weights, dict.fromkeys(tasks, "equal shares"), planner="equal shares", selector="equal_levels"
+    )
+
+
+def _count_examples(cells: Sequence[Cell]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for cell in sorted(cells, key=lambda cell: cell.task):
+        counts[cell.task] = counts.get(cell.task, 0) + cell.count
+    if not counts:
+        raise ValueError("no training examples to take shares of")
+    return counts
+
+
+def _with_weights(plan: Plan, weights: dict[str, float], reasons: dict[str, str], *, planner: str, selector: str) -> Plan:
+    stages = [replace(stage, weights=dict(weights), rehearse=(), selector=selector) for stage in without_levers(plan).stages]
+    why = {f"stages.{number}.weights.{task}": reason for number in range(len(stages)) for task, reason in reasons.items()}
+    return Plan(planner, tuple(stages), plan.cells, why=why)
+
+
+def without_part(plan: Plan, cells: Sequence[Cell], *, part: Literal["weights", "selector", "gates", "controllers"]) -> Plan:
+    """Return the plan without one part of its stages: shares of the examples in place of the weights, or no such lever."""
+    if part == "weights":
+        weights = proportional_plan(plan, cells).stages[0].weights
+        stages = [replace(stage, weights=weights) for stage in plan.stages]
+    else:
+        stages = [_without_lever(stage, part) for stage in plan.stages]
+    return replace(plan, planner=f"{plan.planner} without {part}", stages=tuple(stages), why={})
+
+
+def _without_lever(stage: Stage, part: str) -> Stage:
+    """Return the stage without a kind of lever and without the options of what is gone."""
+    levers = getattr(stage, part)
+    names = (levers,) if isinstance(levers, str) else levers
+    kind = "selectors" if part == "selector" else part
+    options = dict(stage.options)
+    for name in names:
+        options.pop(f"{kind}.{name}", None)
+    return replace(stage, options=options, **{part: LEFT_OUT_VALUES[part]})
+
+
+def joint_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
+    """Return the plan without levers, with neighbouring stages of one objective joined, weights averaged by steps."""
+    stages = [
+        _join_stages(tuple(neighbours))
+        for _, neighbours in groupby(without_levers(plan).stages, key=lambda stage: stage.objective)
+    ]
+    return Plan("joint", tuple(stages), plan.cells)
+
+
+def _join_stages(stages: Sequence[Stage]) -> Stage:
+    steps, longest = sum(stage.steps for stage in stages), max(stages, key=lambda stage: stage.steps)
+    tasks = dict.fromkeys(task for stage in stages for task in stage.weights)
+    weights = {task: sum(stage.steps * stage.weights.get(task, 0.0) for stage in stages) / steps for task in tasks}
+    return replace(longest, name=stages[0].name, steps=steps, weights=weights, kept=stages[0].kept)
+
+
+def right_answers_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
+    """Return the plan with SFT for twice the steps in place of DPO, which reads two answers of a row."""
+    return replace(plan, stages=tuple(replace(stage, objective="sft", steps=2 * stage.steps) for stage in plan.stages))
+
+
+def permuted_weights(plan: Plan, seed: int) -> Plan:
+    """Return the plan with the weights of each stage at other tasks, in a random order that differs where one does."""
+    rng, stages = np.random.default_rng([seed, WEIGHT_PERMUTATION_SEED]), []
+    for stage in plan.stages:
+        tasks = sorted(stage.weights)
+        weights = _permute([stage.weights[task] for task in tasks], rng)
+        stages.append(replace(stage, weights=dict(zip(tasks, weights, strict=True))))
+    return replace(plan, stages=tuple(stages))
+
+
+def permuted_order(plan: Plan, seed: int) -> Plan:
+    """Return the plan with its stages in another random order, names and borders staying in their places."""
+    order = _permute([*range(len(plan.stages))], np.random.default_rng([seed, ORDER_PERMUTATION_SEED]))
+    stages = [
+        replace(plan.stages[number], name=stage.name, kept=stage.kept, expected={}, earlier_share=0.0)
+        for stage, number in zip(plan.stages, order, strict=True)
+    ]
+    return replace(plan, stages=tuple(stages), why={})
+
+
+def _permute(values: list[Any], rng: np.random.Generator) -> list[Any]:
+    """Return the values in a random order that differs from theirs, unless they are all equal."""
+    permuted = values
+    while permuted == values and len(set(values)) > 1:
+        permuted = [values[number] for number in rng.permutation(len(values))]
+    return permuted
