@@ -102,7 +102,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "inside our move": lambda: die_before(
         resume, "write_text", lambda path, text: f"checkpoint-{INTERRUPTED_STEP}/" in str(path)
     ),
-    "inside a line": lambda: die_before(files.SteeringFiles, "_append", write_half_a_line),
+    "inside a line": lambda: die_before(files.SteeringFiles, "append", write_half_a_line),
     "after the last save": lambda: die_before(files.SteeringFiles, "write_proof", ended),
 }
 

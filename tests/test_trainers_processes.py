@@ -121,7 +121,11 @@ def test_processes_with_other_data_are_refused(runs: Path) -> None:
 def test_under_a_launcher(runs: Path, tmp_path: Path) -> None:
     """`torchrun`, with a port that it finds itself, ends as the forked processes do."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    environment = os.environ | {"ACCELERATE_USE_CPU": "true", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": str(HERE)}
+    environment = os.environ | {
+        "ACCELERATE_USE_CPU": "true",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}",
+    }
     subprocess.run([*command, str(HERE / "_processes_run.py"), str(tmp_path)], env=environment, check=True, timeout=600)
     for name in FILES:
         assert (runs / "learning" / "steering" / name).read_bytes() == (tmp_path / "steering" / name).read_bytes(), name
