@@ -90,7 +90,7 @@ POINTS: dict[str, Callable[[], None]] = {
         resume.Checkpoints, "stage_state", lambda _, step, extra: step == INTERRUPTED_STEP
     ),
     "inside our state": lambda: die_before(
-        state_file, "write_text", lambda path, text: f"saving/.{INTERRUPTED_STEP}." in str(path)
+        state_file, "write_text", lambda path, text: f"saving/{INTERRUPTED_STEP}/" in str(path)
     ),
     "before TRL's first file": lambda: die_before(theirs.Trainer, "save_model", in_save),
     "inside TRL's files": lambda: die_before(theirs.Trainer, "_save_rng_state", in_save),
@@ -102,7 +102,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "inside our move": lambda: die_before(
         resume, "write_text", lambda path, text: f"checkpoint-{INTERRUPTED_STEP}/" in str(path)
     ),
-    "inside a line": lambda: die_before(files.SteeringFiles, "_append", write_half_a_line),
+    "inside a line": lambda: die_before(files.SteeringFiles, "append", write_half_a_line),
     "after the last save": lambda: die_before(files.SteeringFiles, "write_proof", ended),
 }
 

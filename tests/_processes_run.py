@@ -186,13 +186,6 @@ def other_data(folder: Path) -> None:
     grpo(folder, dataset=dataset).train()
 
 
-def two_nodes(folder: Path) -> None:
-    """Each process is a node with a disk of its own, and saves there."""
-    os.environ |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-    settings = {"learning_rate": 1e-3, "save_strategy": "steps", "save_steps": 1, "save_on_each_node": True}
-    grpo(folder / f"disk{place_in_world()}", vowels, **settings).train(resume_from_checkpoint=True)
-
-
 def rank(what: Callable[[Path], None], folder: Path, number: int, count: int) -> int:
     """Fork one rank; its output goes to a file. Returns its process id."""
     child = os.fork()
@@ -254,8 +247,6 @@ def main(folder: Path) -> None:
     for what in (dying, dying_in_a_save):
         note(what.__name__, launch(what, folder / what.__name__, 2))
         note(f"{what.__name__} resumed", launch(learning, folder / what.__name__, 2))
-    for name in ("two_nodes", "two_nodes resumed"):
-        note(name, launch(two_nodes, folder / "two_nodes", 2))
     note("diverging", launch(diverging, folder / "diverging", 2))
     note("other_data", launch(other_data, folder / "other_data", 2))
 

@@ -18,7 +18,7 @@ import trl.trainer.grpo_trainer as grpo
 from torch import nn
 from trainers_tiny import grpo_config, model, rows, tokenizer
 
-from mixwright.trainers.canaries.generated import is_async
+from mixwright.trainers.rewards import is_async
 
 
 @dataclass(frozen=True)

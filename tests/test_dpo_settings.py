@@ -68,6 +68,7 @@ def trained_adapter(folder: Path) -> Any:
 
 EXACT: dict[str, dict[str, Any]] = {
     "defaults": {},
+    "padding-free": {"padding_free": True},
     "gradient-accumulation": {"gradient_accumulation_steps": 2},
     "several-epochs-partial-batch": {"max_steps": -1, "num_train_epochs": 2, "per_device_train_batch_size": 5},
     "accumulation-over-a-partial-batch": {
@@ -129,9 +130,8 @@ SUPPORTED: dict[str, dict[str, Any]] = {f"loss-{name}": {"loss_type": [name], "m
     "discopop-temperature": {"loss_type": ["discopop"], "discopop_tau": 0.2, "max_steps": 1},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "padding-free": ({"padding_free": True}, "padding_free=False"),
     "group-by-length": ({"train_sampling_strategy": "group_by_length"}, "order of rows"),
-    "images": ({"train_dataset": PAIRS.add_column("image", [None] * 12)}, "Images are prepared"),
+    "images": ({"train_dataset": PAIRS.add_column("image", [None] * 12)}, "images with steering=None"),
     "stream": ({"train_dataset": PAIRS.to_iterable_dataset()}, "IterableDataset"),
     "dispatch-batches": ({"accelerator_config": {"dispatch_batches": True}}, "sample by itself"),
     "split-batches": ({"accelerator_config": {"split_batches": True}}, "as TRL lays them out"),

@@ -38,7 +38,7 @@ def outputs(trainer: Any) -> list[dict[str, Any]]:
 
     def watched(inputs: Any) -> Any:
         output = score(inputs)
-        if trainer.made_up_rewards is None:
+        if "_calculate_rewards" not in vars(trainer):  # the start-up self-test has rewards of its own
             found.append(output)
         return output
 

@@ -147,7 +147,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "packing-split": ({"settings": {"packing": True, "packing_strategy": "bfd_split"}}, "cut rows into pieces"),
     "group-by-length": ({"settings": {"train_sampling_strategy": "group_by_length"}}, "order of rows"),
     "skip-prepare": ({"settings": {"dataset_kwargs": {"skip_prepare_dataset": True}}}, "got skip_prepare_dataset"),
-    "images": ({"train_dataset": PLAIN.add_column("image", [None] * 12)}, "Images are prepared"),
+    "images": ({"train_dataset": PLAIN.add_column("image", [None] * 12)}, "images with steering=None"),
     "stream": ({"train_dataset": PLAIN.to_iterable_dataset()}, "IterableDataset"),
     "dispatch-batches": ({"settings": {"accelerator_config": {"dispatch_batches": True}}}, "sample by itself"),
     "split-batches": ({"settings": {"accelerator_config": {"split_batches": True}}}, "as TRL lays them out"),

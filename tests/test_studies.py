@@ -252,7 +252,7 @@ def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
 
 def test_everything_beside_a_trainer_is_charged_wherever_it_stands():
     from mixwright.steer.beside.run import DrawLog
-    from mixwright.trainers.canaries.generated import CanaryPass
+    from mixwright.trainers.canaries import CanaryPass
     from mixwright.trainers.resume import Checkpoints
     from mixwright_lab.studies.trainer_runs import charge_owners
 

@@ -97,7 +97,6 @@ def test_reports_are_refused(value: Any) -> None:
     ("objective", "settings", "told"),
     [
         ("sft", {"packing": True, "packing_strategy": "wrapped"}, "packing_strategy 'bfd'"),
-        ("dpo", {"padding_free": True}, "padding_free=False"),
         ("grpo", {"ignore_data_skip": True}, "ignore_data_skip=False"),
         ("dpo", {"accelerator_config": {"dispatch_batches": True}}, "dispatch_batches=None"),
         ("sft", {"eval_strategy": "steps"}, "without eval_strategy"),

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from trainers_tiny import UNIFORM, grpo_config, make, parameters, read, rows
+from trainers_tiny import UNIFORM, grpo_config, make, parameters, read, rows, script
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import Alarm, CellAssessment, Plan, Stage
+from mixwright.records import Action, Alarm, CellAssessment, Plan, Stage
 from mixwright.steer.canaries import WHY_UNMEASURED
 from mixwright.steer.pool import answer_key
-from mixwright.trainers.canaries.generated import schedule_passes
+from mixwright.trainers.canaries import schedule_passes
 from mixwright.trainers.steering import make_dataset_pool, make_run, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings(
@@ -209,6 +209,20 @@ def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
     assert not (tmp_path / "steering").exists()
 
 
+def test_a_run_whose_refusals_do_not_hold_is_stopped_before_its_step(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def distinct(completions: list[str], **_: Any) -> list[float]:
+        return [place / 8 for place in range(len(completions))]
+
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True, reward_funcs=distinct)
+    script(trainer, lambda groups: [Action("refuse", groups[0].example, None, "test")])
+    monkeypatch.setattr("mixwright.trainers.grpo.mask_refused", lambda rewards, groups, size: rewards)
+    with pytest.raises(RuntimeError, match="a refused group has advantages other than 0"):
+        trainer.train()
+    assert trainer.state.global_step == 0
+
+
 def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
     monkeypatch.setattr("mixwright.trainers.checks.selftest.mask_refused", lambda rewards, groups, size: rewards)
@@ -221,6 +235,13 @@ def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM))
     trainer.steered.engine.draw = lambda count: [0] * count
     with pytest.raises(RuntimeError, match="shares as wanted"):
+        trainer.train()
+
+
+def test_the_self_test_stops_a_run_whose_rows_come_in_another_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
+    monkeypatch.setattr("mixwright.trainers.checks.selftest.RepeatSampler", lambda rows, **layout: reversed(rows))
+    with pytest.raises(RuntimeError, match="groups whole, in TRL's order"):
         trainer.train()
 
 

@@ -137,7 +137,7 @@ def test_canaries_read_rows_one_by_one(tmp_path: Path) -> None:
     found = []
     for name, packs in (("a", True), ("b", False)):
         trainer = trainer_of(tmp_path / name, packing=packs)
-        inputs, labels = trainer._inputs([0, 5, 7])
+        inputs, labels = trainer.model_inputs([0, 5, 7])
         assert labels.shape[0] == 3
         found.append((inputs["input_ids"].tolist(), inputs["attention_mask"].tolist(), labels.tolist()))
     assert found[0] == found[1]

@@ -255,9 +255,10 @@ def test_a_save_on_sigterm_waits_for_the_generation_batch(tmp_path: Path) -> Non
         assert one.read_bytes() == two.read_bytes(), name
 
 
-def test_settings_that_would_draw_again_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="ignore_data_skip=False"):
-        make(tmp_path, ignore_data_skip=True)
+def test_settings_that_would_draw_again_or_save_twice_are_refused(tmp_path: Path) -> None:
+    for name in ("ignore_data_skip", "save_on_each_node"):
+        with pytest.raises(InputError, match=f"{name}=False"):
+            make(tmp_path, **{name: True})
     given = {"train_dataset": rows().rename_column("answer", "completion"), "processing_class": tokenizer()}
     with pytest.raises(InputError, match="auto_find_batch_size=False"):
         SteeredSFTTrainer(model(), sft_config(tmp_path, auto_find_batch_size=True), **given, steering=True)

@@ -19,6 +19,7 @@ from trl import SFTTrainer
 from mixwright import SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import CellAssessment, Plan, Stage
+from mixwright.trainers.canaries import make_canaries
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -250,7 +251,7 @@ def test_by_default_nothing_is_held_back_and_the_log_says_so(tmp_path: Path) -> 
 def test_a_collator_without_labels_turns_canaries_off_with_the_reason(tmp_path: Path) -> None:
     trainer = make(SteeredSFTTrainer, tmp_path, steering=SteeringConfig(watching()))
     trainer.data_collator = lambda rows: {"input_ids": torch.tensor([[1]])}
-    assert trainer._make_canaries() is None
+    assert make_canaries(trainer) is None
     (line,) = read(tmp_path, "decisions.jsonl")
     assert line["because"] == "the data collator makes no labels"
 

@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 486_240,
+    "mixwright": 483_940,
     "mixwright_extras": 74_755,
-    "mixwright_lab": 194_765,
-    "tests": 491_110,
+    "mixwright_lab": 194_767,
+    "tests": 490_282,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -56,6 +56,7 @@ RAISED: tuple[str, ...] = (
     "mixwright +514, tests +248: plan keeps to --budget, rewards can be named as files, and logs say what to log instead",
     "mixwright_extras +74,848: methods that did not help on a real model left the core (mixwright -75,000)",
     "tests +506: extras import one module of the core, and a verdict reads its evidence once",
+    "mixwright_lab +2: canary passes are one class (mixwright -2,280 with the trainers' room)",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

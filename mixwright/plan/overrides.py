@@ -43,10 +43,18 @@ def check_overrides(overrides: Mapping[str, Any], cells: Sequence[Cell], objecti
     plan = apply_overrides(Plan("any", (bare_stage,)), overrides)
     # Which plug-ins the planner will name is not known yet: options are tried one by one.
     validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)
-    for name, options in plan.stages[0].options.items():
+    check_levers(plan.stages[0].options, "plan.stage.options")
+
+
+def check_levers(options_by_lever: Mapping[str, Any], setting: str) -> None:
+    """Raise InputError unless each lever of a setting exists and takes the keyword arguments that are asked for."""
+    for name, options in options_by_lever.items():
         if name != "engine" and name.partition(".")[0] not in STEERING_KINDS:
             known_names = ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
-            raise unknown_name("plug-in in plan.stage.options", name, known_names)
+            raise unknown_name(f"lever in {setting}", name, known_names)
+        if not isinstance(options, Mapping):
+            expected = f"{setting}: a mapping of keyword arguments under {name}"
+            raise InputError(expected, repr(options)[:80], "Write it as {'kind.name': {'argument': value}}.")
         check_options(name, options)
 
 

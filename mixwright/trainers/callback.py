@@ -26,7 +26,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from mixwright.errors import InputError
 from mixwright.run.folder import check_regular
 from mixwright.trainers.checks.hard_rows import warn_at_start
-from mixwright.trainers.checks.refusals import why_lr_is_fixed
+from mixwright.trainers.checks.refusals import refuse_unresumable
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import TRAINER_STATE
@@ -42,8 +42,7 @@ from mixwright.trainers.rewards import (
     reward_names,
     sum_checked,
 )
-from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import read_kl_and_entropy
+from mixwright.trainers.steered_trainer import DEEPSPEED_REASON, read_kl_and_entropy
 from mixwright.trainers.steering import (
     INDEX_COLUMN,
     SteeringConfig,
@@ -62,9 +61,9 @@ class SteeringCallback(SteeringHooks):
     """Runs beside any GRPO trainer that takes TRL's arguments.
 
     What is lost against `SteeredGRPOTrainer`: canaries, and with them what reads them (drift at beta 0, forgetting); silent
-    refusals (a refused group gets None from every reward function, of which TRL warns each time); the start-up check that a
-    refused group has advantage 0, and the check at each refusal; async rewards and reward models; groups split over
-    processes; epochs (a stream has no length: `max_steps` must be set) and `shuffle_dataset` (a buffer would stand between
+    refusals (a refused group gets None from every reward function, of which TRL warns each time); the checks, at the start
+    and at each refusal, that a refused group has advantage 0; async rewards and reward models; groups split over processes;
+    epochs (a stream has no length: `max_steps` must be set) and `shuffle_dataset` (a buffer would stand between
     drawing and training); aligned saves on SIGTERM.
 
     Args:
@@ -100,7 +99,7 @@ class SteeringCallback(SteeringHooks):
         pool = make_dataset_pool(rows, config)
         is_main = PartialState().is_main_process
         is_sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
-        reason = why_lr_is_fixed(is_sharded)
+        reason = DEEPSPEED_REASON if is_sharded else ""
         run = make_run(config, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, is_main=is_main)
         run.reward_range.names = reward_names(functions)
         super().__init__(
@@ -148,7 +147,7 @@ class SteeringCallback(SteeringHooks):
         return None if folder is None else str(folder)
 
     def _begin(self, step: int) -> None:
-        """A fresh start, or the state of the checkpoint that the trainer has resumed from; then the start-up checks."""
+        """A fresh start, or the state of the checkpoint that the trainer has resumed from; then the start-up check."""
         folder = Path(str(self.args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
         self.resume(self.checkpoints.choose(folder))
         if folder is not None:
@@ -157,17 +156,7 @@ class SteeringCallback(SteeringHooks):
             if json.dumps(log_history) != json.dumps(self._state.log_history):
                 remedy = "Resume from a checkpoint in output_dir, preferably with steering.last_checkpoint()."
                 raise InputError(f"the trainer to have resumed from {folder.name} of output_dir", "another one", remedy)
-        group_size = int(self.args.num_generations or 1)
-        groups_per_batch = int(self.args.generation_batch_size or group_size) // group_size
-        times_served = int(self.args.steps_per_generation or 1) * self.args.num_iterations
-        sampler = SteeredSampler(
-            self.run.draws,
-            2 * groups_per_batch,
-            batch_size=groups_per_batch,
-            mini_repeat_count=group_size,
-            repeat_count=times_served,
-        )
-        self.run.checks = check_draws(self.run, sampler)
+        self.run.checks = check_draws(self.run)
         if not hasattr(self.trainer, "beta"):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
         if self.run.batches == 0 and self.run.engine.canaries:
@@ -258,7 +247,8 @@ def _stream(source: _Source) -> Iterator[dict[str, Any]]:
 
 
 def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
-    """Raises InputError for what cannot be watched through public hooks."""
+    """Raise InputError for what cannot be watched through public hooks."""
+    refuse_unresumable(args)
     for function in functions:
         if isinstance(function, str | nn.Module) or is_async(function):
             raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 import warnings
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from mixwright.learner.settings import cheap_settings, find_device
 from mixwright.records import to_data
 from mixwright.trainers.checks.refusals import refuse_settings
 
+OBJECTIVES = ("grpo", "sft", "dpo")
 OWN_SETTING_REMEDIES = {
     "learning_rate": "Set train.learning_rate.",
     "per_device_train_batch_size": "Set train.prompts.",
@@ -71,13 +73,10 @@ def check_train_settings(train: TrainConfig) -> Any:
         InputError: an objective without a trainer, a field that TRL's config does not know, a value it refuses, a field that
             has its own setting or writes outside the run folder, or one under which nothing can be steered.
     """
-    makers = {"grpo": grpo_config, "sft": sft_config, "dpo": dpo_config}
-    if train.objective not in makers:
-        raise InputError(f"train.objective: {', '.join(makers)}", repr(train.objective), "Correct it.")
     shared = {"output_dir": tempfile.gettempdir(), "learning_rate": train.learning_rate}
     shared |= cheap_settings(find_device())
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # TRL sets names of its own that are to go
-        trl_config = makers[train.objective](train, shared)
+        trl_config = make_config(train.objective, train, shared)
         refuse_settings(trl_config, train.objective)
     return trl_config
 
@@ -120,53 +119,33 @@ def resolve_settings(job: SettingsJob) -> dict[str, Any]:
     return {name: getattr(resolved, name) for name in names if hasattr(resolved, name)}
 
 
-def grpo_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
-    """TRL's `GRPOConfig`: `shared`, overridden by the fields of `train`, then by `train.settings`.
+def make_config(objective: str, train: TrainConfig, shared: Mapping[str, Any]) -> Any:
+    """Return TRL's config for an objective: `shared`, overridden by the fields of `train`, then by `train.settings`.
+
+    Where a run has another objective, settings that this one does not have are left out. DPO's beta, the temperature of the
+    loss, is TRL's or that of `train.settings`.
 
     Raises:
-        InputError: a field that TRL does not know or that may not be set there, or a value it refuses.
+        InputError: an objective without a trainer, a field that TRL does not know or that may not be set there, or a value
+            it refuses.
     """
-    from trl.trainer.grpo_config import GRPOConfig
-
-    own_fields = {
-        "per_device_train_batch_size": train.prompts * train.generations,
-        "num_generations": train.generations,
-        "max_completion_length": train.max_new_tokens,
-        "temperature": train.temperature,
-        "beta": train.beta,
-    }
-    remedies = OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES
-    return _make_checked_config(GRPOConfig, {**shared, **own_fields}, train.settings, remedies)
-
-
-def sft_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
-    """TRL's `SFTConfig`, as `grpo_config`; where a run has another objective, without fields that SFT does not have."""
-    from trl.trainer.sft_config import SFTConfig
-
-    settings = train.settings
-    if train.objective != "sft":
-        settings = {name: value for name, value in settings.items() if name in SFTConfig.__dataclass_fields__}
-    return _make_checked_config(
-        SFTConfig, {**shared, "per_device_train_batch_size": train.prompts}, settings, OWN_SETTING_REMEDIES
-    )
-
-
-def dpo_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
-    """TRL's `DPOConfig`, as `grpo_config`; beta, the temperature of the loss, is TRL's or that of `train.settings`."""
-    from trl.trainer.dpo_config import DPOConfig
-
-    own_fields = {"per_device_train_batch_size": train.prompts}
-    return _make_checked_config(DPOConfig, {**shared, **own_fields}, train.settings, OWN_SETTING_REMEDIES)
-
-
-def _make_checked_config(
-    cls: type[Any], fields_given: Mapping[str, Any], train_settings: Mapping[str, Any], own_remedies: dict[str, str]
-) -> Any:
-    """TRL's config of `fields_given` and `train.settings`; fields that may not stand there, or that TRL refuses, as
-    InputErrors.
-    """
-    settings = to_data(train_settings)  # copies: TRL may change what it is given
+    if objective not in OBJECTIVES:
+        raise InputError(f"train.objective: {', '.join(OBJECTIVES)}", repr(objective), "Correct it.")
+    cls = getattr(importlib.import_module(f"trl.trainer.{objective}_config"), f"{objective.upper()}Config")
+    fields_given, own_remedies = {**shared, "per_device_train_batch_size": train.prompts}, OWN_SETTING_REMEDIES
+    if objective == "grpo":
+        own_remedies = OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES
+        fields_given |= {
+            "per_device_train_batch_size": train.prompts * train.generations,
+            "num_generations": train.generations,
+            "max_completion_length": train.max_new_tokens,
+            "temperature": train.temperature,
+            "beta": train.beta,
+        }
+    settings = to_data(train.settings)  # copies: TRL may change what it is given
     known_fields = [field.name for field in fields(cls) if field.init]
+    if train.objective != objective:
+        settings = {name: value for name, value in settings.items() if name in known_fields}
     remedy_by_field = own_remedies | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
     for name, value in settings.items():
         sends_reports = name == "report_to" and value not in ("none", ["none"], [])

@@ -8,7 +8,6 @@ the temperature of its loss; it is read for the margins and never moved.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,13 +20,10 @@ from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
 from mixwright.steer.beside.files import pair_line
-from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
-from mixwright.trainers.checks.compatibility import check_methods
-from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import declares_steering
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
@@ -44,7 +40,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         **kwargs: as `DPOTrainer` takes them.
 
     Raises:
-        InputError: a plan that does not fit the data, or a setting that cannot be steered (padding_free, images, streams,
+        InputError: a plan that does not fit the data, or a setting that cannot be steered (images, streams,
             sampling strategies of transformers).
     """
 
@@ -54,14 +50,9 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         if config is None:
             super().__init__(*args, **kwargs)
             return
-        check_methods(DPOTrainer, "dpo")
-        bound = inspect.signature(DPOTrainer.__init__).bind(self, *args, **kwargs)
-        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredDPOTrainer")
-        refuse_settings(bound.arguments.get("args"), "dpo")
-        refuse_images(dataset)
-        bound.arguments["train_dataset"] = dataset
+        bound = bind_with_row_numbers(DPOTrainer, self, *args, **kwargs)
         super().__init__(*bound.args[1:], **bound.kwargs)
-        self.steer_rows(config, dataset, objective="dpo")
+        self.steer_rows(config, bound.arguments["train_dataset"], objective="dpo")
         self._losses: list[torch.Tensor] = []
         """Of the micro-steps since the last optimiser step, on this process."""
 
@@ -116,13 +107,12 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             return None
         return math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
 
-    def _make_canaries(self) -> HeldOutPass | None:
-        if self.steered is None:
-            return None
-        return make_heldout(self, self.steered, self.steering.canary_every, _count_tokens, self._inputs)
+    def count_tokens(self, row: Any) -> int:
+        """Return the tokens of prompt and longer completion: what the collator pads a pair to."""
+        return len(row["prompt_ids"]) + max(len(row["chosen_ids"]), len(row["rejected_ids"]))
 
-    def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Model inputs and labels of prompt and chosen completion of prepared pairs."""
+    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
+        """Return model inputs and labels of prompt and chosen completion of prepared pairs."""
         batch = self.prepare_batch(items)
         chosen = {name: batch[name][: len(items)] for name in ("input_ids", "attention_mask", "completion_mask")}
         mask = chosen.pop("completion_mask")
@@ -147,8 +137,3 @@ def completion_logprobs(
         log_probs = torch.where(mask.cumsum(1) > shorter[:, None], ld_alpha * log_probs, log_probs)
     chosen, rejected = log_probs.sum(1).chunk(2)
     return chosen, rejected
-
-
-def _count_tokens(row: Any) -> int:
-    """Tokens of prompt and longer completion: what the collator pads a pair to."""
-    return len(row["prompt_ids"]) + max(len(row["chosen_ids"]), len(row["rejected_ids"]))

@@ -6,7 +6,6 @@ the sampler draws, the rewards are seen, refused or permuted, the advantages are
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,8 @@ from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.canaries.generated import CanaryPass, make_canaries
-from mixwright.trainers.checks.compatibility import check_methods
+from mixwright.trainers.canaries import GeneratedPass
 from mixwright.trainers.checks.hard_rows import warn_at_start
-from mixwright.trainers.checks.refusals import refuse_grpo
-from mixwright.trainers.checks.selftest import check_refusal
 from mixwright.trainers.rewards import (
     AsyncExit,
     ReadCompletion,
@@ -37,8 +33,8 @@ from mixwright.trainers.rewards import (
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import SteeredTrainer, declares_steering, is_training
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import SteeredTrainer, bind_with_row_numbers, declares_steering, is_training
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering
 
 NO_PROBABILITY_MESSAGE = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
@@ -79,21 +75,18 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             without rows, batches dispatched or split by accelerate).
     """
 
+    canary_kind = GeneratedPass
+
     @declares_steering(GRPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
-        self.made_up_rewards: torch.Tensor | None = None
-        """Taken in place of rewards, over all processes: a start-up check tries what TRL makes of them."""
         self._batch = GenerationBatch()
         config = read_steering(steering)
         if config is None:
             super().__init__(*args, **kwargs)
             return
-        check_methods(GRPOTrainer, "grpo")
-        bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
-        refuse_grpo(bound.arguments.get("train_dataset"))
-        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
+        bound = bind_with_row_numbers(GRPOTrainer, self, *args, **kwargs)
+        dataset = bound.arguments["train_dataset"]
         pool = make_dataset_pool(dataset, config)
-        bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
@@ -137,8 +130,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
         batch = self._batch
         batch.generated = True
-        if self.made_up_rewards is not None:
-            return self.made_up_rewards.to(self.accelerator.device)
         if self.steered is None:
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         # read before reward functions run, which may change what they are given, and the model's mode
@@ -197,26 +188,13 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         is_refused = torch.isin(torch.arange(len(rewards)) // group_size, torch.tensor(refused_groups)).to(rewards.device)
         return mask_refused(rewards, refused_groups, group_size), is_refused
 
-    def _make_canaries(self) -> CanaryPass | None:
-        if self.steered is None:
-            return None
-        self.beta = self.steered.beta  # brought back from a checkpoint, or as it was
-        return make_canaries(self, self.steered, self.steering)
-
     def _begin_steering(self, step: int) -> None:
+        if self.steered is not None:
+            self.beta = self.steered.beta  # brought back from a checkpoint, or as it was
+            warn_at_start(self.steered, self.steering.plan)
         super()._begin_steering(step)
-        if self.steered is None:
-            return
-        self.steered.checks.append(check_refusal(self))
-        warn_at_start(self.steered, self.steering.plan)
-        if self.canaries is not None:
-            self.steered.charge(self.canaries.remember_start())
-            if step == 0:
-                self._watch(0)
 
     def _watch(self, step: int) -> None:
-        if self.steered is None or self.canaries is None or step % self.canaries.steps_between:
-            return
-        outcomes, rollouts = self._run_canaries(self.canaries, step)
-        self.steered.watch(step, outcomes, rollouts=rollouts)
-        self.beta = self.steered.beta
+        super()._watch(step)
+        if self.steered is not None:
+            self.beta = self.steered.beta

@@ -15,7 +15,6 @@ from mixwright.errors import InputError
 from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.checks.finite import FiniteGuard
 from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
-from mixwright.trainers.checks.refusals import refuse_unresumable
 from mixwright.trainers.resume import Checkpoints
 
 
@@ -49,12 +48,10 @@ class SteeringHooks(TrainerCallback):
         args: Any,
         remembered: Callable[[], Any] = lambda: None,
     ) -> None:
-        refuse_unresumable(args)
         self.run, self.micro_steps = run, micro_steps
         self.begin, self.hand_in, self.watch, self.read_kl_and_entropy = begin, hand_in, watch, read_kl_and_entropy
         self.remembered = remembered
-        self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
-        self.checkpoints.check_extra = self._check_schedule
+        self.checkpoints = Checkpoints(run, args.output_dir)
         self.args = args
         run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
@@ -74,8 +71,11 @@ class SteeringHooks(TrainerCallback):
     def resume(self, folder: Path | None) -> Any:
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
         extra = self.checkpoints.load(folder)
+        saved_steps, steps = extra.get("max_steps", self.args.max_steps), self.args.max_steps
+        if saved_steps != steps and self.run.files.writes:
+            message = "max_steps was %d and is now %d: learning rates that depend on the number of steps differ from before."
+            logging.getLogger("mixwright").warning(message, saved_steps, steps)
         self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
-        self.run.checks = list(extra.get("checks", []))
         self._saved_layout = list(extra.get("served") or [])
         return extra.get("remembered")
 
@@ -85,7 +85,7 @@ class SteeringHooks(TrainerCallback):
         return self._micro_steps_done % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Self-test, first canaries."""
+        """Check that the processes and a resumed run agree; self-test, first canaries."""
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None
@@ -193,35 +193,12 @@ class SteeringHooks(TrainerCallback):
             else []
         )
 
-    def _check_schedule(self, extra: Mapping[str, Any]) -> None:
-        """Learning rates that are spread over the steps of a run are others where their number changes."""
-        saved_steps, steps = extra.get("max_steps", self.args.max_steps), self.args.max_steps
-        if saved_steps == steps or is_constant(self.args):
-            return
-        name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
-        if not self.run.planned:
-            raise InputError(
-                f"max_steps={saved_steps}, as in the checkpoint, because lr_scheduler_type {name!r} depends on the "
-                "number of steps",
-                f"max_steps={steps}",
-                "Resume with that value. To extend a run later, start it with lr_scheduler_type='constant'.",
-            )
-        if self.run.files.writes:
-            logging.getLogger("mixwright").warning(
-                "max_steps was %d and is now %d, so with lr_scheduler_type %r the learning rates differ "
-                "from those of a new run.",
-                saved_steps,
-                steps,
-                name,
-            )
-
     def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, arguments["model"])
         check_same_run(self.run, step)
         extra = {
             "last": self.last_kl_and_entropy,
             "whole": self.batch_is_done,
-            "checks": self.run.checks,
             "remembered": self.remembered(),
         }
         extra |= {"served": self._read_layout(), "max_steps": self.args.max_steps}
@@ -245,10 +222,3 @@ class SteeringHooks(TrainerCallback):
                 self._delayed_flags.add(flag)
             else:
                 self._delayed_flags.discard(flag)
-
-
-def is_constant(args: Any) -> bool:
-    """Whether no learning rate depends on how many steps the run has."""
-    name = getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)
-    warmup_is_share = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
-    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not warmup_is_share

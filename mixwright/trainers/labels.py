@@ -26,7 +26,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.audit.learnt import Labelled, LabelledRow
 from mixwright.errors import InputError, one_line
-from mixwright.trainers.masks import IGNORED
+from mixwright.trainers.masks import IGNORED, MARK
 
 ROW_COLUMN = "mixwright_row"
 AFTER_LABELS = ("packing", "packing_strategy", "max_length", "truncation_mode")
@@ -39,7 +39,6 @@ OF_LABELS = (
 FLASH = ("flash_attention_2", "flash_attention_3", "kernels-community/flash-attn2", "kernels-community/flash-attn3")
 """Attention that keeps the rows of a pack apart, or begins with it."""
 ROLES = ("system", "developer", "user", "assistant", "tool")
-SENTINEL = "mixwrightstandshere"
 THOUGHTS = re.compile(r"<think>|<\|channel\|>analysis|<\|START_THINKING\|>")
 GENERATION_MARK = re.compile(r"\{%-?\s*generation\s*-?%\}")
 """Mark of the assistant's words in a template; `add_generation_prompt` is none."""
@@ -206,8 +205,8 @@ class _Reader:
         """Return the token with which the template ends the assistant's turn."""
         if not self.template:
             return set()
-        turns = [{"role": "user", "content": "U"}, {"role": "assistant", "content": SENTINEL}]
-        after = self._render(turns).rpartition(SENTINEL)[2]
+        turns = [{"role": "user", "content": "U"}, {"role": "assistant", "content": MARK}]
+        after = self._render(turns).rpartition(MARK)[2]
         return set(self.tokenizer(after, add_special_tokens=False)["input_ids"][:1]) if after else set()
 
     def template_differs(self) -> bool:

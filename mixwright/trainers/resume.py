@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import broadcast_object_list
 from transformers import TrainerState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
 
@@ -40,15 +39,12 @@ class Checkpoints:
     Args:
         run: whose state is kept.
         output_dir: the trainer's.
-        each_node: whether every node saves on its own disk (`save_on_each_node`).
-        saves: whether this process writes into checkpoints; the main process, or one per node with `each_node`.
     """
 
-    def __init__(self, run: RunSteering, output_dir: str, *, each_node: bool = False, saves: bool | None = None) -> None:
-        self.run, self.output, self.each_node = run, Path(output_dir), each_node
-        self.saves = run.files.writes if saves is None else saves
-        self.check_extra: Callable[[Mapping[str, Any]], None] = lambda extra: None
-        """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
+    def __init__(self, run: RunSteering, output_dir: str) -> None:
+        self.run, self.output = run, Path(output_dir)
+        self.saves = run.files.writes
+        """Whether this process writes into checkpoints: the main one."""
 
     def stage_state(self, step: int, extra: Mapping[str, Any]) -> None:
         """Before TRL writes checkpoint `step`: put the state where a kill cannot separate it from that checkpoint.
@@ -72,12 +68,10 @@ class Checkpoints:
                 *old_checkpoint.glob("rng_state*.pth"),
             ]:
                 stale.unlink(missing_ok=True)
-            staged, temporary = self._staging_folder(step), self._staging_folder(step).with_name(f".{step}.{os.getpid()}")
-            for folder in (staged, temporary):
-                shutil.rmtree(folder, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            write_state(temporary, STATE_FILE_STEM, state)
-            temporary.replace(staged)
+            staged = self._staging_folder(step)
+            shutil.rmtree(staged, ignore_errors=True)
+            staged.mkdir(parents=True)
+            write_state(staged, STATE_FILE_STEM, state)
         PartialState().wait_for_everyone()
 
     def move_state_in(self, step: int) -> None:
@@ -105,45 +99,30 @@ class Checkpoints:
             return None
         if resume is not True:
             folder = Path(resume)
-            reasons = [reason for reason in gather_object([self.find_problem(folder)]) if reason]
-            if reasons:
-                got = f"one that cannot be resumed: {reasons[0]}"
+            (reason,) = broadcast_object_list([self.find_problem(folder)])
+            if reason:
+                got = f"one that cannot be resumed: {reason}"
                 raise InputError("a complete checkpoint of a steered run", got, REMEDY, file=folder)
             return folder
-        reason_by_folder = {
-            folder: self.find_problem(folder) or self._why_passed_over(folder) for folder in self.list_folders()
-        }
-        resumable = [{folder.name for folder, reason in reason_by_folder.items() if not reason}]
-        resumable_everywhere = set.intersection(*gather_object(resumable))
-        chosen = next((folder for folder in reason_by_folder if folder.name in resumable_everywhere), None)
-        name = broadcast_object_list([chosen.name if chosen is not None else None])[0]
-        chosen = self.output / name if name is not None else None
+        folders = self.list_folders()
+        reasons = [self.find_problem(folder) or self._why_passed_over(folder) for folder in folders]
+        folders, reasons = broadcast_object_list([folders, reasons])  # a shared disk may show each process another list
+        count = next((place for place, reason in enumerate(reasons) if not reason), len(folders))
+        passed_over = "; ".join(
+            f"{folder.name} ({reason})" for folder, reason in zip(folders[:count], reasons, strict=False)
+        )
         logger = logging.getLogger("mixwright")
-        passed_over = [
-            f"{folder.name} ({reason or 'incomplete on another process'})" for folder, reason in reason_by_folder.items()
-        ]
-        if chosen is not None:
-            passed_over = passed_over[: list(reason_by_folder).index(chosen)] if chosen in reason_by_folder else passed_over
+        if count < len(folders):
             if passed_over and self.saves:
-                logger.warning("Resuming from %s; skipped: %s.", chosen.name, "; ".join(passed_over))
-            return chosen
-        finished_folders = [
-            folder for folder in reason_by_folder if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()
-        ]
-        if any(gather_object([bool(finished_folders) or any(map(self._unsteered, reason_by_folder))])):
-            raise InputError(
-                "a checkpoint that can be resumed",
-                "; ".join(passed_over)[:600] or "checkpoints that are incomplete on some process",
-                "Name one with resume_from_checkpoint=..., or move them away to start over.",
-                file=self.output,
-            )
+                logger.warning("Resuming from %s; skipped: %s.", folders[count].name, passed_over)
+            return folders[count]
+        for folder in folders:
+            if (folder / TRAINER_STATE).exists() and not self._staging_folder(_step(folder)).exists():
+                remedy = "Name one with resume_from_checkpoint=..., or move them away to start over."
+                raise InputError("a checkpoint that can be resumed", passed_over[:600], remedy, file=self.output)
         if self.saves:
-            passed_over_text = f" ({'; '.join(passed_over)})" if passed_over else ""
-            logger.warning(
-                "There is no finished checkpoint in %s%s, so training starts from the beginning.",
-                self.output,
-                passed_over_text,
-            )
+            message = "There is no finished checkpoint in %s%s, so training starts from the beginning."
+            logger.warning(message, self.output, f" ({passed_over})" if passed_over else "")
         return None
 
     def load(self, folder: Path | None) -> dict[str, Any]:
@@ -169,7 +148,6 @@ class Checkpoints:
         PartialState().wait_for_everyone()
         state = read_state(folder, STATE_FILE_STEM)
         try:
-            self.check_extra(state["extra"])
             run.restore(state)
             self._warn(folder, state)
             run.files.truncate_to(state["lines"])
@@ -199,8 +177,8 @@ class Checkpoints:
             return f"{UNFINISHED_FILE} exists, so a save was interrupted"
         if (step := _saved_step(folder)) is None:
             return f"{TRAINER_STATE} is missing or incomplete, so the save was interrupted"
-        state_folder = folder if _state_file(folder).exists() or not self._is_own(folder) else self._staging_folder(step)
-        if self._unsteered(folder):
+        state_folder = self._state_folder(folder)
+        if not _state_file(state_folder).exists():
             return f"{_state_file(folder).name} is missing, so it was made without steering"
         try:
             state = read_state(state_folder, STATE_FILE_STEM, arrays=False)
@@ -211,9 +189,6 @@ class Checkpoints:
         for name, size in state.get("inventory", {}).items():
             if not (folder / name).is_file() or (folder / name).stat().st_size != size:
                 return f"{name} is missing or has changed"
-        weights = [path for path in folder.iterdir() if path.is_dir() or path.suffix in (".safetensors", ".bin")]
-        if all(path.name == "training_args.bin" for path in weights):
-            return "no weights (transformers saves them on the first node only, even with save_on_each_node)"
         for name in state["random"]:
             if not (folder / name).is_file() or not zipfile.is_zipfile(folder / name):  # a pipe would be waited for
                 return f"{name} is missing or incomplete: the save was interrupted, or made with save_only_model"
@@ -229,21 +204,14 @@ class Checkpoints:
         """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
         for folder in self.list_folders():
             if not self.find_problem(folder):
-                state = read_state(
-                    folder if _state_file(folder).exists() else self._staging_folder(_step(folder)),
-                    STATE_FILE_STEM,
-                    arrays=False,
-                )
+                state = read_state(self._state_folder(folder), STATE_FILE_STEM, arrays=False)
                 if not state["engine"]["parts"]["policy"]["is_alarmed"]:
                     return folder.name
         return ""
 
     def _why_passed_over(self, folder: Path) -> str:
         """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
-        if not self.run.files.writes:
-            return ""
-        state_folder = folder if _state_file(folder).exists() else self._staging_folder(_step(folder))
-        lines = read_state(state_folder, STATE_FILE_STEM, arrays=False)["lines"]
+        lines = read_state(self._state_folder(folder), STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
             return f"{name} has changed since the checkpoint was saved"
         for decision in self.run.files.read_decisions_after(lines):
@@ -257,7 +225,7 @@ class Checkpoints:
         name = self.run.files.first_differing(state["lines"]) if self.run.files.writes else ""
         if name:
             logger.warning("%s differs from the copy in %s. Training continues with the current file.", name, folder.name)
-        if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
+        if sorted(state["random"]) != sorted(self._random_files()) and self.saves:
             logger.warning(
                 "%s was saved by %d processes and is resumed by %d, so TRL cannot restore random states and "
                 "completions differ from those of an uninterrupted run.",
@@ -276,40 +244,23 @@ class Checkpoints:
         """Move the staged state into a checkpoint, its JSON last, with the sizes of the files that stand there."""
         staged = self._staging_folder(step)
         state = read_state(staged, STATE_FILE_STEM, arrays=False)
-        archive, temporary = folder / f"{STATE_FILE_STEM}.npz", folder / f".{STATE_FILE_STEM}.npz"
-        shutil.copyfile(staged / f"{STATE_FILE_STEM}.npz", temporary)
-        temporary.replace(archive)
+        shutil.copyfile(staged / f"{STATE_FILE_STEM}.npz", folder / f"{STATE_FILE_STEM}.npz")
         files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != _state_file(folder)]
         inventory = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_text(_state_file(folder), json.dumps(state | {"inventory": inventory}, allow_nan=False))
         shutil.rmtree(staged)
 
-    def _unsteered(self, folder: Path) -> bool:
-        """Whether a checkpoint is whole as TRL's own, and has no steering state."""
-        if (step := _saved_step(folder)) is None:
-            return False
-        state_folders = [folder, self._staging_folder(step)] if self._is_own(folder) else [folder]
-        return not (folder / UNFINISHED_FILE).exists() and not any(
-            _state_file(state_folder).exists() for state_folder in state_folders
-        )
-
-    def _is_own(self, folder: Path) -> bool:
-        """Whether a checkpoint is one of this run's own output folder."""
-        return folder.resolve().parent == self.output.resolve()
+    def _state_folder(self, folder: Path) -> Path:
+        """Folder with the state of a checkpoint: itself, or where the state was staged if it was not moved in."""
+        return folder if _state_file(folder).exists() else self._staging_folder(_step(folder))
 
     def _staging_folder(self, step: int) -> Path:
         return self.run.files.folder / "saving" / str(step)
 
     def _random_files(self) -> list[str]:
-        """Names of the files in which TRL keeps the random states of the processes that save here."""
-        state = PartialState()
-        if state.num_processes == 1:
-            return ["rng_state.pth"]
-        process_count, first_rank = state.num_processes, 0
-        if self.each_node:
-            process_count = int(os.environ.get("LOCAL_WORLD_SIZE", process_count))
-            first_rank = state.process_index - state.local_process_index
-        return [f"rng_state_{rank}.pth" for rank in range(first_rank, first_rank + process_count)]
+        """Names of the files in which TRL keeps the random states of the processes."""
+        count = PartialState().num_processes
+        return ["rng_state.pth"] if count == 1 else [f"rng_state_{rank}.pth" for rank in range(count)]
 
 
 def _state_file(folder: Path) -> Path:

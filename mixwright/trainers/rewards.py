@@ -256,28 +256,17 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
             neither a real number nor None.
     """
     expected = f"a list of {count} rewards from {name}, one per completion"
-    entries = _list_entries(returned, count)
-    if entries is None:
+    entries = returned
+    if isinstance(returned, Iterator):
+        entries = list(islice(returned, count + 1))
+    elif hasattr(returned, "tolist") and not isinstance(returned, memoryview):  # of numpy, torch and pandas
+        entries = returned.tolist()
+    if not isinstance(entries, list | tuple):
         raise InputError(expected, one_line(SHORT_REPR.repr(returned)), REMEDY)
     if len(entries) != count:
-        got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
-        raise InputError(expected, got, REMEDY)
+        is_cut = isinstance(returned, Iterator) and len(entries) > count
+        raise InputError(expected, f"more than {count}" if is_cut else str(len(entries)), REMEDY)
     return [None if entry is None else _read_number(entry, name, entry_index) for entry_index, entry in enumerate(entries)]
-
-
-def _list_entries(returned: Any, count: int) -> Sequence[Any] | None:
-    """The entries; None where it is nothing that has one for each completion."""
-    if isinstance(returned, list | tuple):
-        return returned
-    if isinstance(returned, Iterator):
-        return list(islice(returned, count + 1))
-    if isinstance(returned, type | memoryview) or not hasattr(returned, "tolist"):
-        return None
-    try:
-        entries = returned.tolist()
-    except (RuntimeError, ValueError, TypeError):
-        return None
-    return entries if isinstance(entries, list) else None
 
 
 def _read_number(entry: Any, name: str, entry_index: int) -> float:

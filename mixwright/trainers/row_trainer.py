@@ -19,8 +19,7 @@ from torch.utils.data import Sampler
 from mixwright.errors import InputError
 from mixwright.steer.beside.files import PAIR_NUMBERS
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.canaries.held_out import HeldOutPass
-from mixwright.trainers.checks.refusals import refuse_unprepared
+from mixwright.trainers.canaries import HeldOutPass
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
@@ -29,6 +28,8 @@ from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_datas
 
 class RowTrainer(SteeredTrainer):
     """Parent beside TRL's class; without a run it changes nothing."""
+
+    canary_kind = HeldOutPass
 
     def steer_rows(self, steering: SteeringConfig, dataset: Dataset, *, objective: str) -> RunSteering:
         """Put a run beside a trainer whose `train_dataset` TRL has prepared from `dataset`.
@@ -41,7 +42,6 @@ class RowTrainer(SteeredTrainer):
         Raises:
             InputError: data that cannot be steered, or a plan that does not fit them.
         """
-        refuse_unprepared(self)
         prepared: Any = self.train_dataset
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
@@ -54,6 +54,14 @@ class RowTrainer(SteeredTrainer):
         run = self.steer(steering, pool, dataset, objective=objective, beta=0.0, micro_steps=1)
         run.dropped = len(dataset) - len(rows)
         return run
+
+    def count_tokens(self, row: Any) -> int:
+        """Return the tokens of a prepared row as the collator pads it."""
+        raise NotImplementedError
+
+    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
+        """Return model inputs and labels, shape (rows, time), of prepared rows; -100 where nothing is to be predicted."""
+        raise NotImplementedError
 
     def is_steered_batch(self, index: torch.Tensor | None) -> bool:
         """Whether this batch is one of steered training, with row numbers."""
@@ -110,17 +118,6 @@ class RowTrainer(SteeredTrainer):
     def _begin_steering(self, step: int) -> None:
         super()._begin_steering(step)
         self._collected.clear()  # what an interrupted step of an earlier call left behind
-        if self.steered is None or self.canaries is None:
-            return
-        self.steered.charge(0, self.canaries.remember_start())
-        if step == 0:
-            self._watch(0)
-
-    def _watch(self, step: int) -> None:
-        if self.steered is None or not isinstance(self.canaries, HeldOutPass) or step % self.canaries.steps_between:
-            return
-        outcomes, tokens = self._run_canaries(self.canaries, step)
-        self.steered.watch(step, outcomes, tokens=tokens)
 
 
 def keep_finite(outcomes: Sequence[Any]) -> list[Any]:

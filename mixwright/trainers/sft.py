@@ -20,15 +20,12 @@ from trl.trainer.sft_trainer import SFTTrainer
 from mixwright.errors import InputError
 from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
-from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
-from mixwright.trainers.checks.compatibility import check_methods
-from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import declares_steering
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 _log = logging.getLogger("mixwright")
 
@@ -55,21 +52,16 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
     @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         config = read_steering(steering)
-        bound = inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs)
-        refuse_unprepared_masks(bound.arguments)
+        refuse_unprepared_masks(inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs).arguments)
         if config is None:
             super().__init__(*args, **kwargs)
             return
-        check_methods(SFTTrainer, "sft")
-        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
-        refuse_settings(bound.arguments.get("args"), "sft")
-        refuse_images(dataset)
-        bound.arguments["train_dataset"] = dataset
+        bound = bind_with_row_numbers(SFTTrainer, self, *args, **kwargs)
         if getattr(bound.arguments.get("args"), "packing", False):
             bound.arguments["args"] = copy.copy(bound.arguments["args"])  # its batch size becomes one of rows
         self._draws_rows = True
         super().__init__(*bound.args[1:], **bound.kwargs)
-        run = self.steer_rows(config, dataset, objective="sft")
+        run = self.steer_rows(config, bound.arguments["train_dataset"], objective="sft")
         if getattr(self.args, "packing", False):
             take_rows_for_packs(self, run.engine.wanted_shares())
 
@@ -123,12 +115,11 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         finite_outcomes = keep_finite(outcomes)
         run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
 
-    def _make_canaries(self) -> HeldOutPass | None:
-        if self.steered is None:
-            return None
-        return make_heldout(self, self.steered, self.steering.canary_every, lambda row: len(row["input_ids"]), self._inputs)
+    def count_tokens(self, row: Any) -> int:
+        """Return the tokens of a prepared row."""
+        return len(row["input_ids"])
 
-    def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Model inputs and labels of prepared rows."""
+    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
+        """Return model inputs and labels of prepared rows, padded."""
         batch = self.prepare_batch(items, padded(self.data_collator.collate) if self.padding_free else None)
         return batch, batch.pop("labels")

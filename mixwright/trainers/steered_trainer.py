@@ -11,25 +11,34 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import torch
+import trl
 from accelerate.utils import broadcast_object_list
 from transformers import Trainer
 
+from mixwright.errors import InputError
 from mixwright.learner.settings import slow_settings
-from mixwright.records import CanaryOutcome
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
-from mixwright.trainers.canaries.generated import CanaryPass
-from mixwright.trainers.canaries.held_out import HeldOutPass
-from mixwright.trainers.checks.compatibility import check_attributes
+from mixwright.trainers.canaries import CanaryPass, make_canaries
 from mixwright.trainers.checks.plain_prompts import plain_prompts
-from mixwright.trainers.checks.refusals import refuse_dataloader, why_lr_is_fixed
-from mixwright.trainers.checks.selftest import check_draws
+from mixwright.trainers.checks.refusals import refuse_settings
+from mixwright.trainers.checks.selftest import check_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, with_row_numbers
 
 Init = TypeVar("Init", bound=Callable[..., None])
+
+EXTENDED_METHODS = {
+    "grpo": ("_calculate_rewards", "_generate_and_score_completions"),
+    "sft": ("_prepare_dataset", "compute_loss"),
+    "dpo": ("compute_loss",),
+}
+"""Objective -> methods of TRL's trainer that steering extends, besides two of all trainers. Without one of them TRL would
+train unsteered."""
+DEEPSPEED_REASON = "DeepSpeed runs its optimizer step inside backward, before the learning rate can be scaled"
+"""Why the learning rate of a single step cannot be scaled there."""
 
 
 class SteeredTrainer(Trainer):
@@ -39,7 +48,9 @@ class SteeredTrainer(Trainer):
     """The run; None without steering."""
     steering: SteeringConfig
     """What the user asked for."""
-    canaries: CanaryPass | HeldOutPass | None = None
+    canary_kind: type[CanaryPass]
+    """Kind of canary pass for the objective."""
+    canaries: CanaryPass | None = None
     """The canary pass; None where there is none."""
     hooks: SteeringHooks
     """The callback that executes decisions."""
@@ -50,10 +61,13 @@ class SteeredTrainer(Trainer):
         """Put a run beside this trainer, whose rows were `rows` before TRL prepared them.
 
         Raises:
-            InputError: the plan does not fit or a setting cannot be steered.
+            InputError: the plan does not fit, a setting cannot be steered, or this version of TRL has other methods.
         """
-        check_attributes(self, objective)
-        refuse_dataloader(self.args)
+        for name in ("_get_train_sampler", "_set_signature_columns_if_needed", *EXTENDED_METHODS[objective]):
+            if not hasattr(super(), name):
+                remedy = "Install a TRL version within the range of Mixwright's pyproject.toml, or train with steering=None."
+                raise InputError(f"a method {name} of TRL's trainer", f"none in TRL {trl.__version__}", remedy)
+        refuse_settings(self.args, objective)
         for sentence in (*slow_settings(self.args), *plain_prompts(self.processing_class, rows)):
             logging.getLogger("mixwright").warning(sentence)
         self.steering = steering
@@ -63,7 +77,7 @@ class SteeredTrainer(Trainer):
             objective=objective,
             args=self.args,
             beta=beta,
-            lr_reason=why_lr_is_fixed(self.is_deepspeed_enabled),
+            lr_reason=DEEPSPEED_REASON if self.is_deepspeed_enabled else "",
             is_main=self.accelerator.is_main_process,
         )
         self.hooks = SteeringHooks(
@@ -102,7 +116,8 @@ class SteeredTrainer(Trainer):
                 if output is not None:
                     return output
                 resume_from_checkpoint = str(folder)
-            earlier_canaries, self.canaries = self.canaries, self._make_canaries()
+            earlier_canaries = self.canaries
+            self.canaries = make_canaries(self)
             if self.canaries is not None:
                 start_logprobs = start or (earlier_canaries.start if earlier_canaries is not None else [])
                 self.canaries.start = [(tokens, logprobs) for tokens, logprobs in start_logprobs]
@@ -138,31 +153,48 @@ class SteeredTrainer(Trainer):
         self.hooks.sampler = sampler
         return sampler
 
-    def _make_canaries(self) -> CanaryPass | HeldOutPass | None:
-        return None
-
     def _begin_steering(self, step: int) -> None:
-        if self.steered is not None:
-            self.steered.checks = check_draws(self.steered, self.hooks.sampler)
+        """Called once before the first step: the start-up self-test and the first canary pass."""
+        if self.steered is None:
+            return
+        self.steered.checks = check_start(self)
+        if self.canaries is not None:
+            self.steered.charge(**{self.canaries.charged_as: self.canaries.remember_start()})
+            if step == 0:
+                self._watch(0)
 
     def _hand_in(self, step: int) -> None:
         """Called before each optimiser step: outcomes that have not been handed to the run yet."""
 
     def _watch(self, step: int) -> None:
-        """Called after each optimiser step."""
-
-    def _run_canaries(self, canaries: CanaryPass | HeldOutPass, step: int) -> tuple[list[CanaryOutcome], int]:
-        """Outcomes of a canary pass and what it is charged, the same in all processes; said, because training waits."""
+        """Called after each optimiser step: a canary pass when it is due, the same in all processes."""
+        run, canaries = self.steered, self.canaries
+        if run is None or canaries is None or step % canaries.steps_between:
+            return
         started_at = perf_counter()
         outcomes, charged = broadcast_object_list([canaries.run(step)])[0]
-        if self.accelerator.is_main_process:
+        if self.accelerator.is_main_process:  # training waits for it
             message = "step %d: canary pass over %d held-back items, %.1f s"
             logging.getLogger("mixwright").warning(message, step, len(canaries.items), perf_counter() - started_at)
-        return outcomes, charged
+        run.watch(step, outcomes, **{canaries.charged_as: charged})
 
     def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
         return read_kl_and_entropy(self, count)
+
+
+def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
+    """Bind what a steered trainer was given to the parameters of TRL's, with numbered rows.
+
+    Raises:
+        InputError: data that are no map-style dataset, are empty, or have images.
+    """
+    bound = inspect.signature(parent.__init__).bind(trainer, *args, **kwargs)
+    dataset = with_row_numbers(bound.arguments.get("train_dataset"), type(trainer).__name__)
+    if {"image", "images"} & set(dataset.column_names):
+        raise InputError("a text dataset", "images", "Steering reads text only; train on images with steering=None.")
+    bound.arguments["train_dataset"] = dataset
+    return bound
 
 
 def declares_steering(parent: type[Trainer]) -> Callable[[Init], Init]:

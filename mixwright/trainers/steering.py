@@ -9,13 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from mixwright.errors import InputError, unknown_name
-from mixwright.plan.overrides import STEERING_KINDS
-from mixwright.plan.validate import check_options
+from mixwright.errors import InputError
+from mixwright.plan.overrides import check_levers
 from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
@@ -54,9 +53,7 @@ SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "options": (Mapping,),
     "steer": (bool,),
 }
-"""What each setting of `SteeringConfig` may be."""
-NULLABLE_SETTINGS = ("plan", "folder", "draw_seed", "canary_every", "reward_range")
-"""Settings that may be None."""
+"""What each setting of `SteeringConfig` may be; None, too, where that is its default."""
 STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
@@ -70,7 +67,7 @@ class SteeringConfig:
     on a command line a mapping is written as JSON, a range as two numbers.
 
     Raises:
-        InputError: a setting that does not exist, or a value that cannot be used.
+        InputError: a value that cannot be used.
     """
 
     _argument_group_name: ClassVar[str] = "steering (Mixwright)"
@@ -139,13 +136,6 @@ class SteeringConfig:
     )
     steer: bool = field(default=True, metadata={"help": "Whether to steer; if not, training is bit for bit that of TRL."})
 
-    def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """Raises InputError for a setting that does not exist, which would otherwise be a TypeError without a remedy."""
-        for name in settings:
-            if name not in SETTING_TYPES:
-                raise unknown_name("setting of SteeringConfig(...)", name, SETTING_TYPES)
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         """Raises InputError for a value that cannot be used, or for an option that its lever does not take."""
         for name in ("columns", "options"):
@@ -184,14 +174,14 @@ def check_settings(steering: SteeringConfig) -> None:
         value = getattr(steering, name)
         is_number = types[0] in (int, float)
         has_right_type = isinstance(value, types) and not (is_number and isinstance(value, bool))
-        if not has_right_type and not (value is None and name in NULLABLE_SETTINGS):
+        if not has_right_type and not (value is None and getattr(SteeringConfig, name, 0) is None):
             raise InputError(f"steering.{name} as {types[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
         if is_number and value is not None and not 0 <= value < math.inf:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
         if name == "reward_range" and value is not None:
             _check_range(value)
         if name == "options":
-            _check_options(value)
+            check_levers(steering.options, "steering.options")
         if name == "slow_rewards" and value not in get_args(SlowRewards):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(SlowRewards))}", repr(value)[:80], "Correct it.")
 
@@ -203,19 +193,6 @@ def _read_json(name: str, text: str) -> Any:
     except json.JSONDecodeError as error:
         expected = f"steering.{name} as mapping; on a command line, as JSON"
         raise InputError(expected, f"{text[:80]!r} ({error})", "Quote the whole mapping in the shell.") from None
-
-
-def _check_options(value: Any) -> None:
-    """Raises InputError unless each lever exists and takes the keyword arguments that are asked for."""
-    for lever, arguments in value.items():
-        if lever != "engine" and str(lever).partition(".")[0] not in STEERING_KINDS:
-            raise unknown_name(
-                "lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
-            )
-        if not isinstance(arguments, Mapping):
-            expected = f"steering.options: a mapping of keyword arguments under {lever}"
-            raise InputError(expected, repr(arguments)[:80], "Write it as {'kind.name': {'argument': value}}.")
-        check_options(str(lever), arguments)
 
 
 def _check_range(value: Any) -> None:
@@ -239,7 +216,8 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
         raise InputError(
             f"a datasets.Dataset as train_dataset of {trainer}",
             type(dataset).__name__,
-            "Steering chooses rows by index, so load a stream into a Dataset: Dataset.from_generator, or streaming=False.",
+            "Steering chooses rows by index: load a stream into a Dataset (Dataset.from_generator, or streaming=False), and "
+            "pass rows also where an environment provides the prompts.",
         )
     if len(dataset) == 0:
         raise InputError("a train_dataset with rows", "none", "Check how the dataset was filtered.")
@@ -251,7 +229,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
 
     Args:
-        dataset: map-style.
+        dataset: map-style, with row numbers.
         steering: which columns to read, and the chance levels of cells, where the plan knows them.
         rows: which rows may be drawn, in pool order; None for all.
 
@@ -260,7 +238,8 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     """
     from mixwright.steer.pool import make_pool
 
-    columns = steering.columns
+    digest, columns = digest_dataset(dataset), steering.columns
+    dataset = dataset if rows is None else dataset.select(rows)
     for name, column in columns.items():
         if name not in STEERING_COLUMNS:
             raise InputError(f"columns for {', '.join(STEERING_COLUMNS)}", repr(name), "Correct SteeringConfig.columns.")
@@ -268,8 +247,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
             raise InputError(
                 f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct SteeringConfig.columns."
             )
-    row_count = len(rows) if rows is not None else len(dataset)
-    values_by_column = {name: _read_column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
+    values_by_column = {name: _read_column(dataset, columns.get(name, name)) for name in STEERING_COLUMNS}
     if values_by_column["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
             "The dataset has no column 'task' (its columns: %s), so all rows are one task, 'all', and there are no tasks to "
@@ -277,9 +255,15 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
             ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
-        _refuse_missing(values_by_column[name], name, columns.get(name, name), rows)
-    ids = values_by_column["id"] or (rows if rows is not None else range(row_count))
-    tasks = [str(task) for task in values_by_column["task"] or ["all"] * row_count]
+        for place, value in enumerate(values_by_column[name] or []):
+            if value is None or value != value:
+                raise InputError(
+                    f"a value in column {columns.get(name, name)!r} ({name}) of every row",
+                    f"none in row {dataset[place][INDEX_COLUMN]} (counted from 0)",
+                    "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
+                )
+    ids = values_by_column["id"] or dataset[INDEX_COLUMN]
+    tasks = [str(task) for task in values_by_column["task"] or ["all"] * len(dataset)]
     planned_cells = steering.plan.cells if isinstance(steering.plan, Plan) else ()
     cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned_cells]
     columns_read = (
@@ -289,7 +273,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
         values_by_column["answer"],
         values_by_column["options"],
     )
-    return replace(make_pool(*columns_read, cells=cells), content_digest=digest_dataset(dataset))
+    return replace(make_pool(*columns_read, cells=cells), content_digest=digest)
 
 
 def digest_dataset(dataset: Dataset) -> str:
@@ -302,25 +286,8 @@ def digest_dataset(dataset: Dataset) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read_column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
-    if column not in dataset.column_names:
-        return None
-    values = list(dataset[column])
-    return values if rows is None else [values[row] for row in rows]
-
-
-def _refuse_missing(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
-    """Raises InputError for the first row whose value is missing."""
-    missing_index = next(
-        (missing_index for missing_index, value in enumerate(values or []) if value is None or value != value), None
-    )
-    if missing_index is not None:
-        row = missing_index if rows is None else rows[missing_index]
-        raise InputError(
-            f"a value in column {column!r} ({name}) of every row",
-            f"none in row {row} (counted from 0)",
-            "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
-        )
+def _read_column(dataset: Dataset, column: str) -> list[Any] | None:
+    return list(dataset[column]) if column in dataset.column_names else None
 
 
 def _parse_levels(values: list[Any] | None) -> list[float | None] | None:
@@ -373,15 +340,6 @@ def _asks_canaries(steering: SteeringConfig) -> bool:
     return bool(steering.canary_every or canary_option or "monitors.canary" in steering.options)
 
 
-def _with_options(plan: Plan, stage_index: int, options: Mapping[str, Mapping[str, Any]]) -> Plan:
-    """The plan with keyword arguments that were asked for over its own, in one stage."""
-    stage = plan.stages[stage_index]
-    merged = {**stage.options, **{name: {**stage.options.get(name, {}), **arguments} for name, arguments in options.items()}}
-    return replace(
-        plan, stages=(*plan.stages[:stage_index], replace(stage, options=merged), *plan.stages[stage_index + 1 :])
-    )
-
-
 def find_stage(plan: Plan, objective: str) -> int:
     """The first stage with that objective. Raises InputError when there is none."""
     for stage_index, stage in enumerate(plan.stages):
@@ -425,12 +383,17 @@ def make_run(
     )
     plan = steering.plan if isinstance(steering.plan, Plan) else fallback_plan
     stage_index = find_stage(plan, objective)
-    asked_options = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
-    plan = _with_options(_with_options(plan, stage_index, steering.options), stage_index, asked_options)
+    stages, options = list(plan.stages), dict(plan.stages[stage_index].options)
+    for name, arguments in steering.options.items():
+        options[name] = {**options.get(name, {}), **arguments}
+    if steering.reward_range is not None:
+        options["engine"] = {**options.get("engine", {}), "reward_range": list(steering.reward_range)}
+    stages[stage_index] = replace(stages[stage_index], options=options)
+    plan = replace(plan, stages=tuple(stages))
     seed = args.seed if steering.draw_seed is None else steering.draw_seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=stage_index)
     files = SteeringFiles(folder, writes=is_main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
-    run.max_unscored_batches, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
+    run.max_unscored_batches = steering.unscored_batches
     return run

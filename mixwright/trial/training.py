@@ -14,9 +14,7 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
-from mixwright.trainers.configs import dpo_config as _dpo_config
-from mixwright.trainers.configs import grpo_config as _grpo_config
-from mixwright.trainers.configs import sft_config as _sft_config
+from mixwright.trainers.configs import make_config
 from mixwright.trainers.rewards import text_of
 
 if TYPE_CHECKING:
@@ -71,16 +69,18 @@ def make_trainer(
     if save_every:
         shared |= {"save_strategy": "steps", "save_steps": save_every, "save_total_limit": 1}
     common: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
+    config = make_config(stage.objective, settings, shared)
     if stage.objective == "grpo":
-        return _grpo_trainer(train, measure, _grpo_config(settings, shared), common, learner)
+        return _grpo_trainer(train, measure, config, common, learner)
+    common |= {"args": config, "train_dataset": _to_dataset(train, learner)}
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
-        return SteeredSFTTrainer(args=_sft_config(settings, shared), train_dataset=_to_dataset(train, learner), **common)
+        return SteeredSFTTrainer(**common)
     from mixwright.trainers.dpo import SteeredDPOTrainer
 
     check_training("dpo", train)
-    return SteeredDPOTrainer(args=_dpo_config(settings, shared), train_dataset=_to_dataset(train, learner), **common)
+    return SteeredDPOTrainer(**common)
 
 
 def _to_dataset(train: Corpus, learner: Learner) -> Any:

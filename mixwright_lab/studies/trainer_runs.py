@@ -33,8 +33,13 @@ from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellAssessment, Plan, Stage
 from mixwright.steer.canaries import ITEMS_PER_TASK
-from mixwright.trainers.canaries.generated import BUDGET_SHARE, MIN_STEPS_BETWEEN, ROLLOUT_COST_CANARIES
-from mixwright.trainers.canaries.held_out import TRAINING_COST_READINGS
+from mixwright.trainers.canaries import (
+    BUDGET_SHARE,
+    MIN_STEPS_BETWEEN,
+    ROLLOUT_COST_CANARIES,
+    TRAINING_COST_READINGS,
+    make_canaries,
+)
 from mixwright_lab.studies.turns import Meter
 
 TASKS = ("add", "copy", "count", "gcd", "lcm", "reverse", "sort", "spell")
@@ -146,7 +151,7 @@ def canary_interval(objective: str, rows: int, items: int, device: str = "cpu") 
 def canary_pass(trainer: Any) -> Any:
     """The canaries of a trainer that has trained, as a run that is long enough for them has them; started here."""
     trainer.args.max_steps = max(trainer.args.max_steps, trainer.steering.canary_every)
-    made = trainer._make_canaries()
+    made: Any = make_canaries(trainer)
     made.remember_start()
     return made
 
@@ -184,6 +189,6 @@ def charge_owners(meter: Meter) -> None:
         if found.name.startswith(OWNED):
             module = import_module(found.name)
             made = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == found.name]
-            kinds[PROBES if ".canaries." in found.name else BOOKKEEPING] += made
+            kinds[PROBES if ".canaries" in found.name else BOOKKEEPING] += made
     meter.own(PROBES, kinds[PROBES])
     meter.own(BOOKKEEPING, kinds[BOOKKEEPING], leave=("train",))

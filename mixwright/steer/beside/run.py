@@ -192,6 +192,7 @@ class RunSteering(Checkpointable):
         "rollouts",
         "batches",
         "losses",
+        "checks",
         "reward_range",
         "_counts",
         "_loss_tokens",
@@ -221,12 +222,10 @@ class RunSteering(Checkpointable):
         """Since the trainer last logged."""
         self.dropped = 0
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
-        self.checks: list[str] = []
-        """Start-up checks passed."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
-        self.planned = True
-        """Whether a plan was given."""
+        self.checks: list[str] = []
+        """Start-up checks passed."""
         self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
@@ -313,7 +312,7 @@ class RunSteering(Checkpointable):
 
     def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int = 0, tokens: int = 0) -> None:
         """Hand fresh canary results to the engine; their rollouts (GRPO) or the tokens read (SFT, DPO) are charged."""
-        self.charge(rollouts, tokens)
+        self.charge(rollouts=rollouts, tokens=tokens)
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
         self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
@@ -332,7 +331,7 @@ class RunSteering(Checkpointable):
         self._lines, self._canary_kl, self._step_begins = [], None, True
         self.metrics.clear()
 
-    def charge(self, rollouts: int, tokens: int = 0) -> None:
+    def charge(self, *, rollouts: int = 0, tokens: int = 0) -> None:
         """Count completions made, and tokens read, for watching and not for learning."""
         self.rollouts += rollouts
         self._counts["canary_rollouts"] += rollouts

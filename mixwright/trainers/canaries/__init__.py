@@ -1,1 +1,0 @@
-"""Canaries: fixed items of which a run is measured on the way, generated (GRPO) or read (SFT, DPO)."""
