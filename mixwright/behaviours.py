@@ -40,16 +40,23 @@ REFUSALS = (
     f"(?:sorry|i apologi[sz]e)[^.!?\\n]{{0,40}} i(?:'m| am)? ?{_NOT_ABLE}",
 )  # fmt: skip
 CHECKS = (
-    "let me (?:double[- ]?|re-?)?(?:check|verify|count|read)", "i(?:'ll| will) (?:double[- ]?|re-?)?(?:check|verify)",
-    "double[- ]check(?:ing)? (?:this|that|it|my)", "to double[- ]check", "checking my", "(?:wait|hold on)(?=[,.!])",
-    "on second thought",
+    "let me (?:double[- ]?|re-?)?(?:check|verify|count|read|consider|redo|look again|make sure|start over)",
+    "i(?:'ll| will) (?:double[- ]?|re-?)?(?:check|verify)", "double[- ]checking", "double[- ]check (?:this|that|it|my)",
+    "to double[- ]check", "checking my", "sanity check", "(?:wait|hold on)(?=[,.!])", "scratch that", "on second thought",
+    "i re-?read", "go(?:ing)? (?:back )?over (?:it|this|that|the steps)", "is (?:that|this) (?:right|correct)\\?",
+    "just to confirm", "verification:",
 )  # fmt: skip
 """What is said in acknowledging, hedging, refusing, checking: regular expressions of whole words, in small letters."""
 _ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK = (
     re.compile(rf"(?<![a-z'])(?:{'|'.join(phrases)})(?![a-z])") for phrases in (ACKNOWLEDGEMENTS, HEDGES, REFUSALS, CHECKS)
 )
+_FENCE = re.compile(r"```|~~~|<code")
 _LAYOUT = re.compile(r"^[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S|\*\*[^*\n]+\*\*|^#{1,6} \S|^\|.*\|", re.MULTILINE)
-_TOOL_MARK = re.compile(r"<(?:tool_call|function_call)>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>")
+_TOOL_MARK = re.compile(
+    r"<(?:tool_call|function_calls?|invoke|tool|function=)|\[TOOL_CALLS\]|<\|(?:python_tag|tool_call|action_start)|"
+    r"to=functions\.|\"(?:tool_calls|function_call)\"\s*:|^Action: ?\w+(?:\[|\nAction Input:)|^>>> ?\w+\n\s*\{|^\[\w+\(\w+=",
+    re.MULTILINE,
+)
 _TOOL_OBJECT = re.compile(r"\s*(?:```\w*\s*)?\[?\s*\{\s*\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
 """Marks of a call anywhere, and an object that begins with the name of a tool, at the beginning."""
 BEHAVIOURS = (
@@ -79,7 +86,12 @@ def read_behaviours(text: str) -> tuple[bool, ...]:
     prose = _read_prose(text)
     words = (_QUESTION, _ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK)
     calls_tool = bool(_TOOL_MARK.search(text) or _TOOL_OBJECT.match(text))
-    return (*(bool(pattern.search(prose)) for pattern in words), bool(_LAYOUT.search(text)), "```" in text, calls_tool)
+    return (
+        *(bool(pattern.search(prose)) for pattern in words),
+        bool(_LAYOUT.search(text)),
+        bool(_FENCE.search(text)),
+        calls_tool,
+    )
 
 
 def count_hedges(text: str) -> int:
