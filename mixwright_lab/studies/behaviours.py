@@ -4,9 +4,9 @@ Pairs are made of real answers by an author who had not seen the word lists (`be
 them one of eight behaviours is shown less (or more) often after than before, by 30 to 60 points (severe) or 12 to 20 (mild).
 
 Goals, fixed before: severe changes are named in 95 of 100 pairs and mild ones in 80; clean pairs have any change in 2 of 100
-at most. The first run, seeds 1001 to 1013, named .81 and .06: nine notations of tool calls and most words of checking oneself
-were not known. They are now, and a change needs a p value of .05 in place of .01; the phrases have been seen since, so
-the seeds below are new and the phrases are not. What `--protect-behaviour` would see of the planted behaviour is beside it.
+at most. The first run, seeds 1001 to 1013, named .81 and .06: nine notations of calls and most words of checking oneself were
+not known, and a change needed a p value of .01. It is .02 now, which bounds false changes as the goal does (.05, on seeds
+2001 to 2013: .98, .35 and 0 of 100). The phrases have been seen since: the seeds below are new, the phrases are not. What `--protect-behaviour` would see of the planted behaviour is beside it.
 
 Source: own; the acts of grounding of 2311.09144.
 Unit: one pair of answers to about 300 items.
@@ -28,7 +28,7 @@ from mixwright_lab.studies.behaviour_plants import make_pair
 from mixwright_lab.studies.jobs import read_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
-SEEDS, TUNING, CLEAN_PAIRS = tuple(range(2001, 2014)), (1, 2), 100
+SEEDS, TUNING, CLEAN_PAIRS = tuple(range(3001, 3014)), (1, 2), 100
 LEAST_SEVERE, LEAST_MILD, MOST_CLEAN = 0.95, 0.8, 0.02
 
 
@@ -58,7 +58,7 @@ def measure(quick: bool) -> Result:
     source = read_rows(RESULTS / "grader_readings.rows.jsonl")
     seeds, clean_pairs = (TUNING, 10) if quick else (SEEDS, CLEAN_PAIRS)
     rows = [judge(source, name, size, seed) for size in ("severe", "mild") for name in BEHAVIOURS for seed in seeds]
-    clean = [judge(source, "", "severe", 7000 + number) for number in range(clean_pairs)]
+    clean = [judge(source, "", "severe", 9000 + number) for number in range(clean_pairs)]
     found = {size: [row["found"] for row in rows if row["size"] == size] for size in ("severe", "mild")}
     shares = {size: share_interval(sum(each), len(each)) for size, each in found.items()}
     false = share_interval(sum(bool(row["others"]) for row in clean), len(clean))

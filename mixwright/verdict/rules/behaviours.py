@@ -23,7 +23,7 @@ from mixwright.estimates.intervals import holm, sign_test
 from mixwright.records import BehaviourChange, GateOutcome
 from mixwright.verdict.page.answers import pair_answers
 
-ALPHA, LEAST_CHANGE = 0.05, 0.1
+ALPHA, LEAST_CHANGE = 0.02, 0.1
 """Adjusted p value below which a change is shown, and its least size."""
 MIN_ITEMS = 10
 """Items of a task below which nothing is tested."""
