@@ -4,9 +4,10 @@ Pairs are made of real answers by an author who had not seen the word lists (`be
 them one of eight behaviours is shown less (or more) often after than before, by 30 to 60 points (severe) or 12 to 20 (mild).
 
 Goals, fixed before: severe changes are named in 95 of 100 pairs and mild ones in 80; clean pairs have any change in 2 of 100
-at most. The first run, seeds 1001 to 1013, named .81 and .06: nine notations of calls and most words of checking oneself were
-not known, and a change needed a p value of .01. It is .02 now, which bounds false changes as the goal does (.05, on seeds
-2001 to 2013: .98, .35 and 0 of 100). The phrases have been seen since: the seeds below are new, the phrases are not. What `--protect-behaviour` would see of the planted behaviour is beside it.
+at most. The first run, seeds 1001 to 1013, named .81 and .06: nine notations of calls and most words of checking oneself
+were not known, and a change needed a p value of .01. It is .02 now, which bounds false changes as the goal does (.05, on
+seeds 2001 to 2013: .98, .35 and 0 of 100). The phrases have been seen since: the seeds below are new, the phrases are not.
+What `--protect-behaviour` would see of the planted behaviour is beside it.
 
 Source: own; the acts of grounding of 2311.09144.
 Unit: one pair of answers to about 300 items.
