@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.graders import load_grader
+from mixwright.graders.includes import Includes
 from mixwright.records import Example
 
 JUDGE = load_grader("includes")
@@ -375,3 +376,23 @@ def test_hostile_text_is_read_in_bounded_steps(piece: str, gold: str) -> None:
     assert grade(text, gold, text) in (0.0, 1.0)
     assert grade(text, gold, f"The answer is {gold}.") in (0.0, 1.0)
     assert grade(FRANCE, text, f"It is {piece}.") in (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [
+        ("Apple Inc.", 1.0),
+        ("1. Apple (AAPL)", 1.0),
+        ("The company that makes it is Apple, Inc.", 1.0),
+        ("1. Apple\n2. Samsung", 0.0),
+        ("1. Apple Music", 0.0),
+        ("Apple (or Samsung)", 0.0),
+    ],
+)
+def test_forms_of_a_company_and_the_number_of_one_item_make_no_other_answer(completion: str, score: float) -> None:
+    assert Includes().grade(Example("a", "t", "Which company makes iOS 5?", answer="Apple"), completion) == score
+
+
+def test_a_company_form_in_the_gold_answer_is_part_of_it() -> None:
+    item = Example("a", "t", "Which firm won?", answer="Acme Ltd")
+    assert [Includes().grade(item, text) for text in ("It was Acme Ltd.", "It was Acme Inc.")] == [1.0, 0.0]

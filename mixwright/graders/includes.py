@@ -32,6 +32,10 @@ PROMPT_CHARACTERS_READ = 8000
 """Characters of a prompt that are read, from its end."""
 _STRUCTURE_SIGN = re.compile(r"[{}\[\]<>`|\\]|\":")
 _DATA_FORM = re.compile(r"^\s{0,9}(?:[\[{<]|```)|[{}|]|\":|\w\(|=>|;\s{0,4}$|</", re.MULTILINE)
+_COMPANY_FORM = re.compile(r",? (?:Inc|Corp|Corporation|Incorporated|Ltd|Limited|LLC|GmbH)\b\.?")
+"""Behind a name it makes no longer name: `Apple Inc.` is Apple."""
+_ASIDE = re.compile(r"^\s{0,3}1[.)] (?=\S)| \([A-Z]{1,5}\)")
+"""The number of a list of one, and a short form in brackets: `1. Apple (AAPL)`."""
 _ANSWER_END = re.compile(r"[\"'\u2019\u201d)*_` ]{0,4}(?:[.!?;](?:\s|$)|\n|\s*\S+\s+\S+\s)")
 """What has to follow an answer in a text that was cut, so that it is whole and not the first of a list."""
 
@@ -139,6 +143,7 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool, has_labels
     """Whether one of its sentences states the gold answer, and none denies it or states another."""
     if gold[0].isupper() and gold.isascii():  # names are often written with or without their accents
         text, prompt = _unaccented(text), _unaccented(prompt)
+        text = _ASIDE.sub("", text if _COMPANY_FORM.search(gold) else _COMPANY_FORM.sub("", text))
     question = Question.of(gold, prompt)
     if not question.gold or len(question.gold) > MAX_ANSWER_WORDS:
         return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
