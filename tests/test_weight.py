@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 496_500,
+    "mixwright": 496_600,
     "mixwright_extras": 74_755,
     "mixwright_lab": 210_000,
-    "tests": 496_700,
+    "tests": 496_850,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
