@@ -57,7 +57,7 @@ _TOOL_MARK = re.compile(
     r"to=functions\.|\"(?:tool_calls|function_call)\"\s*:|^Action: ?\w+(?:\[|\nAction Input:)|^>>> ?\w+\n\s*\{|^\[\w+\(\w+=",
     re.MULTILINE,
 )
-_TOOL_OBJECT = re.compile(r"\s*(?:```\w*\s*)?\[?\s*\{\s*\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
+_TOOL_OBJECT = re.compile(r"(?:```\w*\n)?\[?\{\s*\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
 """Marks of a call anywhere, and an object that begins with the name of a tool, at the beginning."""
 BEHAVIOURS = (
     "asks", "acknowledges", "hedges", "refuses", "checks itself", "lays out", "writes code", "calls a tool",
@@ -85,7 +85,7 @@ def read_behaviours(text: str) -> tuple[bool, ...]:
     """
     prose = _read_prose(text)
     words = (_QUESTION, _ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK)
-    calls_tool = bool(_TOOL_MARK.search(text) or _TOOL_OBJECT.match(text))
+    calls_tool = bool(_TOOL_MARK.search(text) or _TOOL_OBJECT.match(text.lstrip()))
     return (
         *(bool(pattern.search(prose)) for pattern in words),
         bool(_LAYOUT.search(text)),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mixwright.answers.table import Answers
+from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.verdict.rules.behaviours import ANY_RIGHT, DISTINCT, compare_behaviours, judge_behaviours
 
 ASK, TELL = "Which day would you like?", "Your table is booked."
@@ -96,3 +97,9 @@ def test_clean_pairs_are_seldom_called_changed() -> None:
             every += rows(f"t{task}", pairs)
         shown += any(change.shown for change in compare_behaviours(every))
     assert shown <= 2
+
+
+@pytest.mark.parametrize("piece", ["\n", " ", "?", "`", '"', "i'm sorry, but i ", "[a(", "**"])
+def test_long_texts_are_read_in_linear_time(piece: str) -> None:
+    """A quadratic pattern would take minutes."""
+    assert len(read_behaviours(piece * (200_000 // len(piece)))) == len(BEHAVIOURS)
