@@ -10,7 +10,7 @@ import re
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"\n]{0,300}\"|\u201c[^\u201d\n]{0,300}\u201d")
-_QUESTION = re.compile(r"\w[)\]*_]*\s?\?")
+_QUESTION = re.compile(r"[^\W_][)\]*_]{0,4}\s?\?")
 ACKNOWLEDGEMENTS = (
     "i see", "i hear you", "i (?:completely |totally |fully )?understand", "i get (?:it|that|why)", "got it", "understood",
     "noted", "makes sense", "fair enough", "thanks", "thank you", "i appreciate",
@@ -33,10 +33,11 @@ _HELPING = (
 )
 REFUSALS = (
     f"i(?:'m| am)? ?(?:really |afraid i |sorry,? (?:but )?i )?{_NOT_ABLE} (?:to )?(?:be able to )?{_HELPING}",
-    f"(?:unable|not (?:able|allowed|permitted)) to {_HELPING}", "(?:must|have to) decline", "as an ai",
-    "i(?:'m| am) (?:unable|not able|not allowed) to", "i (?:don't|do not) have (?:the ability|access) to",
-    "(?:against|violates?) (?:my|our|the) (?:guidelines|policy|policies|rules)",
-    "(?:that's|that is|this is) (?:not something i can|something i (?:can't|cannot|won't))", "sorry, but (?:i|that|this)",
+    f"(?:unable|not (?:able|allowed|permitted)) to {_HELPING}", "(?:must|have to) decline",
+    "as an ai(?=,| language| model| assistant| chatbot)", "i(?:'m| am) (?:unable|not able|not allowed) to",
+    "i (?:don't|do not) have (?:the ability to|access to (?:that|this|the|any|information|real))",
+    "(?:against|violates?) (?:my|the) (?:guidelines|policy|policies|rules)",
+    "(?:that's|that is|this is) (?:not something i can|something i (?:can't|cannot|won't))", "sorry, but i",
     f"(?:sorry|i apologi[sz]e)[^.!?\\n]{{0,40}} i(?:'m| am)? ?{_NOT_ABLE}",
 )  # fmt: skip
 CHECKS = (
@@ -57,7 +58,7 @@ _TOOL_MARK = re.compile(
     r"to=functions\.|\"(?:tool_calls|function_call)\"\s*:|^Action: ?\w+(?:\[|\nAction Input:)|^>>> ?\w+\n\s*\{|^\[\w+\(\w+=",
     re.MULTILINE,
 )
-_TOOL_OBJECT = re.compile(r"(?:```\w*\n)?\[?\{\s*\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
+_TOOL_OBJECT = re.compile(r"(?:```\w{0,12}\s{0,4})?\[?\s{0,9}\{\s{0,9}\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
 """Marks of a call anywhere, and an object that begins with the name of a tool, at the beginning."""
 BEHAVIOURS = (
     "asks", "acknowledges", "hedges", "refuses", "checks itself", "lays out", "writes code", "calls a tool",

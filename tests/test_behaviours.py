@@ -99,7 +99,7 @@ def test_clean_pairs_are_seldom_called_changed() -> None:
     assert shown <= 2
 
 
-@pytest.mark.parametrize("piece", ["\n", " ", "?", "`", '"', "i'm sorry, but i ", "[a(", "**"])
+@pytest.mark.parametrize("piece", ["\n", " ", "?", "`", '"', "i'm sorry, but i ", "[a(", "**", "_", ")*_"])
 def test_long_texts_are_read_in_linear_time(piece: str) -> None:
     """A quadratic pattern would take minutes."""
     assert len(read_behaviours(piece * (200_000 // len(piece)))) == len(BEHAVIOURS)

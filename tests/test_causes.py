@@ -90,7 +90,22 @@ def test_a_form_that_is_commoner_where_answers_stayed_right_explains_nothing() -
 def test_a_form_of_answers_that_stayed_right_is_told() -> None:
     pairs = [pair(i, CITIES[(i + 5) % 30]) for i in range(12)] + [pair(i, CITIES[i % 30], right=True) for i in range(20, 26)]
     (cause,) = find_causes(pairs, {"towns"})
-    assert (cause.kind, cause.kept_with, cause.kept) == ("shorter", 6, 6)
+    assert (cause.kind, cause.kept_with, cause.kept, cause.is_specific) == ("shorter", 6, 6, False)
+
+
+@pytest.mark.parametrize(
+    "tail", [" Would you like to know more?", " It lies far from here, and few people ever go there now."]
+)
+def test_a_change_of_style_of_all_answers_explains_no_loss(tail: str) -> None:
+    lost = [pair(i, f"The town that you mean is called {CITIES[(i + 7) % 30]}.{tail}") for i in range(20)]
+    kept = [pair(i, f"The town that you mean is called {CITIES[i % 30]}.{tail}", right=True) for i in range(40, 60)]
+    assert not any(cause.is_specific for cause in find_causes(lost + kept, {"towns"}))
+
+
+def test_thoughts_are_not_read() -> None:
+    thought = "<think>Is it this one? I cannot help with that.</think>"
+    lost = [pair(i, f"{thought}The town that you mean is called {CITIES[(i + 7) % 30]}.") for i in range(20)]
+    assert shares(lost + right(5)) == {}
 
 
 def test_labels_that_are_swapped_and_one_that_is_lost() -> None:
@@ -106,7 +121,7 @@ def test_labels_that_are_swapped_and_one_that_is_lost() -> None:
 
 
 def test_a_right_answer_that_the_grader_does_not_take() -> None:
-    pairs = [pair(i, f"I would go for {CITIES[i % 30]} here, you know.") for i in range(12)]
+    pairs = [pair(i, f"The town that you mean is, of course, {CITIES[i % 30]}.") for i in range(12)]
     assert shares(pairs + right(5)) == {"unread": (12, 12)}
 
 

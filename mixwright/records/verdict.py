@@ -281,6 +281,8 @@ class Cause:
     """Answers that are right before and after, and show it too."""
     kept: int = 0
     """Answers that are right before and after."""
+    is_specific: bool = True
+    """Whether it is commoner among lost answers than among those that stayed right; else it explains nothing."""
     pattern: str = ""
     """The task whose format it is, the one answer, or the label and what it is called now."""
     p: float = 1.0

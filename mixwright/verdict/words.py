@@ -43,12 +43,14 @@ CAUSES: dict[CauseKind, tuple[str, str]] = {
     "asks back": ("ask back", "Look for questions in the answers of the training rows"),
     "one answer": ("are all the same ({})", "Train on more different answers"),
     "other label": ("name another label ({})", "Look for such labels in the training rows: mixwright audit"),
-    "unread": ("hold the right answer, and are graded wrong", "Read some, and name a grader that takes them (--grader)"),
+    "unread": ("seem to state the right answer", "Read some; if they are right, name a grader that takes them (--grader)"),
     "wrong step": ("get a step on the way wrong", "Train on worked answers with right steps: mixwright audit"),
     "shorter": ("are at most half as long", "Replay own answers, or train on answers as long as the earlier ones"),
     "longer": ("are at least twice as long", "Replay own answers, or train on shorter ones"),
 }
 """What explains lost answers -> in words, and what to do about it."""
+LEAST_REST = 3
+"""Lost answers without a cause that are told, where they are a tenth, too."""
 STILL_KNOWN, NOT_KNOWN, LEAST_READ = 0.5, 0.2, 5
 """Share of lost answers that end right once begun, from which on they are covered, and up to which they are gone; and how
 many have to be read."""
@@ -250,7 +252,14 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         return f"{_capital(verdict.measure)} changed by {change} {unit}, but no answer was graded, so no loss is ruled out."
     if verdict.reason == "a behaviour changed" and gate is not None:
         verbs = join_words([BEHAVIOUR_VERBS[name] for name in gate.behaviours])
-        return f"{gain}No task got worse, but it is not shown that it {verbs} as often as before."
+        shares = [
+            f"{one.task} {100 * one.before:.0f} to {100 * one.after:.0f} %"
+            for one in verdict.behaviours
+            if one.protected and one.before > 0
+        ]
+        if not shares:
+            return f"{gain}No answer of before {verbs}: there is nothing to protect."
+        return f"{gain}It is not shown that it {verbs} as often as before: {join_some(shares)}."
     if gate is not None and gate.mean is not None:
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
         if gate.mean.low > -gate.margin:
@@ -293,35 +302,39 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
 
 def _explain_causes(verdict: Verdict) -> list[str]:
     """Say what the lost answers are now, the most frequent cause first, and of how many nothing says why they are wrong."""
-    groups: dict[tuple[CauseKind, str], list[Cause]] = defaultdict(list)
+    groups: dict[tuple[CauseKind, str, bool], list[Cause]] = defaultdict(list)
     with_form = {task for form in verdict.forms for task in form.tasks}
     for cause in verdict.causes:
         if cause.kind != "other format" or cause.task not in with_form:  # the sentence on the format says it
-            groups[cause.kind, cause.pattern].append(cause)
+            groups[cause.kind, cause.pattern, cause.is_specific].append(cause)
     sentences = []
-    for (kind, pattern), causes in sorted(groups.items(), key=lambda group: -sum(cause.items for cause in group[1])):
+    for (kind, pattern, is_specific), causes in sorted(groups.items(), key=_rank_causes):
         items, lost, kept_with, kept = (
             sum(getattr(cause, name) for cause in causes) for name in ("items", "lost", "kept_with", "kept")
         )
         what, remedy = CAUSES[kind]
         tasks, shown = join_some([cause.task for cause in causes]), to_line(pattern, limit=60)
-        also = f"; so {'do' if kept_with != 1 else 'does'} {kept_with:,} of {kept:,} that stayed right" if kept_with else ""
-        sentences.append(f"{items:,} of {lost:,} lost answers to {tasks} {what.format(shown)}{also}. {remedy}.")
+        verb = "are" if what.startswith("are") else "do"
+        also = f"; so {verb} {kept_with:,} of {kept:,} that stayed right" if kept_with else ""
+        end = remedy if is_specific else "So this is a change of style, and explains nothing"
+        sentences.append(f"{items:,} of {lost:,} lost answers to {tasks} {what.format(shown)}{also}. {end}.")
     sentences += _explain_recalled(verdict)
     explained = Counter[str]()
     for cause in verdict.causes:
-        explained[cause.task] += cause.items
-    open_tasks = {
-        change.task: change.lost
-        for change in verdict.tasks
-        if change.level is None and change.word in LOSSES and 2 * explained[change.task] < change.lost
-    }
+        explained[cause.task] += cause.items if cause.is_specific else 0
+    losses = {change.task: change.lost for change in verdict.tasks if change.level is None and change.word in LOSSES}
+    open_tasks = {task: lost for task, lost in losses.items() if lost - explained[task] >= max(LEAST_REST, lost / 10)}
     if open_tasks and verdict.pairs:
         lost = sum(open_tasks.values())
         rest = lost - sum(explained[task] for task in open_tasks)
         tasks = join_some(list(open_tasks))
-        sentences.append(f"{rest:,} of {lost:,} lost answers to {tasks} show no cause: only what they say is wrong.")
+        sentences.append(f"{rest:,} of {lost:,} lost answers to {tasks} show none of the causes that are tested.")
     return sentences
+
+
+def _rank_causes(group: tuple[tuple[CauseKind, str, bool], Sequence[Cause]]) -> tuple[bool, int]:
+    (_, _, is_specific), causes = group
+    return not is_specific, -sum(cause.items for cause in causes)
 
 
 def _explain_recalled(verdict: Verdict) -> list[str]:

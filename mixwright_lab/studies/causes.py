@@ -6,6 +6,11 @@ forms are tested, damaged tasks are those that fell by ten points and more beyon
 Rivals: to say of every loss that it was forgotten, which names no cause, and the first form change of a damaged task, as the
 page has it without causes.
 
+On seeds 101 to 113 the first cause was right for 124 of 140 listed ones, and none was named for 48 of 50 others. Then a
+referee put one more sentence behind all later answers of plants that are not listed, lost and right alike: a cause was named
+for 30 of 30. Since then a kind has to be commoner among lost answers than among those that stayed right. The seeds below are
+new, and such plants are among them.
+
 Then the committed answers of three SFT studies are read, five to eight seeds each: which share of what each arm lost has
 which cause. Nothing is trained.
 
@@ -37,9 +42,10 @@ from mixwright_lab.studies.jobs import read_rows
 from mixwright_lab.studies.real_models import FROZEN, TOOL_CALLS, NewTask, PublicPlace, RealModels
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
-SEEDS, TUNING = (101, 103, 107, 109, 113), (1, 2, 3)
+SEEDS, TUNING = (127, 131, 137, 139, 149), (1, 2, 3)
 """Seeds of the plants that decide, and those that the rules were looked at on."""
 LEAST_FALL, ALPHA = 0.1, 0.05
+TAIL = " Would you like to know more?"
 LEAST_RIGHT, LEAST_NONE, LEAST_BOTH, MOST_FALSE = 0.8, 0.7, 0.6, 0.05
 FIRST_FORM = {
     "form of another task": "other format", "new form": "new format", "own form gone": "new format", "data": "new format",
@@ -101,8 +107,9 @@ def judge(plant: Plant, items: Sequence[Mapping[str, Any]], seed: int) -> dict[s
         "seed": seed,
         "plant": plant.name,
         "truth": list(plant.truth),
-        "found": [[cause.kind, cause.items, cause.lost] for cause in own],
-        "elsewhere": sorted({cause.task for cause in causes if cause.task != plant.task}),
+        "found": [[cause.kind, cause.items, cause.lost] for cause in own if cause.is_specific],
+        "style": [cause.kind for cause in own if not cause.is_specific],
+        "elsewhere": sorted({cause.task for cause in causes if cause.task != plant.task and cause.is_specific}),
         "damaged": plant.task in damaged,
         "rival": FIRST_FORM.get(first.feature, first.feature) if first is not None and plant.task in damaged else "",
     }
@@ -111,20 +118,31 @@ def judge(plant: Plant, items: Sequence[Mapping[str, Any]], seed: int) -> dict[s
 def judge_plants(seeds: Sequence[int]) -> list[dict[str, Any]]:
     """Return a row per plant."""
     source = read_source(RESULTS / "grader_readings.rows.jsonl")
-    return [judge(plant, items, seed) for seed in seeds for plant, items in make_plants(source, seed)]
+    rows = []
+    for seed in seeds:
+        for plant, items in make_plants(source, seed):
+            rows.append(judge(plant, items, seed))
+            if plant.truth == ("none",):
+                rows.append(judge(plant, add_style(items, plant.task), seed) | {"truth": ["style"]})
+    return rows
+
+
+def add_style(items: Sequence[Mapping[str, Any]], task: str) -> list[dict[str, Any]]:
+    """Put the same sentence behind all later answers of a task, whether right or lost."""
+    return [{**item, "after": item["after"] + TAIL * (item["task"] == task)} for item in items]
 
 
 def is_right(row: Mapping[str, Any]) -> bool:
     """Whether what is named first is what was planted; nothing may be named where nothing on the list was."""
     found = [kind for kind, _, _ in row["found"]]
-    if row["truth"] in (["none"], ["clean"]):
+    if row["truth"] in (["none"], ["style"], ["clean"]):
         return not found
     return {*found[: len(row["truth"])]} == {*row["truth"]}
 
 
 def is_rival_right(row: Mapping[str, Any]) -> bool:
     """Whether the first form change is what was planted."""
-    return row["rival"] in row["truth"] or (not row["rival"] and row["truth"] in (["none"], ["clean"]))
+    return row["rival"] in row["truth"] or (not row["rival"] and row["truth"] in (["none"], ["style"], ["clean"]))
 
 
 def read_study(study: Any, task: NewTask, public: PublicPlace) -> dict[str, dict[str, Any]]:
@@ -162,16 +180,20 @@ def count_causes(causes: Sequence[Cause], pairs: Sequence[AnswerPair], damaged: 
     lost = sum(pair.task in damaged and pair.score_before >= RIGHT_FROM_SCORE > pair.score_after for pair in pairs)
     found = Counter[str]()
     for cause in causes:
-        found[cause.kind] += cause.items
-    return found + Counter({"none": lost - found.total()})
+        if cause.is_specific:
+            found[cause.kind] += cause.items
+    rest = Counter({"none": lost - found.total()})
+    style = Counter({f"style: {cause.kind}": cause.items for cause in causes if not cause.is_specific})
+    return found + rest + style
 
 
 def measure(quick: bool) -> Result:
     """Judge all plants, and read the committed studies."""
     rows = judge_plants(TUNING[:1] if quick else SEEDS)
     kinds = {
-        "listed": [row for row in rows if row["truth"] not in (["none"], ["clean"]) and len(row["truth"]) == 1],
+        "listed": [row for row in rows if row["truth"] not in (["none"], ["style"], ["clean"]) and len(row["truth"]) == 1],
         "not listed": [row for row in rows if row["truth"] == ["none"]],
+        "not listed, with a change of style": [row for row in rows if row["truth"] == ["style"]],
         "two at once": [row for row in rows if len(row["truth"]) == 2],
         "clean": [row for row in rows if row["truth"] == ["clean"]],
     }

@@ -22,6 +22,7 @@ from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.records import BehaviourChange, GateOutcome
 from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.rules.marks import drop_thoughts
 
 ALPHA, LEAST_CHANGE = 0.02, 0.1
 """Adjusted p value below which a change is shown, and its least size."""
@@ -78,7 +79,9 @@ def judge_behaviours(
 def _read_first(rows: Iterable[Mapping[str, Any]]) -> list[_Reading]:
     texts: dict[str, list[tuple[tuple[bool, ...], tuple[bool, ...]]]] = defaultdict(list)
     for (task, _), sides in sorted(pair_answers(rows).items()):
-        before, after = (read_behaviours(str(sides[when]["completion"] or "")) for when in ("before", "after"))
+        before, after = (
+            read_behaviours(drop_thoughts(str(sides[when]["completion"] or ""))) for when in ("before", "after")
+        )
         texts[task].append((before, after))
     readings = []
     for task, items in texts.items():

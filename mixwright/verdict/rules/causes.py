@@ -3,7 +3,8 @@
 A lost answer is one that was right before and is wrong now. Each counts for the first kind, in the order of `CauseKind`,
 that it shows and its earlier answer did not, so that shares add up to one at most. A kind is named where answers that were
 right show it more often now, beyond chance, where it explains three lost answers and a tenth of them, and where it is not
-commoner among those that stayed right. How many of these show it is told: what leaves right answers right explains little.
+commoner among those that stayed right. Where it is as common there, it is told and explains nothing: what leaves right
+answers right is a change of style.
 
 Source: McNemar's exact test; Bonferroni's correction over all kinds and damaged tasks.
 Unit: share of the lost answers.
@@ -14,7 +15,6 @@ Blind spot: what was lost without a sign in the answer, such as a fact; that a f
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,21 +29,21 @@ from mixwright.graders.includes import Includes
 from mixwright.languages import find_language, guess_language
 from mixwright.records import AnswerPair, Cause, CauseKind, Example
 from mixwright.verdict.rules.answer_forms import FEATURE_TESTS, AnsweredItem
-from mixwright.verdict.rules.marks import find_marks
+from mixwright.verdict.rules.marks import drop_thoughts, find_marks
 from mixwright.words import words_in
 
 ALPHA = 0.05
 """Probability of naming any kind where none became more frequent, over all damaged tasks."""
 LEAST_ITEMS, LEAST_SHARE = 3, 0.1
 """Lost answers that a cause explains at least, and share of them."""
-MAX_EXAMPLES = 3
+MAX_EXAMPLES, MIN_KEPT = 3, 5
+"""Lost answers that are shown; answers that stayed right from which on a kind has to be commoner among the lost ones."""
 MAX_LABELS, LABEL_SHARE = 20, 0.8
 """Different right answers up to which they are labels; share of a label's lost answers that are called one other label."""
 OWNED_SHARE, ASKED_SHARE = 0.25, 0.05
 """Share of a task's answers from which a mark is its own; share of the right answers from which one is asked for."""
 KINDS: tuple[CauseKind, ...] = get_args(CauseKind)
 SAME_FEATURE = ("empty", "repeating", "cut", "prompt copied", "shorter", "longer")
-NEGATION = re.compile(r"\b(?:not|no|never|cannot|neither|nor)\b|n't\b", re.IGNORECASE)
 SENTENCES = Includes()
 Shows = Callable[[AnsweredItem, int], bool]
 
@@ -97,7 +97,8 @@ def _read_task(name: str, pairs: Sequence[AnswerPair]) -> _Task:
 
 def _read_item(pair: AnswerPair) -> AnsweredItem:
     gold = None if not pair.gold or are_rules(pair.gold) else pair.gold
-    return AnsweredItem(pair.prompt, gold, (pair.before, pair.after), pair.cut, pair.score_after >= RIGHT_FROM_SCORE)
+    texts = (drop_thoughts(pair.before), drop_thoughts(pair.after))
+    return AnsweredItem(pair.prompt, gold, texts, pair.cut, pair.score_after >= RIGHT_FROM_SCORE)
 
 
 def _share_out(task: _Task, kinds: Sequence[_Kind], alpha: float) -> list[Cause]:
@@ -117,11 +118,14 @@ def _share_out(task: _Task, kinds: Sequence[_Kind], alpha: float) -> list[Cause]
         p = sign_test(new, gone)
         if p >= alpha or is_commoner_in_kept or len(explained) < task.least:
             continue
-        left -= {*explained}
+        shown_lost = shown - kept_with
+        chance = hypergeometric_tail(shown_lost, len(left), shown, len(kept) + len(left))
+        is_specific = len(kept) < MIN_KEPT or chance < ALPHA
+        left -= {*explained} if is_specific else set()
         examples = tuple(sorted((task.pairs[place] for place in explained), key=lambda pair: len(pair.prompt + pair.after)))
         counts = (len(explained), len(lost), kept_with, len(kept))
-        causes.append(Cause(task.name, kind.kind, *counts, kind.pattern, p, examples[:MAX_EXAMPLES]))
-    return sorted(causes, key=lambda cause: -cause.items)
+        causes.append(Cause(task.name, kind.kind, *counts, is_specific, kind.pattern, p, examples[:MAX_EXAMPLES]))
+    return sorted(causes, key=lambda cause: (not cause.is_specific, -cause.items))
 
 
 def _list_kinds(task: _Task, owners: Mapping[str, str]) -> list[_Kind]:
@@ -245,15 +249,10 @@ def _read_label(text: str, labels: Collection[str]) -> str:
 
 
 def _states_gold(item: AnsweredItem, side: int) -> bool:
-    """Whether a wrong answer after states the right one, as the grader of sentences reads it, or holds it undenied."""
-    gold = (item.gold or "").strip()
-    if side == 0 or item.is_right_after or not gold:
+    """Whether a wrong answer after states the right one, as the grader of sentences reads it."""
+    if side == 0 or item.is_right_after or not item.gold:
         return False
-    if SENTENCES.grade(Example("", "", item.prompt, answer=gold), item.texts[1]) >= RIGHT_FROM_SCORE:
-        return True
-    is_denied = bool(NEGATION.search(item.texts[1])) and not NEGATION.search(f"{item.texts[0]} {gold}")
-    holds = re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", item.texts[1], re.IGNORECASE)
-    return len(gold) > 1 and not is_denied and holds is not None
+    return SENTENCES.grade(Example("", "", item.prompt, answer=item.gold), item.texts[1]) >= RIGHT_FROM_SCORE
 
 
 def _has_wrong_step(item: AnsweredItem, side: int) -> bool:
