@@ -70,8 +70,8 @@ IN_WORDS = {
     "hedges": ("hedges", "hedge less", "hedge more"),
     "refuses": ("refuses", "refuse less", "refuse more"),
     "checks itself": ("checks itself", "check less", "check more"),
-    "lays out": ("has a list, bold letters or a heading", "format less", "format more"),
-    "writes code": ("has a block of code", "write less code", "write more code"),
+    "lays out": ("uses a list, bold letters or a heading", "format less", "format more"),
+    "writes code": ("writes a block of code", "write less code", "write more code"),
     "calls a tool": ("calls a tool", "call tools less", "call tools more"),
 }
 """Behaviour -> what an answer does, and what is taught where answers do it less, or more."""

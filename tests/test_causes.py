@@ -84,7 +84,8 @@ def test_a_form_that_is_commoner_where_answers_stayed_right_explains_nothing() -
     short_and_right = [pair(i, CITIES[i % 30], right=True) for i in range(40)]
     lost = [pair(i, CITIES[(i + 5) % 30]) for i in range(50, 56)]
     lost += [pair(i, f"The town that you mean is called {CITIES[(i + 3) % 30]}.") for i in range(60, 80)]
-    assert shares(short_and_right + lost) == {}
+    (cause,) = find_causes(short_and_right + lost, {"towns"})
+    assert (cause.kind, cause.is_specific) == ("shorter", False)
 
 
 def test_a_form_of_answers_that_stayed_right_is_told() -> None:

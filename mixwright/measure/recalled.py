@@ -54,9 +54,10 @@ def read_recalled(learner: Learner, prompts: Mapping[str, Text], before: Answers
         before: the earlier model's, with their tokens.
         after: its own.
     """
-    lost = _choose_lost(before.first_rows(), after.first_rows())
+    former = before.first_rows()
+    lost = _choose_lost(former, after.first_rows())
     golds: dict[str, list[str]] = defaultdict(list)
-    for row in before.first_rows():
+    for row in former:
         if row["answer"] and not are_rules(row["answer"]) and row["answer"] not in golds[row["task"]]:
             golds[row["task"]].append(row["answer"])
     read = []
@@ -95,7 +96,7 @@ def _order(text: str) -> bytes:
 
 def _cut_before_gold(learner: Learner, row: Mapping[str, Any]) -> tuple[list[int], str] | None:
     """Tokens of an answer up to the right answer where it stands last, and the space between; None without a beginning."""
-    tokens, place = list(row["tokens"]), row["completion"].casefold().rfind(row["answer"].casefold())
+    tokens, place = list(row["tokens"]), row["completion"].lower().rfind(row["answer"].lower())
     if place < 0:
         return None
     written = [len(learner.tokenizer.decode(tokens[:count], skip_special_tokens=True)) for count in range(len(tokens) + 1)]

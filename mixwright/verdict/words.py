@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from mixwright.behaviours import IN_WORDS
 from mixwright.errors import join_some
 from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.estimates.readings import format_unit
@@ -32,16 +33,16 @@ MAX_NAMED, MAX_PARTS = 3, 5
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
 """Words of a task that is worse."""
 CAUSES: dict[CauseKind, tuple[str, str]] = {
-    "empty": ("are empty", "Check that rows end behind their answer, and that both use one chat template"),
+    "empty": ("are empty", "Check that rows end after their answer, and that both use one chat template"),
     "other format": ("have the format of {}", "Replay answers of these kinds"),
     "new format": ("have a new format ({})", "They may still hold the right answer: replay answers of these kinds"),
-    "repeating": ("repeat themselves", "Train less long or at a lower rate, and check that the end token is learned"),
+    "repeating": ("repeat themselves", "Train for fewer steps or at a lower rate, and check that the end token is learned"),
     "cut": ("are cut", "Allow longer answers (--max-new-tokens), or train on shorter ones that end"),
     "prompt copied": ("copy the question", "Check that prompts are masked in training: mixwright preview"),
     "other language": ("are in another language", "Replay answers in this language"),
     "refuses": ("refuse", "Look for refusals in the training rows"),
     "asks back": ("ask back", "Look for questions in the answers of the training rows"),
-    "one answer": ("are all the same ({})", "Train on more different answers"),
+    "one answer": ("are all the same ({})", "Train on answers that differ more"),
     "other label": ("name another label ({})", "Look for such labels in the training rows: mixwright audit"),
     "unread": ("seem to state the right answer", "Read some; if they are right, name a grader that takes them (--grader)"),
     "wrong step": ("get a step on the way wrong", "Train on worked answers with right steps: mixwright audit"),
@@ -59,17 +60,6 @@ RECALLED = {
     "partly": "some of it is forgotten",
     "gone": "it is forgotten, so replay true rows of it",
 }
-BEHAVIOUR_VERBS = {
-    "asks": "asks back",
-    "acknowledges": "acknowledges what was said",
-    "hedges": "hedges",
-    "refuses": "refuses",
-    "checks itself": "checks itself",
-    "lays out": "uses lists or headings",
-    "writes code": "writes code",
-    "calls a tool": "calls a tool",
-}
-"""What an answer does -> with `it` before it."""
 SAMPLES = {"distinct samples": "Samples of one question differ", "right in any sample": "One of several samples is right"}
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
 """Outcome -> how the headline begins."""
@@ -251,14 +241,14 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         unit = format_unit(verdict.unit)
         return f"{_capital(verdict.measure)} changed by {change} {unit}, but no answer was graded, so no loss is ruled out."
     if verdict.reason == "a behaviour changed" and gate is not None:
-        verbs = join_words([BEHAVIOUR_VERBS[name] for name in gate.behaviours])
+        verbs = join_words([IN_WORDS[name][0] for name in gate.behaviours])
         shares = [
             f"{one.task} {100 * one.before:.0f} to {100 * one.after:.0f} %"
             for one in verdict.behaviours
             if one.protected and one.before > 0
         ]
         if not shares:
-            return f"{gain}No answer of before {verbs}: there is nothing to protect."
+            return f"{gain}No earlier answer {verbs}, so there is nothing to protect."
         return f"{gain}It is not shown that it {verbs} as often as before: {join_some(shares)}."
     if gate is not None and gate.mean is not None:
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
@@ -280,8 +270,8 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
     reasons += [note.message for note in verdict.notes if note.severity == "warning" and note.task in verdict.not_judged]
     reasons += _explain_causes(verdict)
     reasons += [
-        f"Items whose {one.column} is {to_line(one.value, limit=40)} changed by {points(one.change)} points, "
-        f"{points(one.gap.value)} ({points(one.gap.low)} to {points(one.gap.high)}) more than others of their tasks."
+        f"Items whose {one.column} is {to_line(one.value, limit=40)} changed by {points(one.change)} points: "
+        f"{points(one.gap.value)} ({points(one.gap.low)} to {points(one.gap.high)}) compared with others of their tasks."
         for one in verdict.by_column[:MAX_NAMED]
         if one.gap.value < 0
     ]
@@ -371,7 +361,7 @@ def _say_behaviour(name: str, changes: Sequence[BehaviourChange], *, rose: bool)
     how_often = "more often" if rose else "less often"
     if name in SAMPLES:
         return f"{SAMPLES[name]} {how_often}: {', '.join(shares)}{more}."
-    return f"It {BEHAVIOUR_VERBS[name]} {how_often}: {', '.join(shares)}{more}."
+    return f"It {IN_WORDS[name][0]} {how_often}: {', '.join(shares)}{more}."
 
 
 def say_average(verdict: Verdict) -> str:

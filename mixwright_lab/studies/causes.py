@@ -178,13 +178,13 @@ def read_study(study: Any, task: NewTask, public: PublicPlace) -> dict[str, dict
 def count_causes(causes: Sequence[Cause], pairs: Sequence[AnswerPair], damaged: set[str]) -> Counter[str]:
     """Count the lost answers of damaged tasks by their cause; `none` for those that no cause explains."""
     lost = sum(pair.task in damaged and pair.score_before >= RIGHT_FROM_SCORE > pair.score_after for pair in pairs)
-    found = Counter[str]()
+    found, style = Counter[str](), Counter[str]()
     for cause in causes:
         if cause.is_specific:
             found[cause.kind] += cause.items
-    rest = Counter({"none": lost - found.total()})
-    style = Counter({f"style: {cause.kind}": cause.items for cause in causes if not cause.is_specific})
-    return found + rest + style
+        else:
+            style[f"style: {cause.kind}"] += cause.items
+    return found + Counter({"none": lost - found.total()}) + style
 
 
 def measure(quick: bool) -> Result:

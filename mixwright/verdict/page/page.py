@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mixwright.behaviours import IN_WORDS
 from mixwright.records import SEVERITIES, Observation
 from mixwright.records.verdict import AnswerPair, Feature, GateOutcome, TaskChange, TaskWord, Verdict
 from mixwright.verdict.page.blocks import (
@@ -46,7 +47,6 @@ from mixwright.verdict.page.text import (
 )
 from mixwright.verdict.page.trial import arms_chart, describe_arms, trial_parts
 from mixwright.verdict.words import (
-    BEHAVIOUR_VERBS,
     CAUSES,
     SAMPLES,
     START,
@@ -265,7 +265,7 @@ def _causes(verdict: Verdict) -> list[Block]:
             "items whose": f"{one.column} is {one.value}",
             "items": f"{one.items:,}",
             "changed by": format_signed(one.change, verdict.unit),
-            "more than others of their tasks, 95 % CI": format_change(one.gap),
+            "compared with others of their tasks, 95 % CI": format_change(one.gap),
             "p": format_p(one.adjusted_p),
         }
         for one in verdict.by_column
@@ -286,7 +286,7 @@ def _behaviours(verdict: Verdict) -> list[Block]:
         rows = [
             {
                 "task": one.task + ", protected" * one.protected,
-                "answers": BEHAVIOUR_VERBS.get(one.behaviour) or SAMPLES[one.behaviour],
+                "answers": SAMPLES.get(one.behaviour) or IN_WORDS[one.behaviour][0],
                 "before": percent(one.before),
                 "after": percent(one.after),
                 "change, 95 % CI": format_change(one.change),

@@ -60,20 +60,13 @@ def compare_behaviours(
     return sorted(changes, key=lambda one: (not one.shown, -abs(one.change.value), one.task, one.behaviour))
 
 
-def judge_behaviours(
-    changes: Sequence[BehaviourChange], protected: Sequence[str]
-) -> tuple[GateOutcome, tuple[BehaviourChange, ...]]:
-    """Whether protected behaviours were kept, and the changes that say they were not, or may not have been.
-
-    A behaviour that no answer showed before has nothing to lose, and passes nothing.
-    """
+def judge_behaviours(changes: Sequence[BehaviourChange], protected: Sequence[str]) -> GateOutcome:
+    """Whether protected behaviours were kept. One that no answer showed before has nothing to lose, and passes nothing."""
     judged = [one for one in changes if one.behaviour in protected and one.before > 0]
-    fell = tuple(one for one in judged if one.shown and one.change.value < 0)
-    if fell:
-        return "damaged", fell
-    unsure = tuple(one for one in judged if one.change.low <= -min(LOSS_LIMIT, one.before))
-    shown_before = {one.behaviour for one in judged}
-    return ("inconclusive" if unsure or shown_before < {*protected} else "passed"), unsure
+    if any(one.shown and one.change.value < 0 for one in judged):
+        return "damaged"
+    is_unsure = any(one.change.low <= -min(LOSS_LIMIT, one.before) for one in judged)
+    return "inconclusive" if is_unsure or {one.behaviour for one in judged} < {*protected} else "passed"
 
 
 def _read_first(rows: Iterable[Mapping[str, Any]]) -> list[_Reading]:

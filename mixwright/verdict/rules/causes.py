@@ -2,9 +2,8 @@
 
 A lost answer is one that was right before and is wrong now. Each counts for the first kind, in the order of `CauseKind`,
 that it shows and its earlier answer did not, so that shares add up to one at most. A kind is named where answers that were
-right show it more often now, beyond chance, where it explains three lost answers and a tenth of them, and where it is not
-commoner among those that stayed right. Where it is as common there, it is told and explains nothing: what leaves right
-answers right is a change of style.
+right show it more often now, beyond chance, and where three lost answers and a tenth of them do. Where answers that stayed
+right show it as often, it is told and explains nothing: what leaves right answers right is a change of style.
 
 Source: McNemar's exact test; Bonferroni's correction over all kinds and damaged tasks.
 Unit: share of the lost answers.
@@ -112,14 +111,11 @@ def _share_out(task: _Task, kinds: Sequence[_Kind], alpha: float) -> list[Cause]
             sum(side[place] and not other[place] for place in (*left, *kept))
             for side, other in ((kind.after, kind.before), (kind.before, kind.after))
         )
-        kept_with = sum(kind.after[place] for place in kept)
-        shown = kept_with + sum(kind.after[place] for place in left)
-        is_commoner_in_kept = hypergeometric_tail(kept_with, len(kept), shown, len(kept) + len(left)) < ALPHA
         p = sign_test(new, gone)
-        if p >= alpha or is_commoner_in_kept or len(explained) < task.least:
+        if p >= alpha or len(explained) < task.least:
             continue
-        shown_lost = shown - kept_with
-        chance = hypergeometric_tail(shown_lost, len(left), shown, len(kept) + len(left))
+        lost_with, kept_with = (sum(kind.after[place] for place in places) for places in (left, kept))
+        chance = hypergeometric_tail(lost_with, len(left), lost_with + kept_with, len(left) + len(kept))
         is_specific = len(kept) < MIN_KEPT or chance < ALPHA
         left -= {*explained} if is_specific else set()
         examples = tuple(sorted((task.pairs[place] for place in explained), key=lambda pair: len(pair.prompt + pair.after)))
@@ -154,7 +150,7 @@ def _find_owners(pairs: Sequence[AnswerPair], damaged: Collection[str]) -> dict[
     return {
         mark: task
         for task, found in sorted(marks.items())
-        for mark, count in Counter(mark for own in found for mark in own).items()
+        for mark, count in _count(found).items()
         if count >= OWNED_SHARE * len(found)
     }
 

@@ -45,7 +45,7 @@ from mixwright.estimates.protected import (
     find_unreadable_cells,
 )
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import BehaviourChange, ChangeWord, GateOutcome, Interval, Ring, cell_key
+from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
 from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
 from mixwright.verdict.rules.gate_question import GateQuestion
 from mixwright.verdict.rules.request_forms import changes_by_form
@@ -137,8 +137,6 @@ class GateResult:
     """Form of general requests -> their mean change, which decides nothing."""
     behaviours: tuple[str, ...] = ()
     """Behaviours that the user protects."""
-    changed_behaviours: tuple[BehaviourChange, ...] = ()
-    """Of these, what was lost, or where a loss is not excluded."""
     decided_by_behaviours: bool = False
     """Whether tasks alone would have had another outcome."""
     averaged: int = 0

@@ -30,11 +30,11 @@ def ask_gate(evidence: Evidence, question: GateQuestion | None = None) -> GateRe
     result = _ask_about_tasks(evidence, question)
     if result is None or not question.behaviours:
         return result
-    outcome, changes = judge_behaviours(evidence.behaviours, question.behaviours)
+    outcome = judge_behaviours(evidence.behaviours, question.behaviours)
     if result.outcome == "damaged" or (result.outcome == "inconclusive" and outcome != "damaged"):
         outcome = result.outcome
-    decided, names = outcome != result.outcome, question.behaviours
-    return replace(result, outcome=outcome, behaviours=names, changed_behaviours=changes, decided_by_behaviours=decided)
+    decided = outcome != result.outcome
+    return replace(result, outcome=outcome, behaviours=question.behaviours, decided_by_behaviours=decided)
 
 
 def _ask_about_tasks(evidence: Evidence, question: GateQuestion) -> GateResult | None:
