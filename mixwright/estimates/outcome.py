@@ -63,12 +63,9 @@ class ItemScores:
         own = self.having(name)
         return dict(zip(own, self.column(name, own).tolist(), strict=True))
 
-    def having(self, *names: str) -> Items:
-        """Items of which all these measurements are known."""
-        is_known = np.ones(len(self.every), np.bool_)
-        for name in names:
-            is_known &= ~np.isnan(self.columns[name]) if name in self.columns else False
-        return self.every.take(is_known)
+    def having(self, name: str) -> Items:
+        """Items of which a measurement is known."""
+        return self.every.take(~np.isnan(self.columns[name])) if name in self.columns else Items()
 
     @cached_property
     def items(self) -> Items:
@@ -164,7 +161,7 @@ def estimate_change(
     if not len(items):
         return None
     name, sign = READINGS[outcome].column, READINGS[outcome].sign
-    strata, weights = items.cell, _weights(items, weigh)
+    strata, weights = items.cell, weigh_items(items, weigh)
     counted = READINGS[outcome].unit == "share"
 
     def values(column: str) -> tuple[Array, Array]:
@@ -198,7 +195,7 @@ def _kinds(items: Items, by: Weighing) -> NDArray[np.int64]:
     return items.task if by == "tasks" else items.cell if by == "cells" else np.zeros(len(items), np.int64)
 
 
-def _weights(items: Items, weigh: Weighing) -> Array:
+def weigh_items(items: Items, weigh: Weighing = "tasks") -> Array:
     """Weight of each item, summing to 1, where each task, item or cell counts the same."""
     kinds = _kinds(items, weigh)
     counts = np.bincount(kinds)

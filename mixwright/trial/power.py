@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixwright.answers.score import read_scores
 from mixwright.errors import InputError
-from mixwright.estimates.items import Items
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, shared_items
+from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, shared_items, weigh_items
 from mixwright.estimates.power import (
     PRIOR_NOISE,
     TYPICAL_ITEM_SPREAD,
@@ -139,13 +137,7 @@ def _estimate_noise(
             most_seeds = max(most_seeds, len(seeds))
     if not differences:
         return prior, 0
-    return noise_of(differences, *_strata_and_weights(items), prior), most_seeds
-
-
-def _strata_and_weights(items: Items) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Cell and weight of each item; tasks weigh the same."""
-    counts = np.bincount(items.task)
-    return items.cell, 1 / counts[items.task] / len(counts)
+    return noise_of(differences, items.cell, weigh_items(items), prior), most_seeds
 
 
 def _read_finished_seeds(run: RunFolder, arm: str, seeds: int) -> dict[int, ItemScores]:
