@@ -154,8 +154,8 @@ def scores_of_items(answers: Answers) -> ItemScores:
         name = MEASUREMENT_BY_DECODING[decoding]
         columns |= {name: answers.success(decoding), name + SWAPPED_SUFFIX: answers.swapped(decoding)}
     columns |= {name: answers.of_items(column) for name, column in READ_COLUMNS.items()}
-    items, places = answers.items
-    return ItemScores(items, {name: values[places] for name, values in columns.items() if not np.isnan(values).all()})
+    known = {name: values[answers.places] for name, values in columns.items() if not np.isnan(values).all()}
+    return ItemScores(answers.items, known)
 
 
 def read_scores(measurements: Path) -> ItemScores:

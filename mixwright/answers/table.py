@@ -235,9 +235,18 @@ class Answers:
         """Shape (items,): number of each item's cell among `cells`."""
         return self._cells_and_cell[1]
 
+    @property
+    def items(self) -> Items:
+        """The items, sorted."""
+        return self._items_and_places[0]
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Shape (items,): place, in order of first appearance, of each of the sorted items."""
+        return self._items_and_places[1]
+
     @cached_property
-    def items(self) -> tuple[Items, NDArray[np.int64]]:
-        """The items, sorted, and the place that each of them has here."""
+    def _items_and_places(self) -> tuple[Items, NDArray[np.int64]]:
         ids = self.table["item"].combine_chunks().take(pa.array(self._first_and_place[0]))
         return Items.sort(*self._cells_and_cell, ids)
 

@@ -32,9 +32,8 @@ def compare_columns(before: Answers, after: Answers, decoding: str) -> list[Colu
     sides, name = [scores_of_items(side) for side in (before, after)], MEASUREMENT_BY_DECODING[decoding]
     items = shared_items([side.among(side.having(name)) for side in sides])
     change, tasks = sides[1].column(name, items) - sides[0].column(name, items), items.task
-    every, places = before.items
-    shared = np.full(len(every), -1)
-    shared[places[every.places_of(items)]] = np.arange(len(items))
+    shared = np.full(before.item_count, -1)
+    shared[before.places[before.items.places_of(items)]] = np.arange(len(items))
     holders = {key: own for key, found in before.holders.items() if len(own := shared[found][shared[found] >= 0])}
     values = Counter(column for column, _ in holders)
     found: list[tuple[tuple[str, str], Estimate, int]] = []
