@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+LEAST_CHANGE = 0.1
+"""Smallest change of a task's share of answers with a behaviour that is one."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"\n]{0,300}\"|\u201c[^\u201d\n]{0,300}\u201d")
 _QUESTION = re.compile(r"[^\W_][)\]*_]{0,4}\s?\?")

@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.answers.table import Answers
-from mixwright.behaviours import BEHAVIOURS, read_behaviours
+from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.records import BehaviourChange, GateOutcome
+from mixwright.thoughts import drop_thoughts
 from mixwright.verdict.page.answers import pair_answers
-from mixwright.verdict.rules.marks import drop_thoughts
 
-ALPHA, LEAST_CHANGE = 0.02, 0.1
-"""Adjusted p value below which a change is shown, and its least size."""
+ALPHA = 0.02
+"""Adjusted p value below which a change is shown."""
 MIN_ITEMS = 10
 """Items of a task below which nothing is tested."""
 LOSS_LIMIT = 0.2

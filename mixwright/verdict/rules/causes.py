@@ -27,8 +27,9 @@ from mixwright.graders.follows import are_rules
 from mixwright.graders.includes import Includes
 from mixwright.languages import find_language, guess_language
 from mixwright.records import AnswerPair, Cause, CauseKind, Example
+from mixwright.thoughts import drop_thoughts
 from mixwright.verdict.rules.answer_forms import FEATURE_TESTS, AnsweredItem
-from mixwright.verdict.rules.marks import drop_thoughts, find_marks
+from mixwright.verdict.rules.marks import find_marks
 from mixwright.words import words_in
 
 ALPHA = 0.05
