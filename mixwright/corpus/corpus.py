@@ -30,6 +30,7 @@ from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task, Text, plain
 from mixwright.run.folder import read_json, replacing, write_json
+from mixwright.thoughts import drop_thoughts
 
 if TYPE_CHECKING:
     import datasets
@@ -162,12 +163,14 @@ class Corpus:
     def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
         """Score of a completion, 0..1, by the grader of the example's task; `cut` where it ran into the limit of tokens.
 
-        Raises InputError when there is no answer.
+        Only functions of the user's see what a model thinks before its answer. Raises InputError when there is no answer.
         """
         if example.answer is None:
             got = f"{example.id!r} without one"
             raise InputError("an example with an answer", got, "Name the answer's column: corpus.columns.")
         grader = self.grader(example.task)
+        if not grader.reads_thoughts:
+            completion = drop_thoughts(completion)
         try:
             return grader.grade_cut(example, completion) if cut else grader.grade(example, completion)
         except Exception as error:

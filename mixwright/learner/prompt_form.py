@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
@@ -35,6 +36,8 @@ class PromptForm:
     stands for True where the tokenizer has a chat template, and leaves strings as they are where it has none."""
     system: str | None = None
     """System message of every prompt, instead of one that it has; it needs the template."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the chat template, such as `enable_thinking`."""
 
     def resolved_for(self, chat_template: object) -> PromptForm:
         """The form with None decided for the chat template of a tokenizer, which may have none."""
@@ -71,7 +74,9 @@ class PromptForm:
             if row.get(name) and name != "prompt"
         }
         listed = {name: _as_list(text) for name, text in completions.items()}
-        return {**row, "prompt": _as_list(self.format_prompt(prompt)), **listed}
+        formatted = _as_list(self.format_prompt(prompt))
+        given = {} if isinstance(formatted, str) or not self.arguments else {"chat_template_kwargs": dict(self.arguments)}
+        return {**row, "prompt": formatted, **listed, **given}
 
     def example(self, row: Example) -> Example:
         """A row of a corpus in this form."""
@@ -86,7 +91,26 @@ class PromptForm:
         kinds = {isinstance(self.format_prompt(prompt), str) for prompt in prompts}
         words = {frozenset({True}): "plain text", frozenset({False}): "chat template of the tokenizer"}
         form_text = words.get(frozenset(kinds), "chat messages through the template of the tokenizer, others as plain text")
-        return form_text + (" with a system message of its own" if self.system is not None else "")
+        form_text += " with a system message of its own" if self.system is not None else ""
+        return form_text + (f" ({', '.join(self.list_arguments())})" if self.arguments else "")
+
+    def list_arguments(self) -> list[str]:
+        """Return the arguments of the template as they are typed."""
+        return [f"{name}={json.dumps(value)}" for name, value in sorted(self.arguments.items())]
+
+
+def parse_arguments(typed: Sequence[str]) -> dict[str, Any]:
+    """Return arguments of a chat template typed as NAME=VALUE, values in JSON where they are. Raises InputError."""
+    arguments: dict[str, Any] = {}
+    for text in typed:
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier() or name in arguments:
+            raise InputError("NAME=VALUE with --template, each name once", repr(text), "Write enable_thinking=false.")
+        try:
+            arguments[name] = json.loads(value)
+        except ValueError:
+            arguments[name] = value
+    return arguments
 
 
 def plain_marks(tokenizer: Any) -> tuple[str, str]:

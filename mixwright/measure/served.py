@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,8 @@ class Asking:
     """System message."""
     chat: bool = True
     """Whether prompts are messages, which the server puts into the model's chat template; else plain text."""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of that template, as vLLM, SGLang and llama.cpp take them."""
 
 
 @dataclass(frozen=True)
@@ -208,8 +210,11 @@ class ServedModel:
             fields |= {"logprobs": True, "top_logprobs": 1} if asking.chat else {"logprobs": 1}
         if SEEDS not in self.lacking:
             fields["seed"] = seed
-        if UNALTERED not in self.lacking:
-            fields["extra_body"] = UNALTERED_EXTRA_FIELDS
+        extra = {} if UNALTERED in self.lacking else dict[str, Any](UNALTERED_EXTRA_FIELDS)
+        if asking.template:
+            extra["chat_template_kwargs"] = dict(asking.template)
+        if extra:
+            fields["extra_body"] = extra
         try:
             if asking.chat:
                 answer: Any = self._client.chat.completions.create(messages=to_messages(prompt, asking.system), **fields)

@@ -37,7 +37,6 @@ from mixwright.learner.learner import Learner
 from mixwright.measure.free_answers import find_room, spread_items
 from mixwright.records import Example, cell_key
 from mixwright.run.folder import check_regular, write_json
-from mixwright.thoughts import drop_thoughts
 
 FILE_NAME = "gate.json"
 
@@ -66,6 +65,7 @@ class GateCallback(TrainerCallback):
         stop: whether training stops at a loss. Without it a loss is logged alone.
         keep_best: save a checkpoint at each look that passes, and keep the last of them from being rotated away; its path
             is `state.best_model_checkpoint`, and stands in gate.json.
+        template: arguments of the chat template, such as `{"enable_thinking": False}`.
         max_new_tokens: longest answer; None completes a few items freely before training and takes what they need.
 
     Raises:
@@ -85,6 +85,7 @@ class GateCallback(TrainerCallback):
         protect_behaviours: Sequence[str] = (),
         stop: bool = True,
         keep_best: bool = False,
+        template: Mapping[str, Any] | None = None,
         max_new_tokens: int | None = None,
     ) -> None:
         for name, value, least in (("every", every, 1), ("items", items, 2), ("max_new_tokens", max_new_tokens or 1, 1)):
@@ -104,6 +105,7 @@ class GateCallback(TrainerCallback):
             corpus = corpus.with_graders(self._named_graders)
         self.corpus, self.every, self.margin = corpus, every, margin
         self.stop, self.keep_best, self.max_new_tokens = stop, keep_best, max_new_tokens
+        self._template = dict(template or {})
         self.items = _choose_items(corpus, protect, items)
         self.before: list[float] = []
         """Score of each item before training."""
@@ -185,7 +187,7 @@ class GateCallback(TrainerCallback):
             raise InputError("a trainer with a tokenizer, for GateCallback", "none", "Pass processing_class to the trainer.")
         if PartialState().is_main_process:
             model = getattr(arguments["model"], "module", arguments["model"])
-            learner = Learner(model, arguments["processing_class"], "the model in training")
+            learner = Learner(model, arguments["processing_class"], "the model in training", self._template)
             if self.max_new_tokens is None:
                 config = MeasureConfig(items=len(self.items), samples=0)
                 room, _ = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)
@@ -198,7 +200,7 @@ class GateCallback(TrainerCallback):
                 self.corpus.grade(item, answer.text, cut=not answer.finished)
                 for item, (answer,) in zip(self.items, answers, strict=True)
             ]
-            shown = np.array([read_behaviours(drop_thoughts(answer.text)) for (answer,) in answers], dtype=float)
+            shown = np.array([read_behaviours(answer.text) for (answer,) in answers], dtype=float)
             readings = [[scores, *(shown[:, BEHAVIOURS.index(name)].tolist() for name in self.behaviours)]]
         return broadcast_object_list(readings)[0]
 

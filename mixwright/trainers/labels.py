@@ -26,6 +26,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.audit.learnt import Labelled, LabelledRow
 from mixwright.errors import InputError, one_line
+from mixwright.thoughts import split_thoughts
 from mixwright.trainers.masks import IGNORED, MARK
 
 ROW_COLUMN = "mixwright_row"
@@ -42,6 +43,8 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 THOUGHTS = re.compile(r"<think>|<\|channel\|>analysis|<\|START_THINKING\|>")
 GENERATION_MARK = re.compile(r"\{%-?\s*generation\s*-?%\}")
 """Mark of the assistant's words in a template; `add_generation_prompt` is none."""
+SHOWN_THOUGHT = 60
+"""Characters of a thought that are looked for in the text that is trained on."""
 MARKED_ROWS, SHOWN_TOKENS = 3, 40
 """Rows whose text is returned in pieces, and tokens of the beginning of each row that findings show."""
 
@@ -271,8 +274,11 @@ class _Reader:
         if header and (self.header * 2 in text or (turns and any(header in one for one in texts))):
             faults.add("generation prompt twice")
         thinks = any(turn.get("reasoning_content") or turn.get("thinking") for turn in turns or [])
-        if THOUGHTS.search(text) and not thinks and not any(map(THOUGHTS.search, texts)):
+        has_thoughts = thinks or any(map(THOUGHTS.search, texts))
+        if THOUGHTS.search(text) and not has_thoughts:
             faults.add("thoughts added")
+        if any(thought.strip() and thought.strip()[:SHOWN_THOUGHT] not in text for thought in _thoughts_of(turns or [])):
+            faults.add("thoughts dropped")
         if any(token in one for one in texts for token in self.special):
             faults.add("special token in text")
         if turns is not None:
@@ -281,6 +287,14 @@ class _Reader:
             if roles[-1] != "assistant" or repeats or not set(roles) <= set(ROLES):
                 faults.add("wrong role")
         return faults
+
+
+def _thoughts_of(turns: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the assistant thinks in each turn, in a field of its own or between tags."""
+    for turn in turns:
+        if turn.get("role") == "assistant":
+            yield str(turn.get("reasoning_content") or turn.get("thinking") or "")
+            yield split_thoughts(str(turn.get("content") or ""))[1]
 
 
 def _shared(asked: Sequence[int], ids: np.ndarray) -> int:

@@ -98,6 +98,7 @@ def _grpo_trainer(
 ) -> Any:
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
+    args.chat_template_kwargs = dict(learner.form.arguments)
     grades = TimedGrades(train, measure.grader_seconds, measure.slow_grader)
     reward = corpus_reward(train, grades, token_limit=args.max_completion_length, end_tokens=learner.end_ids)
     trainer = SteeredGRPOTrainer(

@@ -150,6 +150,8 @@ def _read_rows(measuring: Measuring) -> Graded:
         raise InputError("at least one sample with --sampled", "--samples 0", "Raise it.")
     if measuring.chat_template is False and measuring.system is not None:
         raise InputError("--system with messages", "--no-chat-template", "Leave one of the two out.")
+    if measuring.chat_template is False and measuring.template:
+        raise InputError("--template with messages", "--no-chat-template", "Leave one of the two out.")
     rows = read_rows(measuring)
     if rows.probe is not None:
         raise InputError("answers that can be graded", "none", "Name graders: --grader TASK=NAME.")
@@ -238,7 +240,8 @@ def _asking_of(url: str, measuring: Measuring) -> Asking:
     if measuring.greedy is False and not 0.01 <= temperature <= 100:
         raise InputError("--temperature from 0.01 to 100", f"{temperature:g}", "For the likeliest answer: --greedy.")
     limit = measuring.max_new_tokens or MAX_TOKENS
-    return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, measuring.chat_template is not False)
+    is_chat = measuring.chat_template is not False
+    return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, is_chat, measuring.form.arguments)
 
 
 def _folder_name(asking: Asking) -> str:

@@ -21,7 +21,6 @@ from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.records import BehaviourChange, GateOutcome
-from mixwright.thoughts import drop_thoughts
 from mixwright.verdict.page.answers import pair_answers
 
 ALPHA = 0.02
@@ -72,9 +71,7 @@ def judge_behaviours(changes: Sequence[BehaviourChange], protected: Sequence[str
 def _read_first(rows: Iterable[Mapping[str, Any]]) -> list[_Reading]:
     texts: dict[str, list[tuple[tuple[bool, ...], tuple[bool, ...]]]] = defaultdict(list)
     for (task, _), sides in sorted(pair_answers(rows).items()):
-        before, after = (
-            read_behaviours(drop_thoughts(str(sides[when]["completion"] or ""))) for when in ("before", "after")
-        )
+        before, after = (read_behaviours(str(sides[when]["completion"] or "")) for when in ("before", "after"))
         texts[task].append((before, after))
     readings = []
     for task, items in texts.items():
