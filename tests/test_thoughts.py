@@ -154,5 +154,5 @@ def test_verbs_take_the_arguments_of_the_template(checkpoint: Path, call: Call) 
     beside = ("--eval", "eval.jsonl", "--beside", "v-true", "--folder", "b", "--no-suite", "--max-new-tokens", "4")
     code, _, told = call("verdict", model, model, *beside, "--template", "enable_thinking=false")
     assert code == 1
-    assert "template: ['enable_thinking=true'], as in the earlier comparison" in told
+    assert "expected prompts: chat template of the tokenizer (enable_thinking=true), as in the earlier comparison" in told
     assert call("measure", model, "--eval", "eval.jsonl", *few, "--no-chat-template", "--template", "a=1")[0] == 1
