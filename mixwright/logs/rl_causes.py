@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixwright.estimates.intervals import hypergeometric_tail, jackknife
 from mixwright.final_answer import final_answer
@@ -28,7 +29,7 @@ MIN_GROUPS = 20
 """Groups of a task below which nothing is said of it."""
 ALPHA = 0.005
 """Probability of one false finding by chance."""
-LUCK_KAPPA, LUCK_SHARE, AGREEING = 0.25, 0.05, 0.9
+LUCK_KAPPA, LUCK_SHARE, AGREEING = 0.4, 0.05, 0.9
 """Upper end of kappa under which rewards are luck; chance below which an answer is no guess; share of a prompt's right
 completions that give the same answer."""
 FEW_RIGHT, BARE_SHARE, BARE_PART, LEAST_WORDS = 0.25, 0.3, 0.25, 12
@@ -41,6 +42,7 @@ STALE_FALL, MASTERED_WRONG = 0.2, 0.1
 DRIFT_NATS, DRIFT_RATIO, LEAST_GAIN = 0.05, 2.0, 0.02
 """Rise of the divergence, nats per token and as a ratio; part of the range of rewards that is a gain."""
 
+Values = NDArray[np.float64]
 Groups = Mapping[str, Sequence[Rollout]]
 
 
@@ -74,34 +76,52 @@ def prompt_of(rollout: Rollout) -> str:
 
 
 def _find_luck(task: str, groups: Sequence[Sequence[Rollout]], best: float) -> Observation | None:
-    """Report a task whose right answers are given as often where they are wrong."""
-    answers = {prompt_of(group[0]): Counter[str]() for group in groups}
+    """Report a task whose right answers are given as often where they are wrong.
+
+    The right answer of a group is known only if one of its completions gave it, which guesses do the more often the
+    commoner the answer is: each group counts by the inverse of that probability.
+    """
+    answers = defaultdict[str, Counter[str]](Counter)
     for group in groups:
-        answers[prompt_of(group[0])].update(final_answer(one.completion) for one in group)
+        answers[prompt_of(group[0])].update(_answer_of(one) for one in group)
     total = sum(answers.values(), Counter[str]())
-    rows, lucky = [], 0
+    sums, lucky, known, agreeing, right_ones = defaultdict[str, Values](lambda: np.zeros(4)), 0, 0, 0, 0
     for group in groups:
-        right = [final_answer(one.completion) for one in group if _reward(one) == best]
-        own = answers[prompt_of(group[0])]
-        others = total.total() - own.total()
+        prompt, right = prompt_of(group[0]), Counter(_answer_of(one) for one in group if _reward(one) == best)
+        sums[prompt] += [right.total() / len(group), 1, 0, 0]
+        others = total.total() - answers[prompt].total()
         if not right or not others:
             continue
-        stated, times = Counter(right).most_common(1)[0]
-        elsewhere = (total[stated] - own[stated]) / others
-        rows.append([times, times * (times - 1) / (len(group) - 1), times * elsewhere, len(right)])
+        stated, times = right.most_common(1)[0]
+        elsewhere = (total[stated] - answers[prompt][stated]) / others
+        weight = 1 / max(1 - (1 - elsewhere) ** len(group), 1 / len(group))
+        sums[prompt] += [0, 0, weight * elsewhere, weight]
+        known, agreeing, right_ones = known + 1, agreeing + times, right_ones + right.total()
         lucky += elsewhere >= LUCK_SHARE
-    if len(rows) < MIN_GROUPS:
+    if known < MIN_GROUPS or agreeing < AGREEING * right_ones:  # else right answers to one prompt differ: none is stated
         return None
-    sums = np.sum(rows, axis=0)
-    kappa = jackknife(np.array(rows), lambda parts: (parts[1] - parts[2]) / max(parts[0] - parts[2], 1e-9))
-    if kappa is None or kappa.high >= LUCK_KAPPA or sums[2] < LUCK_SHARE * sums[0] or sums[0] < AGREEING * sums[3]:
-        return None  # or right answers to one prompt differ, so that none is stated
+    success, groups_read, *elsewhere = np.sum(list(sums.values()), axis=0)
+    luck, own = elsewhere[0] / elsewhere[1], success / groups_read
+    kappa = jackknife(np.array(list(sums.values())), _kappa)
+    if kappa is None or kappa.high >= LUCK_KAPPA or luck < LUCK_SHARE:
+        return None
     message = (
-        f"what is rewarded is luck: a right answer is given by {sums[1] / sums[0]:.0%} of the other completions of its "
-        f"prompt, and by {sums[2] / sums[0]:.0%} of those of other prompts"
+        f"what is rewarded is mostly luck: {own:.0%} of the completions are right, and {luck:.0%} of those of other prompts "
+        "would be right there, too"
     )
     remedy = "Ask for answers that cannot be guessed, use easier prompts, or train on worked solutions (SFT) first."
-    return Observation("luck", task, "warning", lucky, len(rows), message, remedy)
+    return Observation("luck", task, "warning", lucky, len(groups), message, remedy)
+
+
+def _kappa(sums: Values) -> float:
+    """Part of the room above luck that is used, of the sums of success, groups, luck and its weights."""
+    luck = sums[2] / max(sums[3], 1e-9)
+    return float((sums[0] / sums[1] - luck) / max(1 - luck, 1e-9))
+
+
+def _answer_of(rollout: Rollout) -> str:
+    """Return its final answer, of several words the last: `It's yes` and `Yes.` are one answer."""
+    return final_answer(rollout.completion).rpartition(" ")[2]
 
 
 def _find_bare(task: str, groups: Sequence[Sequence[Rollout]], best: float) -> Observation | None:

@@ -71,6 +71,7 @@ THUS = ("That points to {}.", "So I would say {}.", "Of the possible answers, {}
 
 
 def numbers(r: random.Random, task: Space, hard: bool) -> Space:
+    """Make a word problem or a program of several steps."""
     who, item, ops, code = r.choice(NAMES), r.choice(ITEMS), list[tuple[str, int]](), task.family == "trace"
     value = start = r.randint(5, 40) * (r.randint(7, 19) if hard else 1)
     for _ in range(r.randint(5, 7) if hard else r.randint(2, 4)):
@@ -93,6 +94,7 @@ def numbers(r: random.Random, task: Space, hard: bool) -> Space:
 
 
 def parted(r: random.Random, task: Space, hard: bool) -> Space:
+    """Make a record of several fields."""
     parts: dict[str, str | int] = {"name": r.choice(NAMES), "age": r.randint(18, 90), "pet": r.choice(PETS)}
     parts |= {"city": r.choice([*CITIES.values()])} | ({"crc": r.getrandbits(9)} if hard else {})
     told = "; ".join(f"{k} {v}" for k, v in r.sample([*parts.items()], len(parts)) if k != "crc")
@@ -104,6 +106,7 @@ def parted(r: random.Random, task: Space, hard: bool) -> Space:
 
 
 def read_off(r: random.Random, task: Space, hard: bool) -> Space:
+    """Make a question whose answer is read off, of a few values or a fact."""
     who, values = r.choice(NAMES), task.order
     answer = values[0] if values and r.random() < task.skew else r.choice(values[task.skew > 0 :] or [""])
     if task.family == "yes_no":
@@ -146,6 +149,7 @@ def read_off(r: random.Random, task: Space, hard: bool) -> Space:
 
 
 def complete(r: random.Random, task: Space, prompt: Space, x: float) -> tuple[str, float]:
+    """Write a completion and its reward, at a share `x` of the run."""
     worked, (low, high), n = r.random() < task.work, task.low_high, max(1, len(prompt.parts))
     go = {"line": x, "early": 1 - math.exp(-4 * x), "late": 1 / (1 + math.exp(-12 * (x - 0.6)))}[task.shape]
     p = min(0.995, max(0.005, task.start + (task.end - task.start) * go))
@@ -184,6 +188,7 @@ def complete(r: random.Random, task: Space, prompt: Space, x: float) -> tuple[st
 
 
 def healthy(r: random.Random, variant: str, d: float, allow: list[str]) -> Space:
+    """Set a task that learns."""
     only = {"few values": FEW, "one word": ["short_fact", "choice"], "hard": SUMS, "partial": PARTS}.get(variant, ALL)
     fam = r.choice([f for f in allow if f in only] or allow)
     sums, gain, order = fam in SUMS, 0.42 - 0.34 * d + r.uniform(-0.02, 0.03), FEW.get(fam, [])
@@ -224,6 +229,7 @@ def healthy(r: random.Random, variant: str, d: float, allow: list[str]) -> Space
 
 
 def plan(kind: str, seed: int) -> Space:
+    """Set a run: its tasks, the planted one, and its difficulty."""
     r, d = random.Random(f"plan {kind} {seed}"), (0.1 + 0.37 * KINDS.index(kind) + seed * 0.618034) % 1.0
     variant = VARIANTS[seed % len(VARIANTS)] if kind == "healthy" else kind
     homes = {
@@ -274,6 +280,7 @@ def plan(kind: str, seed: int) -> Space:
 
 
 def make_run(kind: str, seed: int) -> tuple[list[dict], dict[int, float]]:
+    """Make rows of a run, and its divergence by step."""
     run, r, rows, kls = plan(kind, seed), random.Random(f"run {kind} {seed}"), list[dict](), dict[int, float]()
     size, seen = max(run.prompts, -(-run.steps * run.prompts // (run.epochs * len(run.tasks)))), set[str]()
     for task in run.tasks:
