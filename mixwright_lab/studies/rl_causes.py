@@ -3,8 +3,8 @@
 Runs are made up by an author who had not seen the rules (`rl_plants`): one task of each has one of five causes, of which
 about a third is subtle, or all tasks learn.
 
-The rules were written before the runs; of luck the bound of kappa, the reading of short answers and the weights of groups were
-set on seeds 3 to 14 (47 of 60 named before, 53 after), which do not decide.
+The rules were written before the runs; of luck the bound of kappa, the reading of short answers and the weights of groups
+were set on seeds 3 to 14 (47 of 60 named before, 53 after), which do not decide.
 
 Goals, fixed before the run: of the runs with a cause 80 of 100 are told by its name; of 60 that learn 5 of 100 have any.
 Beside it what `diagnose` says of them without causes: any other finding.
