@@ -62,7 +62,10 @@ _TOOL_MARK = re.compile(
     r"to=functions\.|\"(?:tool_calls|function_call)\"\s*:|^Action: ?\w+(?:\[|\nAction Input:)|^>>> ?\w+\n\s*\{|^\[\w+\(\w+=",
     re.MULTILINE,
 )
-_TOOL_OBJECT = re.compile(r"(?:```\w{0,12}\s{0,4})?\[?\s{0,9}\{\s{0,9}\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
+_TOOL_OBJECT = re.compile(
+    r"(?:```\w{0,12}\s{0,4})?\[?\s{0,9}\{\s{0,9}\"(?:(?:tool|tool_name|function|action)\"\s*:\s*\"|"
+    r"name\"\s*:\s*\"[^\"\n]{1,80}\"\s*,\s*\"(?:arguments|parameters|args|input)\")"
+)
 """Marks of a call anywhere, and an object that begins with the name of a tool, at the beginning."""
 BEHAVIOURS = (
     "asks", "acknowledges", "hedges", "refuses", "checks itself", "lays out", "writes code", "calls a tool",
