@@ -375,9 +375,7 @@ def test_the_stage_runs_every_check_errors_first() -> None:
     unheard = {"error_clusters", "preferences", "reworded", "traces", "unseen", *CHECKS}
     assert {o.check for o in seen} == set(list_defaults("checks")) - unheard
     named = {"code_comments", "dilution", "instructions", "styles"}
-    assert set(listing("checks")) - set(list_defaults("checks")) == named, (
-        "those without a public fault run when named"
-    )
+    assert set(listing("checks")) - set(list_defaults("checks")) == named, "those without a public fault run when named"
     ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
     assert ranks == sorted(ranks)
     assert ranks[0] == 0
