@@ -55,8 +55,6 @@ KIND_BY_NAME: dict[str, Kind] = {
     )
 }
 """Every kind, in the order of the flow."""
-ON_REQUEST = frozenset({"styles"})
-"""Checks that run if they are named: they have found no fault in a public file yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +111,8 @@ def _read_entries(kind: str, package: str) -> dict[str, Entry]:
 
 
 def list_defaults(kind: str) -> list[str]:
-    """Return the names of the plug-ins that run unless others are named: all but `ON_REQUEST` and `mixwright_extras`."""
-    return [
-        name
-        for name, entry in listing(kind).items()
-        if not entry.module.startswith("mixwright_extras.") and name not in ON_REQUEST
-    ]
+    """Return the names of the plug-ins that run unless others are named: all but those of `mixwright_extras`."""
+    return [name for name, entry in listing(kind).items() if not entry.module.startswith("mixwright_extras.")]
 
 
 def find_entry(kind: str, name: str) -> Entry:

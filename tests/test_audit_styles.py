@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from cli_call import Call
 
-from mixwright.audit.checks.styles import REMEDY, Styles
 from mixwright.behaviours import count_hedges
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
+from mixwright_extras.checks.styles import REMEDY, Styles
 
 TERSE = "The train to the coast leaves at nine from the second platform."
 CAREFUL = f"{TERSE} Perhaps it is late, and it might be full."
