@@ -10,7 +10,7 @@ from project_files import ROOT
 from test_layout import PRODUCT
 
 FLOORS = (
-    ("errors", "time_limit", "final_answer", "skeleton", "words", "behaviours"),
+    ("errors", "time_limit", "final_answer", "skeleton", "words", "behaviours", "tool_calls"),
     ("records", "languages"),
     ("estimates", "config", "run.folder", "run.progress", "catalog"),
     ("graders", "run.workers"),

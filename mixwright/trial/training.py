@@ -90,7 +90,8 @@ def _to_dataset(train: Corpus, learner: Learner) -> Any:
         return dataset
     from datasets import Dataset
 
-    return Dataset.from_list([learner.form.row(row) for row in dataset.to_list()])
+    mixed = "use_json" if "Json" in str(dataset.features) else None
+    return Dataset.from_list([learner.form.row(row) for row in dataset.to_list()], on_mixed_types=mixed)
 
 
 def _grpo_trainer(

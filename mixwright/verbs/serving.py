@@ -28,7 +28,6 @@ from mixwright.measure.first_answers import ITEMS_PER_TASK
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
-from mixwright.plan.mix import messages
 from mixwright.records import Example, Text
 from mixwright.run.folder import RunFolder, append_lines, read_json, write_json, write_text
 from mixwright.run.progress import progress_line
@@ -282,7 +281,7 @@ def _read_kept(path: Path, items: Sequence[Example]) -> dict[Key, Reply | str]:
 
 
 def _digest(prompt: Text) -> str:
-    return hashlib.sha256(json.dumps(messages(prompt), sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(prompt, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _ask(served: ServedModel, requests: Sequence[Request], path: Path, *, parallel: int) -> dict[Key, Reply | str]:
@@ -355,7 +354,7 @@ def _log_lines(side: Answered) -> list[str]:
     grades, lines = TimedGrades(side.corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
     for item in side.items:
         for sample, reply in enumerate(side.replies_to(item)):
-            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": messages(item.prompt), "answer": item.answer}
+            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": item.prompt, "answer": item.answer}
             row |= {"level": item.level} if item.level is not None else {}
             row |= ({"sample": sample} if side.samples else {}) | {"temperature": side.temperature}
             row |= {"options": list(options)} if isinstance(options := item.extra.get("options"), list) else {}

@@ -31,7 +31,7 @@ from mixwright.audit.steps.order import (
     values_used_too_early,
     wrong_mentions,
 )
-from mixwright.audit.steps.tool_calls import TOOL_ROLES, has_calls, read_events
+from mixwright.audit.steps.tool_events import has_calls, read_events
 from mixwright.audit.steps.worked import is_masked, read_mask, shown_number, step_of
 from mixwright.audit.steps.wrong_values import NULL, Values, observe_values, placed, warning
 from mixwright.audit.user_functions import Function
@@ -40,12 +40,13 @@ from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import import_function
 from mixwright.records import Observation
+from mixwright.tool_calls import RESULT_ROLES
 
 MIN_FAULTY_SOLUTIONS = 5
 """Solutions with a fault of order or mention, below which nothing is said."""
 MOST_DISORDER, MOST_MENTIONS, MOST_DANGLING = 0.03, 0.03, 0.03
 """Shares of solutions out of order, with a wrong mention, and with a number from nowhere, above which they are told."""
-_TOOL_MARKS = tuple(json.dumps(role) for role in TOOL_ROLES)
+_TOOL_MARKS = tuple(json.dumps(role) for role in RESULT_ROLES)
 
 
 @dataclass

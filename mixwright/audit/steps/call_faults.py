@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from mixwright.audit.steps.equations import is_close
 from mixwright.audit.steps.order import read_numbers
-from mixwright.audit.steps.tool_calls import Event
+from mixwright.audit.steps.tool_events import Event
 from mixwright.audit.steps.worked import Step, digit_rules, number_rules, shown_number
 from mixwright.audit.steps.wrong_values import (
     MAX_OPERATIONS,

@@ -18,6 +18,8 @@ Blind spot: sample packing moves rows between steps; rows longer than `sequence_
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,12 +98,21 @@ def _choose_entry_type(mix: Mix) -> dict[str, Any]:
     return {"type": PLAIN_TYPE if mix.prompted else "completion"}
 
 
+def _with_json_arguments(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of chat with the arguments of calls as JSON text, or the keys of all rows would be added to each."""
+    row = copy.deepcopy(row)
+    for message in (one for side in row.values() for one in (side if isinstance(side, list) else [side])):
+        for call in message.get("tool_calls", ()):
+            call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+    return row
+
+
 def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
     """Rows as messages, in SFT each with whether it is trained on: of the assistant's the completion alone, as in a run."""
     for row in mix.order:
         example = mix.corpus[int(row)]
         row_fields = {name: getattr(example, name) for name in ("id", "task", "level")}
-        row_fields |= chat_row(example, mix.objective) | tools_of(example)
+        row_fields |= _with_json_arguments(chat_row(example, mix.objective)) | tools_of(example)
         if mix.objective == "sft":
             target = as_chat(target_of(example), "assistant")
             flags = [*(False for _ in example.prompt), *map(is_trained, target)]
