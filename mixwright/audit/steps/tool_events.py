@@ -108,6 +108,8 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
         else:
             calls = list(calls_of(value, is_marked=kind == "call")) if role == "assistant" else []
             made = [placed("call", match.start(), end, name, arguments) for name, arguments in calls]
+            if kind == "call" and role == "assistant" and value is None and text[begin : begin + 1] in ("{", "["):
+                made = [placed("call", match.start(), begin + 80)]  # broken JSON
         if not made:
             continue
         if text[at : match.start()].strip():

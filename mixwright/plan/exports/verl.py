@@ -131,11 +131,8 @@ def _in_words(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _verl_row(example: Example, index: int, objective: Objective) -> dict[str, Any]:
     extra_info = {"split": "train", "index": index, "id": example.id, "level": example.level}
     if objective == "sft":
-        return {
-            "messages": _in_words(chat_row(example, objective)["messages"]),
-            "data_source": example.task,
-            "extra_info": extra_info,
-        }
+        turns = _in_words(chat_row(example, objective)["messages"])
+        return {"messages": turns, "data_source": example.task, "extra_info": extra_info}
     return {
         "data_source": example.task,
         "prompt": _in_words(as_chat(example.prompt)),
