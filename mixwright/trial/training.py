@@ -99,6 +99,10 @@ def _grpo_trainer(
 ) -> Any:
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
+    if any(example.tools for example in train):
+        raise InputError(
+            "rows without tools for GRPO", "a column tools", "Train these rows by SFT, or leave the column out."
+        )
     grades = TimedGrades(train, measure.grader_seconds, measure.slow_grader)
     reward = corpus_reward(train, grades, token_limit=args.max_completion_length, end_tokens=learner.end_ids)
     trainer = SteeredGRPOTrainer(

@@ -104,8 +104,10 @@ def preview(
     kind = settings.get("axolotl_type")
     read = list(itertools.islice(read_as_trl(str(train), parse_columns(column), kind), rows))
     tokenizer = load_tokenizer(model)
-    form = PromptForm().resolved_for(tokenizer.chat_template)
-    if form.writes_tools and any(row.get("tools") or has_structures(row) for row, _, _ in read):
+    structured = [(_structure(row), task, source) for row, task, source in read]
+    has_tools = any(row.get("tools") or has_structures(row) for row, _, _ in structured)
+    read = structured if has_tools else read
+    if has_tools and PromptForm().resolved_for(tokenizer.chat_template).writes_tools:
         output.say(
             f"warning: the chat template of {model} shows no tools: here they stand in the system message, and calls are "
             "JSON in <tool_call> tags, as in the exports of plan. TRL alone would leave tools and calls out."
@@ -171,7 +173,7 @@ def read_as_trl(source: str, columns: Mapping[str, str], kind: Any = None) -> It
                 raise location.error(
                     f"columns {', '.join(sorted(form))} as in the first row", ", ".join(map(str, row)), "Add them."
                 )
-            own = _structure({name: row[name] for name in (*form, "tools") if name in row})
+            own = {name: row[name] for name in (*form, "tools") if name in row}
             yield own if kind is None else _as_axolotl(row, own, kind), _name_task(row, location), str(location)
         return
     for row in read_corpus(CorpusConfig(source, eval_share=0.0, columns=dict(columns))):
@@ -185,16 +187,14 @@ def has_structures(row: Mapping[str, Any]) -> bool:
     return any(turn.get("tool_calls") or turn.get("role") in RESULT_ROLES for turn in turns)
 
 
-def _structure(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with tools and calls as TRL takes them, as plan exports them; one without any as it is."""
+def _structure(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with tools and calls as TRL takes them, as plan exports them."""
     made = {
         name: [structure(turn) for turn in decoded] if is_talk(decoded := messages_in(value)) else value
         for name, value in row.items()
         if name != "tools"
     }
     tools = read_tools(row.get("tools"))
-    if not tools and not has_structures(made):
-        return row
     if "conversations" in made:
         made["messages"] = made.pop("conversations")
     talks = [turn for value in made.values() if isinstance(value, list) for turn in value]
