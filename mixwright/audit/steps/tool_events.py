@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from mixwright.tool_calls import MAX_CHARACTERS, RESULT_ROLES, calls_of, decode, decode_at, text_of
 
-MAX_EVENTS = 100
+MAX_EVENTS = 1000
 """Events of one conversation that are kept."""
 Kind = Literal["asked", "call", "result", "said"]
 _MARK = re.compile(
