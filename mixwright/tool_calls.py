@@ -184,6 +184,15 @@ def text_of(message: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, (message["content"], write_calls(calls)))) if calls else message["content"]
 
 
+def with_json_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with the arguments of its calls as JSON text, as servers, and tables of structs, have them."""
+    calls = list[dict[str, Any]]()
+    for call in message.get("tool_calls") or ():
+        text = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+        calls.append({**call, "function": {**call["function"], "arguments": text}})
+    return {**message, "tool_calls": calls} if calls else dict(message)
+
+
 def structure(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message with role, content and, where the assistant calls tools, `tool_calls` with arguments as objects.
 

@@ -87,13 +87,15 @@ def test_several_calls_and_what_is_none(text: str, score: float) -> None:
 
 
 def test_over_calling_is_a_part_of_its_own() -> None:
-    grader, none_right = load_grader("tool_call"), Example("1", "t", "?", answer="I cannot do that.")
+    grader, none_right = load_grader("tool_call"), Example("1", "t", with_tools("?", TOOLS), answer="I cannot do that.")
     call = write_calls([Call("f", {})])
     assert [grader.grade(none_right, text) for text in ("Sorry.", call, "<tool_call>{broken", " ")] == [1.0, 0.0, 0.0, 0.0]
     assert [dict(grader.parts(none_right, text)) for text in ("Sorry.", call)] == [
         {NONE_IS_RIGHT: True},
         {NONE_IS_RIGHT: False},
     ]
+    words = Example("3", "t", "?", answer="No.")
+    assert [grader.grade(words, text) for text in ("No.", "Sorry.")] == [1.0, 0.0], "without tools a text is a text"
     wanted = Example("2", "t", "?", answer=write_calls([Call("f", {"a": 2})]))
     assert list(grader.parts(wanted, "[f(a=3)]").values()) == [True, True, False]
     assert grader.grade(wanted, grader.reading("[f(a=2.0)]")) == 1.0

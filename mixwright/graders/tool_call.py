@@ -27,17 +27,21 @@ class ToolCall(Grader):
     """Order of calls and of keys, white space, and the form of the call do not count; 5 and 5.0 are one number."""
 
     def grade(self, example: Example, completion: str) -> float:
-        """1.0 when the calls are the same, else 0.0; where none is right, 1.0 for any text without one."""
+        """1.0 when the calls are the same, else 0.0; in a row with tools where none is right, 1.0 for any text without one.
+
+        A gold answer without a call in a row without tools is compared as text.
+        """
         gold, given = find_calls(example.answer or ""), find_calls(completion)
-        if not gold:
-            return float(bool(completion.strip()) and not given)
-        return float(_canonical(given) == _canonical(gold))
+        if gold:
+            return float(_canonical(given) == _canonical(gold))
+        is_right = not given if example.tools else completion.strip() == (example.answer or "").strip()
+        return float(bool(completion.strip()) and is_right)
 
     def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
         """Whether it calls, the right functions, with the right arguments; or that it calls none where none is right."""
         gold, given = find_calls(example.answer or ""), find_calls(completion)
         if not gold:
-            return {NONE_IS_RIGHT: not given}
+            return {NONE_IS_RIGHT: not given} if example.tools else {}
         same_functions = Counter(call.name for call in given) == Counter(call.name for call in gold)
         return {
             "a call": bool(given),

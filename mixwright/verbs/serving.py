@@ -315,7 +315,7 @@ def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
     if cut > MANY_CUT_SHARE * max(len(answered), 1):
         say(f"warning: {cut:,} answers were cut and may be right if longer; raise --max-new-tokens")
     if counts["empty"] > MANY_EMPTY_SHARE * max(len(answered), 1):
-        say(f"warning: {counts['empty']:,} answers are empty; tool calls and separate reasoning are ignored")
+        say(f"warning: {counts['empty']:,} answers are empty; separate reasoning is ignored")
     if unanswered:
         say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
 

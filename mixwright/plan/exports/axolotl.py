@@ -18,9 +18,7 @@ Blind spot: sample packing moves rows between steps; rows longer than `sequence_
 
 from __future__ import annotations
 
-import copy
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from mixwright.contracts import Export
 from mixwright.corpus.masks import MASK_COLUMN, is_trained, mask_of, trained_spans
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, write_jsonl, write_settings
+from mixwright.tool_calls import with_json_arguments
 
 ROWS_FILE = "rows.jsonl"
 PLAIN_TYPE = {
@@ -98,13 +97,12 @@ def _choose_entry_type(mix: Mix) -> dict[str, Any]:
     return {"type": PLAIN_TYPE if mix.prompted else "completion"}
 
 
-def _with_json_arguments(row: dict[str, Any]) -> dict[str, Any]:
+def _with_json_arguments(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of chat with the arguments of calls as JSON text, or the keys of all rows would be added to each."""
-    row = copy.deepcopy(row)
-    for message in (one for side in row.values() for one in (side if isinstance(side, list) else [side])):
-        for call in message.get("tool_calls", ()):
-            call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
-    return row
+    return {
+        name: [with_json_arguments(one) for one in side] if isinstance(side, list) else with_json_arguments(side)
+        for name, side in row.items()
+    }
 
 
 def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
