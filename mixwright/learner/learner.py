@@ -25,6 +25,7 @@ from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
 from mixwright.run.progress import describe_work
 from mixwright.thoughts import find_open_tag
+from mixwright.tool_calls import calls_of, write_calls
 
 if TYPE_CHECKING:
     from mixwright.records import Text
@@ -377,8 +378,23 @@ class Learner:
         return write(self, jobs, decoding, report)
 
     def _completion(self, row: Continuation, prompt: Sequence[int]) -> Completion:
-        text = self.open_tag(prompt) + self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
+        text = self._read_calls(row.token_ids)
+        if text is None:
+            text = self.open_tag(prompt) + self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
+
+    def _read_calls(self, ids: Sequence[int]) -> str | None:
+        """Return an answer with calls as text, where the tokenizer says how they are read; their marks may be special
+        tokens, which decoding drops.
+        """
+        if getattr(self.tokenizer, "response_template", None) is None:
+            return None
+        try:
+            message = self.tokenizer.parse_response(list(ids), prefix="")
+            calls = list(calls_of(message["tool_calls"], is_marked=True))
+        except Exception:  # whatever a template of the model's makes of it: then the text is read as any other
+            return None
+        return "\n".join(filter(None, (str(message.get("content") or ""), write_calls(calls)))) if calls else None
 
     def open_tag(self, prompt: Sequence[int]) -> str:
         """Return the opening tag of the model's thoughts that a prompt ends with, as some chat templates write it."""

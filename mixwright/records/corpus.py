@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mixwright.tool_calls import text_of
+
 Message = Mapping[str, Any]
-"""Its role and its content, both text; of one that is not trained on `"train": False`, too."""
+"""Its role and its content, both text; of one that is not trained on `"train": False`, too; of the assistant's calls
+`tool_calls`, and of the first one of a prompt the row's `tools`."""
 Text = str | tuple[Message, ...]
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -15,10 +18,17 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 def plain(text: Text | None) -> str:
-    """What a `Text` says, as one string: chat messages joined by newlines; empty for None."""
+    """What a `Text` says, as one string: chat messages, with their tool calls, joined by newlines; empty for None."""
     if text is None or isinstance(text, str):
         return text or ""
-    return "\n".join(message["content"] for message in text)
+    return "\n".join(map(text_of, text))
+
+
+def messages(text: Text) -> str | list[dict[str, Any]]:
+    """Return a text as trainers read it: the string itself, or a list of messages without the tools that come with them."""
+    if isinstance(text, str):
+        return text
+    return [{name: value for name, value in message.items() if name != "tools"} for message in text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,11 @@ class Example:
     """train, eval, or rehearse: rows of `corpus.rehearse`, which only a plan that names their task draws."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other columns of the row, for graders that need them; JSON values only."""
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """Schemas of the tools that the prompt offers; it carries them, wherever it goes."""
+        return [] if isinstance(self.prompt, str) else list(self.prompt[0].get("tools") or ())
 
 
 @dataclass(frozen=True, slots=True)

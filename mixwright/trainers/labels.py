@@ -161,7 +161,7 @@ def _of_config(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, A
 
 def _prepare(rows: Sequence[Mapping[str, Any]], tokenizer: Any, settings: Mapping[str, Any]) -> Any:
     """Return a trainer whose `train_dataset` has the labels of whole rows, each with its number."""
-    data = Dataset.from_list([{**row, ROW_COLUMN: number} for number, row in enumerate(rows)])
+    data = Dataset.from_list([{**row, ROW_COLUMN: number} for number, row in enumerate(rows)], on_mixed_types="use_json")
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=8,

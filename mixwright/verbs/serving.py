@@ -28,7 +28,6 @@ from mixwright.measure.first_answers import ITEMS_PER_TASK
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
-from mixwright.plan.mix import messages
 from mixwright.records import Example, Text
 from mixwright.run.folder import RunFolder, append_lines, read_json, write_json, write_text
 from mixwright.run.progress import progress_line
@@ -285,7 +284,7 @@ def _read_kept(path: Path, items: Sequence[Example]) -> dict[Key, Reply | str]:
 
 
 def _digest(prompt: Text) -> str:
-    return hashlib.sha256(json.dumps(messages(prompt), sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(prompt, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _ask(served: ServedModel, requests: Sequence[Request], path: Path, *, parallel: int) -> dict[Key, Reply | str]:
@@ -319,7 +318,7 @@ def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
     if cut > MANY_CUT_SHARE * max(len(answered), 1):
         say(f"warning: {cut:,} answers were cut and may be right if longer; raise --max-new-tokens")
     if counts["empty"] > MANY_EMPTY_SHARE * max(len(answered), 1):
-        say(f"warning: {counts['empty']:,} answers are empty; tool calls and separate reasoning are ignored")
+        say(f"warning: {counts['empty']:,} answers are empty; separate reasoning is ignored")
     if unanswered:
         say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
 
@@ -358,7 +357,7 @@ def _log_lines(side: Answered) -> list[str]:
     grades, lines = TimedGrades(side.corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
     for item in side.items:
         for sample, reply in enumerate(side.replies_to(item)):
-            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": messages(item.prompt), "answer": item.answer}
+            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": item.prompt, "answer": item.answer}
             row |= {"level": item.level} if item.level is not None else {}
             row |= ({"sample": sample} if side.samples else {}) | {"temperature": side.temperature}
             row |= {"options": list(options)} if isinstance(options := item.extra.get("options"), list) else {}
