@@ -15,12 +15,19 @@ from mixwright.audit.checks.traces import Traces
 from mixwright.audit.steps.call_faults import answered, argument_steps, citations
 from mixwright.audit.steps.tool_events import MAX_EVENTS, has_calls, read_events
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.tool_messages import with_tools
 from mixwright.records import Example, Observation, plain
-from mixwright.tool_calls import Call, find_calls
+from mixwright.tool_calls import Call, find_calls, read_tools
 
 FIND, BOOK = (
     {"name": "find", "arguments": {"city": "Cork"}},
     {"name": "book", "arguments": {"hotel_id": "H-4711", "nights": 3}},
+)
+TOOLS = read_tools(
+    [
+        {"name": "find", "parameters": {"properties": {"city": {"type": "string"}}}},
+        {"name": "book", "parameters": {"properties": {"hotel_id": {"type": "string"}, "nights": {"type": "integer"}}}},
+    ]
 )
 FOUND, BOOKED = {"hotels": [{"hotel_id": "H-4711"}]}, {"price": 312.5}
 
@@ -126,7 +133,7 @@ def _check(share: float, change: str) -> list[Observation]:
         )
         middle = [*book, *find] if is_changed and change == "order" else [*find, *book]
         turns = _chat(("user", f"{nights} nights in Cork."), *middle, ("assistant", f"It costs {stated}."))
-        rows.append(Example(f"i{number}", "hotels", tuple(turns[:-1]), target=tuple(turns[-1:])))
+        rows.append(Example(f"i{number}", "hotels", with_tools(tuple(turns[:-1]), TOOLS), target=tuple(turns[-1:])))
     return Traces().check(Corpus.from_examples(rows))
 
 
@@ -183,4 +190,4 @@ def test_a_file_with_tool_calls_is_audited(call: CallCommand) -> None:
     )
     assert find_calls(plain(first.target)) == [Call("book", held["arguments"])]
     code, out, _ = call("audit", path, "--check", "traces", "--json")
-    assert (code, "37 conversations with tool calls" in out) == (0, True)
+    assert (code, "37 of 37 tool calls were not checked" in out) == (0, True)

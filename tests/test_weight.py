@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 496_750,
+    "mixwright": 503_200,
     "mixwright_extras": 74_755,
-    "mixwright_lab": 210_300,
-    "tests": 497_100,
+    "mixwright_lab": 212_800,
+    "tests": 499_600,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -61,6 +61,10 @@ RAISED: tuple[str, ...] = (
     "answers do before and after, and names columns whose items fell; diagnose, audit and rewards see behaviours",
     "mixwright_lab +15,230: planted causes and behaviours, and what is still known on SmolLM2",
     "tests +6,420: causes, behaviours, columns and what is still known, by hand and on clean pairs",
+    "mixwright +6,450: rows with tools and tool calls are audited against their schemas, previewed, measured, graded, "
+    "trained by SFT and exported",
+    "mixwright_lab +2,500: the study of planted faults of calls in public rows",
+    "tests +2,500: forms of calls, schemas, templates with and without tools",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

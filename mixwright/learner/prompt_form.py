@@ -11,7 +11,7 @@ from typing import Any
 
 from mixwright.corpus.tool_messages import with_tools
 from mixwright.errors import InputError
-from mixwright.records import Example, Text, messages, plain
+from mixwright.records import Example, Text, list_messages, messages, plain
 from mixwright.time_limit import TooSlow, call_with_timeout
 from mixwright.tool_calls import read_tools, write_as_text
 
@@ -166,7 +166,7 @@ def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str
             far more text than it was given.
     """
     tools = messages[0].get("tools") if messages else None
-    message_dicts = [{name: value for name, value in message.items() if name != "tools"} for message in messages]
+    message_dicts = list_messages(messages)
     arguments |= {"tools": tools} if tools else {}
     try:
         text = call_with_timeout(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mixwright.errors import InputError, missing_extra, one_line
-from mixwright.records import Text, messages
+from mixwright.records import Text, list_messages
 from mixwright.tool_calls import text_of, with_json_arguments
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def to_messages(prompt: Text, system: str | None) -> list[dict[str, Any]]:
 
     Tools are no part of them, and arguments of calls are JSON, as OpenAI's protocol has it.
     """
-    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(messages(prompt))
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list_messages(prompt)
     turns = [with_json_arguments(turn) for turn in turns]
     if system is not None and turns[0]["role"] != "system":
         turns.insert(0, {"role": "system", "content": system})

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, is_masked, mask_of
 from mixwright.corpus.tool_messages import has_calls, tools_of
 from mixwright.errors import InputError, one_line
-from mixwright.records import Example, Objective, Text, cell_key, messages
+from mixwright.records import Example, Objective, Text, cell_key, list_messages, messages
 from mixwright.run.folder import write_table, write_text, yaml_text
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _require_text(example: Example, name: str) -> Text:
 
 def as_chat(text: Text, role: str = "user") -> list[dict[str, Any]]:
     """A text as a list of messages: a string is one of `role`."""
-    return [{"role": role, "content": text}] if isinstance(text, str) else list(messages(text))
+    return [{"role": role, "content": text}] if isinstance(text, str) else list_messages(text)
 
 
 def completion_like_prompt(example: Example) -> str | list[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,9 +26,12 @@ def plain(text: Text | None) -> str:
 
 def messages(text: Text) -> str | list[dict[str, Any]]:
     """Return a text as trainers read it: the string itself, or a list of messages without the tools that come with them."""
-    if isinstance(text, str):
-        return text
-    return [{name: value for name, value in message.items() if name != "tools"} for message in text]
+    return text if isinstance(text, str) else list_messages(text)
+
+
+def list_messages(turns: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return chat messages as trainers read them, without the tools that come with them."""
+    return [{name: value for name, value in message.items() if name != "tools"} for message in turns]
 
 
 @dataclass(frozen=True, slots=True)

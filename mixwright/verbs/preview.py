@@ -17,9 +17,9 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.columns import ROLE_BY_SHAREGPT_NAME
 from mixwright.corpus.reading import RowLocation, messages_in, read_rows
-from mixwright.corpus.tool_messages import tools_of, with_tools
+from mixwright.corpus.tool_messages import tools_of
 from mixwright.errors import InputError, missing_extra
-from mixwright.records import Example, Observation, messages
+from mixwright.records import Example, Observation, list_messages
 from mixwright.run.folder import check_regular, write_text
 from mixwright.tool_calls import RESULT_ROLES, read_tools, structure, write_as_text
 from mixwright.verbs import output
@@ -211,11 +211,12 @@ def is_talk(value: Any) -> bool:
 def _write_tools(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with its tools and calls as text."""
     tools, first = read_tools(row.get("tools")), "prompt" if "prompt" in row else "messages"
-    return {
-        name: list(write_as_text(with_tools(tuple(value), tools if name == first else ()))) if is_talk(value) else value
-        for name, value in row.items()
-        if name != "tools"
-    }
+    made = {name: value for name, value in row.items() if name != "tools"}
+    for name, value in made.items():
+        if is_talk(value):
+            carried = {"tools": tools} if tools and name == first else {}
+            made[name] = list(write_as_text([{**value[0], **carried}, *value[1:]]))
+    return made
 
 
 def _as_axolotl(row: Mapping[str, Any], own: dict[str, Any], kind: Any) -> dict[str, Any]:
@@ -251,7 +252,7 @@ def _write_pair(row: Example) -> dict[str, Any]:
 
 
 def _as_turns(text: Any, role: str) -> list[dict[str, Any]]:
-    return [{"role": role, "content": text}] if isinstance(text, str) else list(messages(text))
+    return [{"role": role, "content": text}] if isinstance(text, str) else list_messages(text)
 
 
 def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:

@@ -7,7 +7,7 @@ Left out on purpose: `pattern` and `format`, since an expression out of a data f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 KINDS = {
@@ -28,14 +28,14 @@ TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("object", "dict"), (dict,)),
     "null": (type(None),),
 }
-LIMITS = {
+LIMITS: dict[str, Callable[[Any, Any], bool]] = {
     "minimum": lambda value, limit: value >= limit,
     "maximum": lambda value, limit: value <= limit,
     "exclusiveMinimum": lambda value, limit: value > limit,
     "exclusiveMaximum": lambda value, limit: value < limit,
     "multipleOf": lambda value, limit: limit == 0 or value % limit == 0,
 }
-SIZES = {"Length": str, "Items": list, "Properties": dict}
+SIZES: dict[type, str] = {str: "Length", list: "Items", dict: "Properties"}
 MAX_DEPTH = 12
 
 
@@ -138,11 +138,10 @@ def _check_limits(value: Any, schema: Mapping[str, Any], where: str) -> Iterator
             limit = schema.get(name)
             if isinstance(limit, int | float) and not isinstance(limit, bool) and not holds(value, limit):
                 yield Fault("value", where, f"{value} breaks {name} {limit}")
-    for name, kind in SIZES.items():
+    if isinstance(value, str | list | dict):
+        name = SIZES[type(value)]
         low, high = schema.get(f"min{name}"), schema.get(f"max{name}")
-        if isinstance(value, kind) and (
-            (isinstance(low, int) and len(value) < low) or (isinstance(high, int) and len(value) > high)
-        ):
+        if (isinstance(low, int) and len(value) < low) or (isinstance(high, int) and len(value) > high):
             yield Fault("value", where, f"{len(value)} {name.lower()}, not {low or 0} to {high}")
     if schema.get("uniqueItems") is True and isinstance(value, list) and len(set(map(_canonical, value))) < len(value):
         yield Fault("value", where, "an item twice")
