@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 503_200,
-    "mixwright_extras": 74_755,
-    "mixwright_lab": 212_800,
-    "tests": 499_600,
+    "mixwright": 506_900,
+    "mixwright_extras": 75_850,
+    "mixwright_lab": 218_550,
+    "tests": 502_500,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -65,6 +65,9 @@ RAISED: tuple[str, ...] = (
     "trained by SFT and exported",
     "mixwright_lab +2,500: the study of planted faults of calls in public rows",
     "tests +2,500: forms of calls, schemas, templates with and without tools",
+    "mixwright +3,700: causes of RL runs, protected behaviours in any trainer, thoughts before answers and arguments of the "
+    "chat template (check `styles` moved to mixwright_extras +1,095)",
+    "mixwright_lab +5,750, tests +2,900: planted RL runs by another author, and what is above by hand",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
