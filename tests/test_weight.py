@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 503_200,
+    "mixwright": 503_300,
     "mixwright_extras": 74_755,
     "mixwright_lab": 212_800,
     "tests": 499_600,
