@@ -39,7 +39,7 @@ class PromptForm:
     stands for True where the tokenizer has a chat template, and leaves strings as they are where it has none."""
     system: str | None = None
     """System message of every prompt, instead of one that it has; it needs the template."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Arguments of the chat template, such as `enable_thinking`."""
     writes_tools: bool = False
     """Whether tools, calls and results are written as text, because the chat template shows no tools."""
