@@ -53,7 +53,7 @@ FLAGS = {
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "diagnose": "ROLLOUTS --fail-on --full --json",
     "init": "FOLDER",
-    "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows",
+    "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
     "mine": flags(
         "MODEL|RUN.YAML TRAIN",
         "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",

@@ -132,6 +132,10 @@ def test_thoughts_that_a_template_leaves_out_are_told() -> None:
     cuts = keeps.replace("{{ m.content }}", "{{ m.content if loop.last else m.content.split('</think>')[-1] }}")
     assert "thoughts dropped" not in found_in(rows, tokenizer_of("chatml", keeps), ONLY)
     assert "thoughts dropped" in found_in(rows, tokenizer_of("chatml", cuts), ONLY)
+    told = keeps.replace("{% for m", "{% if terse %}{% set messages = messages[:2] %}{% endif %}{% for m")
+    terse = [row | {"chat_template_kwargs": {"terse": True}} for row in rows]
+    assert "thoughts dropped" in found_in(terse, tokenizer_of("chatml", told), ONLY)  # arguments of the row are handed on
+    assert "thoughts dropped" not in found_in(rows, tokenizer_of("chatml", told), ONLY)
     apart = [{"messages": [*turns(n)[:1], {**turns(n)[1], "reasoning_content": "I count."}]} for n in range(ROWS)]
     assert "thoughts dropped" in found_in(apart, tokenizer_of("chatml", keeps), ONLY)
 

@@ -204,7 +204,7 @@ def test_an_audit_never_reassures_about_calls_that_it_did_not_check() -> None:
     assert told(*right) == [("info", 0, 3)]
     assert told(right[0], _example(4, RIGHT | {"place": None}), _example(5, RIGHT, name="cook")) == [("warning", 1, 3)] * 2
     (found,) = Traces().check(Corpus.from_examples([right[0], *(_example(number, RIGHT, ()) for number in (6, 7))]))
-    assert (found.count, found.total) == (2, 3)
+    assert (found.severity, found.count, found.total) == ("warning", 2, 3)
     assert "not checked" in found.message
     assert "no fault" not in found.message
 

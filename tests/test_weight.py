@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 506_900,
+    "mixwright": 507_200,
     "mixwright_extras": 75_850,
     "mixwright_lab": 218_550,
-    "tests": 502_500,
+    "tests": 502_700,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (

@@ -103,7 +103,7 @@ def _propose(rows: Sequence[Example]) -> ProposedGrader:
         return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
     answers = [text for _, text in texts]
     called = sum(_calls_tools(row, text) for row, text in texts)
-    declined = sum(bool(row.tools) and not find_calls(text) and row.prompt[-1]["role"] == "user" for row, text in texts)  # type: ignore[index]
+    declined = sum(_declines_tools(row, text) for row, text in texts)
     if called + declined >= MIN_FORM_SHARE * len(texts) and called >= declined:
         none_text = f", and {_share_text(declined, texts)} answer a request with tools without a call" if declined else ""
         return ProposedGrader("tool_call", f"tool_call: {_share_text(called, texts)} answers are tool calls{none_text}")
@@ -157,6 +157,12 @@ def _calls_tools(row: Example, text: str) -> bool:
     """Find whether an answer calls tools: as a structure, or as text in a row that has tools."""
     turns = row.target if isinstance(row.target, tuple) else ()
     return any(turn.get("tool_calls") for turn in turns) or (bool(row.tools) and bool(find_calls(text)))
+
+
+def _declines_tools(row: Example, text: str) -> bool:
+    """Find whether an answer to a request with tools calls none."""
+    is_asked = isinstance(row.prompt, tuple) and row.prompt[-1]["role"] == "user"
+    return is_asked and bool(row.tools) and not find_calls(text)
 
 
 def _is_sentence(text: str) -> bool:

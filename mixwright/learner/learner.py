@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 CONTINUATION_PLACE_OFFSET = 2**32
 """Added to the place of a prompt where numbers are drawn that continue its completions; no corpus has as many prompts."""
 FIRST_WRITING_SHARE = 0.6
-OPEN_TAG_TOKENS = 12
-"""Tokens at the end of a prompt in which an opening tag of thoughts is looked for."""
 """Share of the time that completions take until they reach their first room, where longer ones are then continued; roughly,
 for the progress line."""
+OPEN_TAG_TOKENS = 12
+"""Tokens at the end of a prompt in which an opening tag of thoughts is looked for."""
 
 
 @dataclass(frozen=True)

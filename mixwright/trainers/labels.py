@@ -236,15 +236,16 @@ class _Reader:
             words = None if prompt is None else np.arange(len(ids)) >= _shared(prompt, ids)
             return words, ends, faults
         last = max((place for place, turn in enumerate(turns) if turn.get("role") == "assistant"), default=len(turns))
+        how = {"tools": tools, "return_dict": True, **(row.get("chat_template_kwargs") or {})}
         asked = self.tokenizer.apply_chat_template(
-            turns[:last], tools=tools, add_generation_prompt=True, chat_template=self.inference_template, return_dict=True
+            turns[:last], add_generation_prompt=True, chat_template=self.inference_template, **how
         )["input_ids"]
         shared = _shared(asked, ids)
         faults |= {"prompt differs"} if shared < len(asked) and last < len(turns) else set()
-        words = self._mark_words(turns, tools, ids)
+        words = self._mark_words(turns, how, ids)
         return np.arange(len(ids)) >= shared if words is None else words, ends, faults
 
-    def _mark_words(self, turns: Any, tools: Any, ids: np.ndarray) -> np.ndarray | None:
+    def _mark_words(self, turns: Any, how: Mapping[str, Any], ids: np.ndarray) -> np.ndarray | None:
         """Return the words of all turns of the assistant where the template marks them, or None."""
         marking = self.template
         if not GENERATION_MARK.search(str(marking)):
@@ -256,9 +257,7 @@ class _Reader:
                 marking = get_training_chat_template(self.tokenizer)
             except ValueError:  # no family that TRL knows
                 return None
-        made = self.tokenizer.apply_chat_template(
-            turns, tools=tools, chat_template=marking, return_dict=True, return_assistant_tokens_mask=True
-        )
+        made = self.tokenizer.apply_chat_template(turns, chat_template=marking, return_assistant_tokens_mask=True, **how)
         mask = np.array(made["assistant_masks"], bool)
         return mask if list(made["input_ids"]) == ids.tolist() and mask.any() else None
 

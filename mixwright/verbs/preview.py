@@ -72,6 +72,7 @@ def preview(
     max_length: Annotated[int | None, typer.Option(min=1)] = None,
     rows: Annotated[int, typer.Option(min=1)] = MAX_ROWS,
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
+    template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> Preview:
     """Show which tokens the loss is taken on. TRL's SFTTrainer prepares the rows, so the labels are those of training.
@@ -88,6 +89,8 @@ def preview(
         max_length: Most tokens of a row; overrides the settings. TRL cuts longer rows, Axolotl leaves them out.
         rows: Most rows to read.
         column: Read a field from another column, such as prompt=question; repeatable.
+        template: Argument of the chat template, such as enable_thinking=false; repeatable. TRL takes it from a column of the
+            rows, chat_template_kwargs.
         out: Write a page with the first rows, token by token.
 
     Raises:
@@ -95,7 +98,7 @@ def preview(
     """
     try:
         from mixwright.learner.load import load_tokenizer
-        from mixwright.learner.prompt_form import PromptForm
+        from mixwright.learner.prompt_form import PromptForm, parse_arguments
         from mixwright.trainers.labels import label_rows
     except ImportError as error:
         raise missing_extra("preview", [str(error.name)], "train") from None
@@ -105,7 +108,7 @@ def preview(
     read = list(itertools.islice(read_as_trl(str(train), parse_columns(column), kind), rows))
     tokenizer = load_tokenizer(model)
     structured = [(_structure(row), task, source) for row, task, source in read]
-    has_tools = any(row.get("tools") or has_structures(row) for row, _, _ in structured)
+    has_tools = any(row.get("tools") or _has_structures(row) for row, _, _ in structured)
     read = structured if has_tools else read
     if has_tools and PromptForm().resolved_for(tokenizer.chat_template).writes_tools:
         output.say(
@@ -113,6 +116,8 @@ def preview(
             "JSON in <tool_call> tags, as in the exports of plan. TRL alone would leave tools and calls out."
         )
         read = [(_write_tools(row), task, source) for row, task, source in read]
+    if arguments := parse_arguments(template or ()):
+        read = [({**row, "chat_template_kwargs": arguments}, task, source) for row, task, source in read]
     if not read:
         raise InputError("rows with a completion for SFT to learn", "none", "Name the column: --column target=COLUMN.")
     marked = TERMINAL_ROWS if out is None else PAGE_ROWS
@@ -181,7 +186,7 @@ def read_as_trl(source: str, columns: Mapping[str, str], kind: Any = None) -> It
             yield _as_pair(row), row.task, row.source
 
 
-def has_structures(row: Mapping[str, Any]) -> bool:
+def _has_structures(row: Mapping[str, Any]) -> bool:
     """Return whether a message of a row has tool calls, or is the result of one."""
     turns = (turn for value in row.values() if isinstance(value, list) for turn in value if isinstance(turn, dict))
     return any(turn.get("tool_calls") or turn.get("role") in RESULT_ROLES for turn in turns)
@@ -190,22 +195,22 @@ def has_structures(row: Mapping[str, Any]) -> bool:
 def _structure(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with tools and calls as TRL takes them, as plan exports them."""
     made = {
-        name: [structure(turn) for turn in decoded] if is_talk(decoded := messages_in(value)) else value
+        name: [structure(turn) for turn in decoded] if _is_talk(decoded := messages_in(value)) else value
         for name, value in row.items()
         if name != "tools"
     }
     tools = read_tools(row.get("tools"))
     if "conversations" in made:
         made["messages"] = made.pop("conversations")
-    talks = [turn for value in made.values() if isinstance(value, list) for turn in value]
-    for turn in talks:
+    for turn in (turn for value in made.values() if _is_talk(value) for turn in value):
         turn["role"] = ROLE_BY_SHAREGPT_NAME.get(turn["role"], turn["role"])
     return made | ({"tools": json.dumps(tools, ensure_ascii=False)} if tools else {})
 
 
-def is_talk(value: Any) -> bool:
+def _is_talk(value: Any) -> bool:
     """Return whether a value is a list of messages."""
-    return isinstance(value, list) and all(isinstance(turn, dict) and {"role", "from"} & turn.keys() for turn in value)
+    turns = value if isinstance(value, list) else []
+    return bool(turns) and all(isinstance(turn, dict) and {"role", "from"} & turn.keys() for turn in turns)
 
 
 def _write_tools(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +218,7 @@ def _write_tools(row: Mapping[str, Any]) -> dict[str, Any]:
     tools, first = read_tools(row.get("tools")), "prompt" if "prompt" in row else "messages"
     made = {name: value for name, value in row.items() if name != "tools"}
     for name, value in made.items():
-        if is_talk(value):
+        if _is_talk(value):
             carried = {"tools": tools} if tools and name == first else {}
             made[name] = list(write_as_text([{**value[0], **carried}, *value[1:]]))
     return made

@@ -158,16 +158,17 @@ def _resolve(value: Any) -> Any:
 
 def plant(row: Example, kind: str, rng: random.Random) -> Example | None:
     """Return a row with one fault in one of its calls; None where it has no place for it."""
-    sides = {"prompt": list(row.prompt), "target": list(row.target or ())}
-    places = [(side, at) for side, turns in sides.items() for at, turn in enumerate(turns) if turn.get("tool_calls")]  # type: ignore[union-attr]
+    sides: dict[str, list[Any]] = {"prompt": list(row.prompt), "target": list(row.target or ())}
+    places = [(side, at) for side, turns in sides.items() for at, turn in enumerate(turns) if turn.get("tool_calls")]
     rng.shuffle(places)
     for side, at in places:
-        turn: dict[str, Any] = copy.deepcopy(dict(sides[side][at]))  # type: ignore[arg-type]
+        turn: dict[str, Any] = copy.deepcopy(dict(sides[side][at]))
         call = rng.choice(turn["tool_calls"])["function"]
         tool = next(tool["function"] for tool in row.tools if tool["function"]["name"] == call["name"])
         if PLANTS[kind](call, tool.get("parameters") or {}, rng):
             turns = (*sides[side][:at], turn, *sides[side][at + 1 :])
-            return Example(row.id, row.task, **({"prompt": row.prompt, "target": row.target} | {side: turns}))  # type: ignore[arg-type]
+            changed: dict[str, Any] = {"prompt": row.prompt, "target": row.target, side: turns}
+            return Example(row.id, row.task, **changed)
     return None
 
 

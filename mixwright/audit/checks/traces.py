@@ -106,7 +106,9 @@ class Traces(Check):
                 has_marks = has_calls(target) or has_calls(raw_prompt or "")
                 if is_chat and (has_marks or any(mark in (raw_prompt or "") for mark in _TOOL_MARKS)):
                     talk = json.loads(raw_prompt)
-                    solutions.calls.add(read_events(talk, json.loads(raw_target)), row, talk[0].get("tools") or ())
+                    is_structured = any('"tool_calls"' in side for side in (raw_prompt, raw_target))
+                    events, tools = read_events(talk, json.loads(raw_target)), talk[0].get("tools") or ()
+                    solutions.calls.add(events, row, tools, has_structures=is_structured)
                 elif has_calls(target):
                     solutions.calls.add(read_events(prompt or "", target), row)
                 if self.function is not None:

@@ -28,7 +28,7 @@ from mixwright.audit.steps.wrong_values import (
     warning,
 )
 from mixwright.estimates.intervals import wilson
-from mixwright.records import Observation
+from mixwright.records import Observation, Severity
 
 MIN_FAULTY, MOST_FAULTY = 5, 0.03
 """Conversations with a fault, below which nothing is said, and their share of those that cite, above which it warns."""
@@ -90,16 +90,26 @@ class CallFaults:
     """Calls that were read."""
     unchecked: int = 0
     """Those of them whose row has no tools, or whose tool no schema."""
+    without_tools: int = 0
+    """Calls as structures in rows without tools, which a model learns without seeing them."""
     broken: dict[str, list[tuple[Fault, dict[str, Any]]]] = field(default_factory=lambda: defaultdict(list))
     """Kind of fault -> calls with it, each once, with their rows."""
 
-    def add(self, events: Sequence[Event], row: dict[str, Any], tools: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Counts the conversation of a row, and checks its calls against its tools."""
+    def add(
+        self,
+        events: Sequence[Event],
+        row: dict[str, Any],
+        tools: Sequence[Mapping[str, Any]] = (),
+        *,
+        has_structures: bool = False,
+    ) -> None:
+        """Counts the conversation of a row, and checks its calls against its tools; they are structures, or text."""
         self.conversations += 1
         for call in (one for one in events if one.kind == "call"):
             self.calls += 1
             faults = find_faults(call.name, call.data, tools) if tools else None
             self.unchecked += faults is None
+            self.without_tools += has_structures and not tools
             for kind in dict.fromkeys(fault.kind for fault in faults or ()):
                 first = next(fault for fault in faults or () if fault.kind == kind)
                 if len(self.broken[kind]) < MAX_KEPT:
@@ -158,8 +168,9 @@ class CallFaults:
             found.append(warning(task, len(broken), self.calls, text, remedy, listed, "the schemas in the row's tools"))
         if self.unchecked:
             text = f"{self.unchecked} of {self.calls} tool calls were not checked: their rows have no schema of the tool."
-            text += " Add the column tools."
-            found.append(Observation("traces", task, "info", self.unchecked, self.calls, text, ""))
+            severity: Severity = "warning" if self.without_tools else "info"
+            remedy = "Add the column tools: the model has to see them, too."
+            found.append(Observation("traces", task, severity, self.unchecked, self.calls, text, remedy))
         return found
 
     def _total(self, key: Key) -> int:
