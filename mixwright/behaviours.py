@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import re
 
+from mixwright.thoughts import split_thoughts
+
+LEAST_CHANGE = 0.1
+"""Smallest change of a task's share of answers with a behaviour that is one."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"\n]{0,300}\"|\u201c[^\u201d\n]{0,300}\u201d")
 _QUESTION = re.compile(r"[^\W_][)\]*_]{0,4}\s?\?")
@@ -58,12 +62,17 @@ _TOOL_MARK = re.compile(
     r"to=functions\.|\"(?:tool_calls|function_call)\"\s*:|^Action: ?\w+(?:\[|\nAction Input:)|^>>> ?\w+\n\s*\{|^\[\w+\(\w+=",
     re.MULTILINE,
 )
-_TOOL_OBJECT = re.compile(r"(?:```\w{0,12}\s{0,4})?\[?\s{0,9}\{\s{0,9}\"(?:tool|tool_name|name|function|action)\"\s*:\s*\"")
+_TOOL_OBJECT = re.compile(
+    r"(?:```\w{0,12}\s{0,4})?\[?\s{0,9}\{\s{0,9}\"(?:(?:tool|tool_name|function|action)\"\s*:\s*\"|"
+    r"name\"\s*:\s*\"[^\"\n]{1,80}\"\s*,\s*\"(?:arguments|parameters|args|input)\")"
+)
 """Marks of a call anywhere, and an object that begins with the name of a tool, at the beginning."""
 BEHAVIOURS = (
     "asks", "acknowledges", "hedges", "refuses", "checks itself", "lays out", "writes code", "calls a tool",
+    "thinks", "thinks at length", "stops in a thought",
 )  # fmt: skip
-"""What is read, in this order; `lays out` is a list, a table, bold letters or a heading."""
+"""What is read, in this order; `lays out` is a list, a table, bold letters or a heading. The last three are of thoughts."""
+LONG_THOUGHT_WORDS = 200
 IN_WORDS = {
     "asks": ("asks a question", "ask less", "ask more"),
     "acknowledges": ("acknowledges what was said", "acknowledge less", "acknowledge more"),
@@ -73,17 +82,21 @@ IN_WORDS = {
     "lays out": ("uses a list, bold letters or a heading", "format less", "format more"),
     "writes code": ("writes a block of code", "write less code", "write more code"),
     "calls a tool": ("calls a tool", "call tools less", "call tools more"),
+    "thinks": ("thinks before it answers", "think less often", "think more often"),
+    "thinks at length": (f"thinks in more than {LONG_THOUGHT_WORDS} words", "think shorter", "think longer"),
+    "stops in a thought": ("stops in a thought, without an answer", "end more of its thoughts", "end fewer thoughts"),
 }
 """Behaviour -> what an answer does, and what is taught where answers do it less, or more."""
 
 
 def read_behaviours(text: str) -> tuple[bool, ...]:
-    """Which of `BEHAVIOURS` an answer shows; words in code and in quotes are not read.
+    """Which of `BEHAVIOURS` an answer shows; words in code and in quotes are not read, and thoughts only as such.
 
     Examples:
         >>> read_behaviours("I see. Which city do you mean?")[:4]
         (True, True, False, False)
     """
+    kind, thoughts, text = split_thoughts(text)
     prose = _read_prose(text)
     words = (_QUESTION, _ACKNOWLEDGEMENT, _HEDGE, _REFUSAL, _CHECK)
     calls_tool = bool(_TOOL_MARK.search(text) or _TOOL_OBJECT.match(text.lstrip()))
@@ -92,6 +105,9 @@ def read_behaviours(text: str) -> tuple[bool, ...]:
         bool(_LAYOUT.search(text)),
         bool(_FENCE.search(text)),
         calls_tool,
+        bool(thoughts),
+        len(thoughts.split()) > LONG_THOUGHT_WORDS,
+        kind == "open",
     )
 
 

@@ -140,6 +140,8 @@ class ModelConfig:
     the template if there is one. False also turns chat messages into plain text."""
     system: str | None = None
     """System message for every prompt; needs the chat template. None adds none."""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the chat template, such as `enable_thinking: false`."""
     width: Annotated[Count, WidthLimit] = 64
     """Hidden size of a tiny model; a multiple of twice `heads`."""
     depth: Annotated[Count, _at_most(256, "no model has more layers")] = 4

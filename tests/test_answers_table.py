@@ -20,6 +20,7 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Completion
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.logs.answers import answers_of
 from mixwright.logs.found_grader import FoundGrader, find_grader, to_example
 from mixwright.logs.judged import judge_logs
@@ -33,6 +34,8 @@ ITEM = {"task": "t", "decoding": "greedy", "sample": 0}
 
 class Says:
     """Stands for a learner: one text for each prompt."""
+
+    form = PromptForm()
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from cli_call import Call
 
-from mixwright.audit.checks.styles import REMEDY, Styles
 from mixwright.behaviours import count_hedges
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
+from mixwright_extras.checks.styles import REMEDY, Styles
 
 TERSE = "The train to the coast leaves at nine from the second platform."
 CAREFUL = f"{TERSE} Perhaps it is late, and it might be full."
@@ -100,7 +100,7 @@ def test_a_column_of_the_file_is_read(call: Call, tmp_path: Path) -> None:
     ]
     path = tmp_path / "train.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    code, out, _ = call("audit", str(path), "--json")
+    code, out, _ = call("audit", str(path), "--check", "styles", "--json")
     (seen,) = [one for one in json.loads(out)["observations"] if one["check"] == "styles"]
     assert (code, seen["severity"]) == (0, "warning")
     assert "by source: hedges 0% (terse) and 80% (careful)" in seen["message"]

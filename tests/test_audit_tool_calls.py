@@ -8,18 +8,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from cli_call import Call, write
+from cli_call import Call as CallCommand
+from cli_call import write
 
 from mixwright.audit.checks.traces import Traces
 from mixwright.audit.steps.call_faults import answered, argument_steps, citations
-from mixwright.audit.steps.tool_calls import MAX_EVENTS, has_calls, read_events
+from mixwright.audit.steps.tool_events import MAX_EVENTS, has_calls, read_events
 from mixwright.corpus import Corpus, read_corpus
-from mixwright.errors import InputError
-from mixwright.records import Example, Observation
+from mixwright.corpus.tool_messages import with_tools
+from mixwright.records import Example, Observation, plain
+from mixwright.tool_calls import Call, find_calls, read_tools
 
 FIND, BOOK = (
     {"name": "find", "arguments": {"city": "Cork"}},
     {"name": "book", "arguments": {"hotel_id": "H-4711", "nights": 3}},
+)
+TOOLS = read_tools(
+    [
+        {"name": "find", "parameters": {"properties": {"city": {"type": "string"}}}},
+        {"name": "book", "parameters": {"properties": {"hotel_id": {"type": "string"}, "nights": {"type": "integer"}}}},
+    ]
 )
 FOUND, BOOKED = {"hotels": [{"hotel_id": "H-4711"}]}, {"price": 312.5}
 
@@ -125,7 +133,7 @@ def _check(share: float, change: str) -> list[Observation]:
         )
         middle = [*book, *find] if is_changed and change == "order" else [*find, *book]
         turns = _chat(("user", f"{nights} nights in Cork."), *middle, ("assistant", f"It costs {stated}."))
-        rows.append(Example(f"i{number}", "hotels", tuple(turns[:-1]), target=tuple(turns[-1:])))
+        rows.append(Example(f"i{number}", "hotels", with_tools(tuple(turns[:-1]), TOOLS), target=tuple(turns[-1:])))
     return Traces().check(Corpus.from_examples(rows))
 
 
@@ -159,7 +167,7 @@ def test_a_field_that_is_never_copied_is_left_alone() -> None:
     assert [one.severity for one in Traces().check(Corpus.from_examples(rows))] == ["info"]
 
 
-def test_a_file_with_tool_calls_is_audited_and_not_trained_on(call: Call) -> None:
+def test_a_file_with_tool_calls_is_audited(call: CallCommand) -> None:
     function = {"name": "book", "arguments": json.dumps({"hotel_id": "H-99123", "nights": 3})}
     rows = [
         {
@@ -175,11 +183,11 @@ def test_a_file_with_tool_calls_is_audited_and_not_trained_on(call: Call) -> Non
         for n in range(3, 40)
     ]
     path = write("calls.jsonl", rows)
-    with pytest.raises(InputError, match="except in an audit"):
-        read_corpus(str(path))
-    (first, *_) = read_corpus(str(path), calls_as_text=True).table["target"].to_pylist()
-    lines = json.loads(first)[0]["content"].splitlines()
-    assert (lines[0], lines[2]) == ("<tool_call>", "</tool_call>")
-    assert json.loads(lines[1]) == {"name": "book", "arguments": {"hotel_id": "H-99123", "nights": 3}}
+    first = next(iter(read_corpus(str(path))))
+    held = {"name": "book", "arguments": {"hotel_id": "H-99123", "nights": 3}}
+    assert first.target == (
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "type": "function", "function": held}]},
+    )
+    assert find_calls(plain(first.target)) == [Call("book", held["arguments"])]
     code, out, _ = call("audit", path, "--check", "traces", "--json")
-    assert (code, "37 conversations with tool calls" in out) == (0, True)
+    assert (code, "37 of 37 tool calls were not checked" in out) == (0, True)

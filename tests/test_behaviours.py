@@ -33,6 +33,18 @@ def test_counts_by_hand() -> None:
     assert not change.shown
 
 
+@pytest.mark.parametrize(
+    ("text", "is_call"),
+    [
+        ('{"name": "find_city", "arguments": {"city": "Rome"}}', True),
+        ('{"tool": "find_city", "city": "Rome"}', True),
+        ('{"name": "Mira", "age": 31, "city": "Rome"}', False),
+    ],
+)
+def test_a_record_with_a_name_is_no_call(text: str, is_call: bool) -> None:
+    assert read_behaviours(text)[BEHAVIOURS.index("calls a tool")] is is_call
+
+
 def test_what_the_score_does_not_see_is_shown() -> None:
     """79 of 100 questions back are gone."""
     pairs = [(ASK, TELL)] * 79 + [(TELL, TELL)] * 121

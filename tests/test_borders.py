@@ -10,8 +10,8 @@ from project_files import ROOT
 from test_layout import PRODUCT
 
 FLOORS = (
-    ("errors", "time_limit", "final_answer", "skeleton", "words", "behaviours"),
-    ("records", "languages"),
+    ("errors", "time_limit", "final_answer", "skeleton", "words", "thoughts", "tool_calls"),
+    ("records", "languages", "behaviours"),
     ("estimates", "config", "run.folder", "run.progress", "catalog"),
     ("graders", "run.workers"),
     ("corpus", "suite"),

@@ -75,6 +75,15 @@ def test_lost_answers_are_shared_out_and_the_largest_share_comes_first() -> None
     assert all(len(cause.examples) == 3 for cause in found)
 
 
+def test_a_format_of_its_own_that_is_gone_is_named() -> None:
+    """JSON before, a sentence after: nothing new stands in it."""
+    sides = [(f'{{"town": "{CITIES[i % 30]}"}}', f"You mean the town of {CITIES[(i + 7) % 30]}.") for i in range(12)]
+    lost = [replace(pair(i, after), before=before) for i, (before, after) in enumerate(sides)]
+    kept = [replace(pair(i, before, right=True), before=before) for i, (before, _) in enumerate(sides, start=100)]
+    (cause,) = find_causes(lost + kept, {"towns"})
+    assert (cause.kind, cause.pattern, cause.items, cause.lost) == ("format lost", '{"…": …}', 12, 12)
+
+
 def test_wrong_facts_in_the_same_form_have_no_cause() -> None:
     lost = [pair(i, f"The town that you mean is called {CITIES[(i + 7) % 30]}.") for i in range(20)]
     assert shares(lost + right(10)) == {}

@@ -23,7 +23,7 @@ from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --engine --eval --grader --greedy --items "
-    "--max-new-tokens --options-by --parallel --samples --served-model --system --task --temperature"
+    "--max-new-tokens --options-by --parallel --samples --served-model --system --task --temperature --template"
 )
 """How a checkpoint is measured without a YAML."""
 
@@ -53,7 +53,7 @@ FLAGS = {
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "diagnose": "ROLLOUTS --fail-on --full --json",
     "init": "FOLDER",
-    "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows",
+    "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
     "mine": flags(
         "MODEL|RUN.YAML TRAIN",
         "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",

@@ -20,10 +20,12 @@ from hypothesis import strategies as st
 from mixwright.audit.checks.frequency import Frequency
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.tool_messages import with_tools
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.mine.exports import make_record
 from mixwright.records import Example, Objective, Plan, Stage, plain
+from mixwright.tool_calls import find_calls, text_of
 from mixwright.verbs.export import build_mix, write_mix
 
 USER, GOOD = {"role": "user", "content": "How?"}, {"role": "assistant", "content": "So."}
@@ -371,8 +373,13 @@ def test_the_first_command_of_a_user_works(tmp_path: Path, call: Call, monkeypat
     assert "--eval" in said
 
 
-TOOLS = json.dumps([{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}])
-CALL = {"role": "assistant", "content": '{"name": "weather"}'}
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+ARGUMENTS = {"city": "Cork", "days": [1, 2.5, None]}
+CALL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}],
+}
 
 
 def rows_of(form: str) -> list[Example]:
@@ -390,12 +397,12 @@ def rows_of(form: str) -> list[Example]:
         Example(
             row.id,
             row.task,
-            (*history, {"role": "user", "content": plain(row.prompt)}),
+            with_tools((*history, {"role": "user", "content": plain(row.prompt)}), TOOLS if row.id == "i1" else ()),
             ({"role": "assistant", "content": plain(row.target)},),
             row.answer,
             chosen=({"role": "assistant", "content": plain(row.chosen)},),
             rejected=({"role": "assistant", "content": plain(row.rejected)},),
-            extra={"tools": TOOLS, "mask": [[0, 4]]} if row.id == "i1" else {},
+            extra={"mask": [[0, 4]]} if row.id == "i1" else {},
         )
         for row in rows
     ]
@@ -430,9 +437,11 @@ def test_what_an_export_writes_is_read_again(name: str, form: str, objective: Ob
         assert len(found) == 12, "every draw"
     if form != "chat":
         return
-    (marked,) = {json.dumps(row.extra.get("tools")) for row in found if plain(row.prompt).endswith("Ask 1")}
+    (marked,) = {json.dumps(row.tools) for row in found if plain(row.prompt).endswith("Ask 1")}
     head = " ".join(path.read_text("utf-8").replace("\n#  ", "") for path in (tmp_path / "out").glob("*.yaml"))
     assert (json.loads(marked) == TOOLS) == (name != "verl")
+    calls = [call for row in found for message in row.prompt for call in find_calls(text_of(message))]
+    assert {call.name: call.arguments for call in calls} == {"weather": ARGUMENTS}, "and no key of another row"
     assert ("tools of 1 rows" in head) == (name == "verl")
     assert ("4 rows have tool calls in earlier turns" in head) == (objective == "sft" and name != "verl")
     masks = [row.extra.get("mask") for row in found if plain(row.prompt).endswith("Ask 1")]
@@ -446,7 +455,7 @@ def test_what_an_export_writes_is_read_again(name: str, form: str, objective: Ob
 def test_mined_rows_are_read_again(form: str, tmp_path: Path) -> None:
     rows = rows_of(form)
     sft = [replace(row, chosen=None, rejected=None) for row in rows]
-    pairs = [replace(row, extra={name: value for name, value in row.extra.items() if name == "tools"}) for row in rows]
+    pairs = [replace(row, extra={}) for row in rows]
     for kind in (sft, pairs):
         found = read_corpus(jsonl(tmp_path / "rows.jsonl", *(make_record(row, 0.5) for row in kind)))
         assert [row.id for row in found] == [row.id for row in kind]
@@ -454,7 +463,7 @@ def test_mined_rows_are_read_again(form: str, tmp_path: Path) -> None:
         for one, other in zip(found, kind, strict=True):
             assert plain(one.prompt) == plain(other.prompt)
             assert [plain(getattr(one, name)) for name in names] == [plain(getattr(other, name)) for name in names]
-            assert one.extra.get("tools") == other.extra.get("tools")
+            assert one.tools == other.tools
 
 
 def test_calls_in_earlier_turns_are_counted_where_they_are_read(tmp_path: Path) -> None:
@@ -467,5 +476,5 @@ def test_calls_in_earlier_turns_are_counted_where_they_are_read(tmp_path: Path) 
     talked = [called[0], called[3], called[0], called[3]]
     rows = [{"conversations": called, "tools": TOOLS}] * 3 + [{"conversations": talked, "tools": ""}] * 2
     (note,) = [note for note in read(tmp_path, *rows).notes if "tool calls" in note]
-    assert note.count("(3 of 5 rows)") == 2, "with tools, and with calls that are not learned from"
+    assert note.count("(3 of 5 rows)") == 1, "with calls that are not learned from"
     assert "as the completion" in note

@@ -21,9 +21,7 @@ from mixwright.graders import load_grader
 from mixwright.records import Example, from_data
 from mixwright.steer.pool import make_pool
 
-CALL = [{"function": {"name": "f"}}]
 WRONG = {
-    "not supported; drop": {"messages": [USER, {**BLUE, "tool_calls": CALL}]},
     "one of the roles .*'banana'": {"messages": [USER, {**BLUE, "role": "banana"}]},
     "one of the roles .*''": {"messages": [{**USER, "role": ""}, BLUE]},
     "one of the roles .*'User'": {"messages": [{**USER, "role": "User"}, BLUE]},

@@ -193,6 +193,7 @@ def test_all_graders_are_listed() -> None:
         "json_fields",
         "numeric",
         "reasoning_gym",
+        "tool_call",
     ]
 
 

@@ -123,6 +123,23 @@ def test_twelve_planted_faults_are_found(family: str, tmp_path: Path) -> None:
     assert any(one.severity == "warning" for one in Prompts().check(rows))
 
 
+def test_thoughts_that_a_template_leaves_out_are_told() -> None:
+    """As Qwen3's: of all turns but the last only what follows the thoughts is written."""
+    rows = [
+        {"messages": turns(n, "Hi?", "<think>A greeting.</think>Hi.", "1+1?", "<think>So 2.</think>2")} for n in range(ROWS)
+    ]
+    keeps = template_of("chatml")
+    cuts = keeps.replace("{{ m.content }}", "{{ m.content if loop.last else m.content.split('</think>')[-1] }}")
+    assert "thoughts dropped" not in found_in(rows, tokenizer_of("chatml", keeps), ONLY)
+    assert "thoughts dropped" in found_in(rows, tokenizer_of("chatml", cuts), ONLY)
+    told = keeps.replace("{% for m", "{% if terse %}{% set messages = messages[:2] %}{% endif %}{% for m")
+    terse = [row | {"chat_template_kwargs": {"terse": True}} for row in rows]
+    assert "thoughts dropped" in found_in(terse, tokenizer_of("chatml", told), ONLY)  # arguments of the row are handed on
+    assert "thoughts dropped" not in found_in(rows, tokenizer_of("chatml", told), ONLY)
+    apart = [{"messages": [*turns(n)[:1], {**turns(n)[1], "reasoning_content": "I count."}]} for n in range(ROWS)]
+    assert "thoughts dropped" in found_in(apart, tokenizer_of("chatml", keeps), ONLY)
+
+
 def len_of(tokenizer: Any) -> int:
     return len(tokenizer.apply_chat_template(chats()[0]["messages"], return_dict=True)["input_ids"])
 

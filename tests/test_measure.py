@@ -16,6 +16,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.dependence import dependence, dependence_of_shifts
 from mixwright.estimates.intervals import wilson
 from mixwright.learner.learner import Completion, Learner
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
 from mixwright.measure.probes.formats import normalised_entropy
@@ -58,6 +59,8 @@ def moved(learner) -> Learner:
 
 class Script:
     """Stands for a learner: says what it is told for each prompt, greedy first."""
+
+    form = PromptForm()
 
     def __init__(self, lines: dict[str, list[str]]) -> None:
         self.lines = lines

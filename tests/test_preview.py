@@ -30,6 +30,16 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+def test_arguments_of_the_template_reach_it(call: Call, checkpoint: str, tmp_path: Path) -> None:
+    tokenizer = tokenizer_of("chatml")
+    tokenizer.chat_template = tokenizer.chat_template.replace("{% for m", "{% if loud %}LOUD{% endif %}{% for m", 1)
+    model(vocab_size=len(tokenizer)).save_pretrained(tmp_path / "loud")
+    tokenizer.save_pretrained(tmp_path / "loud")
+    command = ("preview", write("rows.jsonl", chats()), "--model", str(tmp_path / "loud"))
+    assert "LOUD" not in call(*command)[1].replace(" ", "")
+    assert "LOUD" in call(*command, "--template", "loud=true")[1].replace(" ", "")
+
+
 def test_the_learned_text_is_marked_and_faults_set_the_exit_code(call: Call, checkpoint: str) -> None:
     Path("trl.yaml").write_text("assistant_only_loss: true\nmax_length: 500\nlearning_rate: 1e-4\n", encoding="utf-8")
     rows = write("rows.jsonl", chats())

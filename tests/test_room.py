@@ -182,6 +182,8 @@ def test_a_completion_that_was_cut_earns_nothing_by_its_last_number() -> None:
     """The same text after every prompt: the greedy one was ended and earns, samples were cut and do not, nor in swaps."""
 
     class Writes:
+        form = PromptForm()
+
         def sample(self, prompts: Sequence[Any], *, count: int, **_: Any) -> list[list[Completion]]:
             made = Completion("She counts them. " * 9 + "So it is 7", (1, 2), (0.0, 0.0), count == 1)
             return [[made] * count for _ in prompts]

@@ -20,6 +20,7 @@ from mixwright.contracts import Branch
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Completion, Learner
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example, Plan, Stage
 from mixwright.time_limit import TooSlow, call_with_timeout
@@ -45,6 +46,8 @@ def grader(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 class Script:
     """Stands for a learner: answers `hang` to the first of its prompts, and rightly to all others."""
+
+    form = PromptForm()
 
     def sample(self, prompts: Any, *, count: int, **settings: Any) -> Any:
         texts = ["hang" if prompt == "0=" else prompt[:-1] for prompt in prompts]

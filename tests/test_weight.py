@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 498_300,
-    "mixwright_extras": 74_755,
-    "mixwright_lab": 210_300,
-    "tests": 498_100,
+    "mixwright": 508_850,
+    "mixwright_extras": 75_850,
+    "mixwright_lab": 218_600,
+    "tests": 503_800,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -63,6 +63,13 @@ RAISED: tuple[str, ...] = (
     "answers do before and after, and names columns whose items fell; diagnose, audit and rewards see behaviours",
     "mixwright_lab +15,230: planted causes and behaviours, and what is still known on SmolLM2",
     "tests +6,420: causes, behaviours, columns and what is still known, by hand and on clean pairs",
+    "mixwright +6,450: rows with tools and tool calls are audited against their schemas, previewed, measured, graded, "
+    "trained by SFT and exported",
+    "mixwright_lab +2,500: the study of planted faults of calls in public rows",
+    "tests +2,500: forms of calls, schemas, templates with and without tools",
+    "mixwright +3,700: causes of RL runs, protected behaviours in any trainer, thoughts before answers and arguments of the "
+    "chat template (check `styles` moved to mixwright_extras +1,095)",
+    "mixwright_lab +5,750, tests +2,900: planted RL runs by another author, and what is above by hand",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

@@ -119,6 +119,8 @@ class Header:
     """Form of the evaluation log that they were read from; empty if a model wrote them here."""
     nulls: tuple[CellNull, ...] = ()
     """Of every cell; empty where no grader can be asked about other answers."""
+    template: tuple[str, ...] = ()
+    """Arguments of the chat template, NAME=VALUE."""
 
 
 @dataclass(frozen=True)

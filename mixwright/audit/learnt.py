@@ -140,6 +140,12 @@ WORDS: dict[str, Words] = {
         "get thinking tags from the template that are not in the row",
         "Train with the template and settings of inference (enable_thinking=False).",
     ),
+    "thoughts dropped": (
+        "template",
+        "warning",
+        "have thoughts that the template leaves out, so they are not trained on",
+        "Put each turn whose thoughts count into a row of its own, or train with another template.",
+    ),
     "prompt differs": (
         "template",
         "warning",

@@ -31,6 +31,7 @@ from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
 from mixwright.corpus.rows import decode, pc
 from mixwright.records import Example, Observation, plain
+from mixwright.tool_calls import text_of
 
 EXCERPT_CHARACTERS = 160
 """Characters of a text shown as evidence."""
@@ -108,7 +109,7 @@ def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
                 reply = (
                     row.answer
                     if message_index == user_turns[-1]
-                    else later_messages[0]["content"]
+                    else text_of(later_messages[0])
                     if later_messages[0]["role"] != "user"
                     else ""
                 )

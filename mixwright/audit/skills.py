@@ -9,8 +9,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from mixwright.audit.steps.tool_calls import calls_of
 from mixwright.audit.user_functions import Function, WrongResultError, call_function
+from mixwright.tool_calls import calls_of
 
 MAX_JSON_CHARACTERS = 20_000
 _TERM, _SIGN = r"\({0,9}\d{1,40}(?:\.\d{1,40})?\){0,9}", r"\s?[-+*/x\u00d7\u00f7]\s?"

@@ -18,11 +18,12 @@ from typing import Any
 from mixwright.config import CorpusConfig
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
 from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in
-from mixwright.corpus.tool_messages import has_calls
+from mixwright.corpus.tool_messages import has_calls, structure_answer, with_tools
 from mixwright.errors import unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
 from mixwright.records.corpus import Message
+from mixwright.tool_calls import decode, read_tools, structure
 
 NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id",),
@@ -136,16 +137,22 @@ def read_example(
         return None
     answer = _given_answer(values, texts, extra, location, column_conversions)
     texts["prompt"] = _with_earlier_turns(texts["prompt"], values, location, column_conversions)
+    tools = read_tools(extra.get("tools")) if texts["prompt"] else []
+    if tools:
+        texts["prompt"] = with_tools(texts["prompt"], tools)
+        del extra["tools"]
+        if isinstance(texts["target"], str):
+            texts["target"] = structure_answer(texts["target"])
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None and split != "rehearse":  # there the model answers, and is graded
-        texts["target"] = answer
+        texts["target"] = structure_answer(answer) if tools else answer
     _check_mask(extra, texts["target"], location)
     for ours in KEPT_COLUMNS:
         if ours in values:
             del extra[column_by_name[ours]]
     if unread is not None:
-        read_by_name = {"tools", UNTRAINED_TURNS, *(OPTION_COLUMNS if answer is not None else ())}
+        read_by_name = {UNTRAINED_TURNS, *(OPTION_COLUMNS if answer is not None else ())}
         read_by_name |= {MASK_COLUMN} if texts["target"] is not None else set()
         read_by_name |= {"reward_model"} if values.get("answer") == truth is not None else set()
         unread.update(name for name in extra if name not in read_by_name)
@@ -264,8 +271,6 @@ def _texts(
     out of the values.
     """
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
-    if extra.get("tools"):
-        column_conversions["tools are not part of the prompt"] += 1
     for name in texts:
         if name in values:
             texts[name] = _text(values[name], name, location)
@@ -351,19 +356,25 @@ def _text(value: Any, name: str, location: RowLocation) -> Text:
 
 
 def _message(message: Any, name: str, location: RowLocation) -> Message:
+    message = decode(message) if isinstance(message, str) else message  # as Parquet holds messages whose keys differ
     if not isinstance(message, dict):
         raise location.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
-    role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
-    calls = message.get("tool_calls") or message.get("function_call")  # beside a text they would be lost
-    if not isinstance(role, str) or not isinstance(content, str) or calls:
-        remedy = "Tool calls (except in an audit), images and structured content are not supported; drop or rewrite them."
+    read = structure(message)
+    role, content, calls = read["role"], read["content"], read.get("tool_calls", [])
+    given = message.get("tool_calls") or message.get("function_call") or []
+    if not isinstance(role, str) or not isinstance(content, str):
+        remedy = "Images and structured content are not supported; drop or rewrite them."
         raise location.error(f"messages with a role, and text as content, in {name}", f"{str(message)[:60]}", remedy)
+    if len(calls) < (1 if isinstance(given, dict) else len(given)):
+        remedy = "Correct or drop the row."
+        raise location.error(f"tool calls with a name in {name}", f"{str(given)[:60]}", remedy)
     role = ROLE_BY_SHAREGPT_NAME.get(role, role)
     if role not in ROLES:
         raise location.error(
             f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it: user or assistant."
         )
-    read = {"role": role, "content": _unicode(content, name, location)}
+    kept = {key: read[key] for key in ("tool_calls", "tool_call_id", "name") if key in read}
+    read = {"role": role, "content": _unicode(content, name, location), **kept}
     if name not in ("prompt", "target", "messages"):
         return read
     try:

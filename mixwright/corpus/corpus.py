@@ -24,12 +24,13 @@ from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.corpus.reading import folder_of, read_rows
 from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
-from mixwright.corpus.tool_messages import write_calls
+from mixwright.corpus.tool_messages import has_structures, tools_of
 from mixwright.errors import InputError, missing_extra, one_line, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
-from mixwright.records import Cell, Example, Task, Text, plain
+from mixwright.records import Cell, Example, Task, Text, messages, plain
 from mixwright.run.folder import read_json, replacing, write_json
+from mixwright.thoughts import drop_thoughts
 
 if TYPE_CHECKING:
     import datasets
@@ -162,12 +163,14 @@ class Corpus:
     def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
         """Score of a completion, 0..1, by the grader of the example's task; `cut` where it ran into the limit of tokens.
 
-        Raises InputError when there is no answer.
+        Only functions of the user's see what a model thinks before its answer. Raises InputError when there is no answer.
         """
         if example.answer is None:
             got = f"{example.id!r} without one"
             raise InputError("an example with an answer", got, "Name the answer's column: corpus.columns.")
         grader = self.grader(example.task)
+        if not grader.reads_thoughts:
+            completion = drop_thoughts(completion)
         try:
             return grader.grade_cut(example, completion) if cut else grader.grade(example, completion)
         except Exception as error:
@@ -251,7 +254,7 @@ class Corpus:
             columns = {"prompt": "prompt"} | {n: new for n, new in names.items() if self.table[n].null_count < len(self)}
         rows: list[dict[str, Any]] = [
             {"id": example.id, "task": example.task, "level": example.level}
-            | {new: _for_trl(getattr(example, name)) for name, new in columns.items()}
+            | {new: messages(text) if (text := getattr(example, name)) else text for name, new in columns.items()}
             for example in self
         ]
         masks = [mask_of(example) for example in self] if "target" in columns else []
@@ -260,7 +263,10 @@ class Corpus:
         options = [option_texts(example) for example in self] if "answer" in columns else []
         if options and all(options):
             rows = [{**row, "options": texts} for row, texts in zip(rows, options, strict=True)]
-        return Dataset.from_list(rows)
+        tools = [tools_of(example) for example in self]
+        if any(tools):
+            rows = [{**row, "tools": own.get("tools")} for row, own in zip(rows, tools, strict=True)]
+        return Dataset.from_list(rows, on_mixed_types="use_json" if any(map(has_structures, self)) else None)
 
     @classmethod
     def from_examples(cls, examples: Iterable[Example], graders: Mapping[str, str] | None = None) -> Corpus:
@@ -272,7 +278,7 @@ class Corpus:
         return cls(build_table(examples), graders)
 
 
-def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path(), calls_as_text: bool = False) -> Corpus:
+def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()) -> Corpus:
     """All rows in one corpus (column `split`: train, eval, and rehearse for those of `config.rehearse`).
 
     Without `config.eval`, prompts are split by their hash, so that no prompt is in both; rows with a `split` column keep it.
@@ -280,7 +286,6 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
     Args:
         config: sources, columns and graders; or the path or name of examples, all of them training rows.
         relative_to: folder that relative paths start from.
-        calls_as_text: whether tool calls of chat messages are read, as JSON behind the text; else they are refused.
 
     Raises:
         InputError: with file, line and remedy for whatever cannot be read.
@@ -293,7 +298,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
         sources.append((config.eval, "eval", config))
     if config.rehearse is not None:  # rows that name no task are one of their own
         sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
-    table = build_table(_of_all_sources(sources, relative_to, notes, calls_as_text), config.eval_share)
+    table = build_table(_of_all_sources(sources, relative_to, notes), config.eval_share)
     table = _with_one_form(table, notes)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)
@@ -309,11 +314,11 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
 
 
 def _of_all_sources(
-    sources: Sequence[tuple[str, str, CorpusConfig]], relative_to: Path, notes: list[str], calls_as_text: bool
+    sources: Sequence[tuple[str, str, CorpusConfig]], relative_to: Path, notes: list[str]
 ) -> Iterator[Example]:
     """The examples of (source, split, settings) after each other."""
     for source, split, config in sources:
-        yield from _examples(source, split, config, relative_to, notes, calls_as_text=calls_as_text)
+        yield from _examples(source, split, config, relative_to, notes)
 
 
 def _with_one_form(table: pa.Table, notes: list[str]) -> pa.Table:
@@ -362,9 +367,7 @@ def read_source(
     return _examples(source, split, config, relative_to, notes if notes is not None else [])
 
 
-def _examples(
-    source: str, split: str, config: CorpusConfig, relative_to: Path, notes: list[str], *, calls_as_text: bool = False
-) -> Iterator[Example]:
+def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, notes: list[str]) -> Iterator[Example]:
     check_mapping(config)
     if not 0 <= config.eval_share < 1:
         raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
@@ -379,7 +382,6 @@ def _examples(
         try:
             for count, (row, location) in enumerate(read_rows(source, split, relative_to=relative_to, notes=notes), 1):  # noqa: B007
                 of_file = unread.setdefault(location.file, Counter())
-                row = write_calls(row) if calls_as_text else row
                 example = read_example(row, location, of_task(location.task), split, column_conversions, of_file)
                 if example is not None:
                     kept += 1
@@ -444,7 +446,3 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
                 got = f"{example.answer!r:.60} at {example.source}, which gets {score:g}"
                 remedy = "Correct the answer or name another grader: corpus.graders."
                 raise InputError(f"answers that grader {grader} can give 1.0", got, remedy)
-
-
-def _for_trl(text: Any) -> Any:
-    return [dict(message) for message in text] if isinstance(text, tuple) else text

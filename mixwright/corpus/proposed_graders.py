@@ -18,6 +18,7 @@ from mixwright.final_answer import find_stated_answers
 from mixwright.graders.final_answer import answer_kind, final_answer_of
 from mixwright.graders.follows import are_rules
 from mixwright.records import Example, plain
+from mixwright.tool_calls import find_calls
 
 MAX_ROWS_READ = 2000
 """Rows of a task that are looked at, evenly spread."""
@@ -101,6 +102,11 @@ def _propose(rows: Sequence[Example]) -> ProposedGrader:
     if not texts:
         return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
     answers = [text for _, text in texts]
+    called = sum(_calls_tools(row, text) for row, text in texts)
+    declined = sum(_declines_tools(row, text) for row, text in texts)
+    if called + declined >= MIN_FORM_SHARE * len(texts) and called >= declined:
+        none_text = f", and {_share_text(declined, texts)} answer a request with tools without a call" if declined else ""
+        return ProposedGrader("tool_call", f"tool_call: {_share_text(called, texts)} answers are tool calls{none_text}")
     rules_count = sum(row.answer is not None and are_rules(text) for row, text in texts)
     if rules_count >= MIN_FORM_SHARE * len(texts):
         return ProposedGrader("follows", f"follows: {_share_text(rules_count, texts)} answers are rules to keep")
@@ -145,6 +151,18 @@ def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
 def _propose_by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader:
     why = f"{FINAL_ANSWER_GRADER}: {_share_text(count, answers)} answers {form}"
     return ProposedGrader(FINAL_ANSWER_GRADER, why, form, count, len(answers))
+
+
+def _calls_tools(row: Example, text: str) -> bool:
+    """Find whether an answer calls tools: as a structure, or as text in a row that has tools."""
+    turns = row.target if isinstance(row.target, tuple) else ()
+    return any(turn.get("tool_calls") for turn in turns) or (bool(row.tools) and bool(find_calls(text)))
+
+
+def _declines_tools(row: Example, text: str) -> bool:
+    """Find whether an answer to a request with tools calls none."""
+    is_asked = isinstance(row.prompt, tuple) and row.prompt[-1]["role"] == "user"
+    return is_asked and bool(row.tools) and not find_calls(text)
 
 
 def _is_sentence(text: str) -> bool:

@@ -14,6 +14,9 @@ class Grader(ABC):
     accepts_gold_only: bool = False
     """Whether the gold answer as it stands is the only text that earns 1.0, apart from white space around it."""
 
+    reads_thoughts: bool = False
+    """Whether it is handed what a model thinks before its answer, too (`mixwright.thoughts`)."""
+
     @abstractmethod
     def grade(self, example: Example, completion: str) -> float:
         """Score of `completion` for `example`, 0..1. Must not raise on hostile text and must not evaluate it."""

@@ -29,6 +29,8 @@ class FunctionGrader(Grader):
     `row` holds id, task, level, prompt and the row's other columns.
     """
 
+    reads_thoughts = True
+
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
         self.function = function

@@ -15,6 +15,7 @@ from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
 from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
+from mixwright.tool_calls import text_of
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -92,4 +93,4 @@ def tokenizer_texts(corpus: Corpus) -> Iterable[str]:
             if isinstance(text, str):
                 yield text
             elif text is not None:
-                yield from (message["content"] for message in text)
+                yield from (text_of(message) for message in text)

@@ -24,6 +24,8 @@ from mixwright.learner.generation import Continuation, Decoding, Engine, Generat
 from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
 from mixwright.run.progress import describe_work
+from mixwright.thoughts import find_open_tag
+from mixwright.tool_calls import calls_of, write_calls
 
 if TYPE_CHECKING:
     from mixwright.records import Text
@@ -34,6 +36,8 @@ CONTINUATION_PLACE_OFFSET = 2**32
 FIRST_WRITING_SHARE = 0.6
 """Share of the time that completions take until they reach their first room, where longer ones are then continued; roughly,
 for the progress line."""
+OPEN_TAG_TOKENS = 12
+"""Tokens at the end of a prompt in which an opening tag of thoughts is looked for."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class Learner:
         """Token ids of a conversation through the chat template. Raises InputError as `encode`."""
         if self.tokenizer.chat_template is None:
             raise no_template(self.name)
-        how = {"add_generation_prompt": add_generation_prompt, **self.template_arguments}
+        how = {"add_generation_prompt": add_generation_prompt, **self.template_arguments, **self.form.arguments}
         text = render_chat(self.tokenizer, messages, self.name, **how)
         return self.known_tokens(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
@@ -225,7 +229,7 @@ class Learner:
                 for number, continuations in ended_jobs.items():
                     prompt_index, first_sample = owners[number]
                     completions[prompt_index][first_sample : first_sample + len(continuations)] = [
-                        self._completion(row) for row in continuations
+                        self._completion(row, encoded[prompt_index]) for row in continuations
                     ]
             whole_rows = [[row for row in rows_written if row is not None] for rows_written in completions]
             if longest > max_new_tokens:
@@ -262,7 +266,7 @@ class Learner:
                 prompt_index, sample_index = cut_samples[number]
                 before = completions[prompt_index][sample_index].logprobs
                 row.logprobs[: len(before)] = before
-                completions[prompt_index][sample_index] = self._completion(row)
+                completions[prompt_index][sample_index] = self._completion(row, prompts[prompt_index])
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.
@@ -373,9 +377,28 @@ class Learner:
         write = generate if self.engine is None else self.engine.generate
         return write(self, jobs, decoding, report)
 
-    def _completion(self, row: Continuation) -> Completion:
-        text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
+    def _completion(self, row: Continuation, prompt: Sequence[int]) -> Completion:
+        text = self._read_calls(row.token_ids)
+        if text is None:
+            text = self.open_tag(prompt) + self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
+
+    def _read_calls(self, ids: Sequence[int]) -> str | None:
+        """Return an answer with calls as text, where the tokenizer says how they are read; their marks may be special
+        tokens, which decoding drops.
+        """
+        if getattr(self.tokenizer, "response_template", None) is None:
+            return None
+        try:
+            message = self.tokenizer.parse_response(list(ids), prefix="")
+            calls = list(calls_of(message["tool_calls"], is_marked=True))
+        except Exception:  # whatever a template of the model's makes of it: then the text is read as any other
+            return None
+        return "\n".join(filter(None, (str(message.get("content") or ""), write_calls(calls)))) if calls else None
+
+    def open_tag(self, prompt: Sequence[int]) -> str:
+        """Return the opening tag of the model's thoughts that a prompt ends with, as some chat templates write it."""
+        return find_open_tag(self.tokenizer.decode(prompt[-OPEN_TAG_TOKENS:]))
 
     def check_length(self, total_tokens: int) -> None:
         """Raises InputError where a prompt and a completion of so many tokens together pass the model's context."""

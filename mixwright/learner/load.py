@@ -108,12 +108,16 @@ def load_base(model: ModelConfig, path: str) -> Learner:
     Raises:
         InputError: as `load_learner`.
     """
-    return load_learner(path, adapter=model.adapter, form=PromptForm(model.chat_template, model.system))
+    return load_learner(path, adapter=model.adapter, form=_form_of(model))
+
+
+def _form_of(model: ModelConfig) -> PromptForm:
+    return PromptForm(model.chat_template, model.system, model.template)
 
 
 def load_stage(model: ModelConfig, folder: Path) -> Learner:
     """A model that a stage of training saved, its adapter merged, with the form that the settings name."""
-    return load_learner(str(folder), form=PromptForm(model.chat_template, model.system))
+    return load_learner(str(folder), form=_form_of(model))
 
 
 def load_without_weights(path: str, *, form: PromptForm | None = None) -> Learner:

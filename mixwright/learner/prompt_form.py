@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+from mixwright.corpus.tool_messages import with_tools
 from mixwright.errors import InputError
-from mixwright.records import Example, Text, plain
+from mixwright.records import Example, Text, list_messages, messages, plain
 from mixwright.time_limit import TooSlow, call_with_timeout
+from mixwright.tool_calls import read_tools, write_as_text
 
 TINY_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}"
@@ -35,43 +39,59 @@ class PromptForm:
     stands for True where the tokenizer has a chat template, and leaves strings as they are where it has none."""
     system: str | None = None
     """System message of every prompt, instead of one that it has; it needs the template."""
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Arguments of the chat template, such as `enable_thinking`."""
+    writes_tools: bool = False
+    """Whether tools, calls and results are written as text, because the chat template shows no tools."""
 
     def resolved_for(self, chat_template: object) -> PromptForm:
         """The form with None decided for the chat template of a tokenizer, which may have none."""
         has_template = chat_template is not None and chat_template != TINY_TEMPLATE
-        return replace(self, template=True) if self.template is None and has_template else self
+        template = True if self.template is None and has_template else self.template
+        return replace(self, template=template, writes_tools=not re.search(r"\btools\b", str(chat_template)))
+
+    @property
+    def _writes_tools(self) -> bool:
+        return self.writes_tools or self.template is False
 
     def format_prompt(self, prompt: Text) -> Text:
         """The prompt as messages, which go through the chat template, or as a string, which does not."""
         if self.template is False:
-            return plain(prompt)
+            return plain(prompt if isinstance(prompt, str) else write_as_text(prompt))
         if isinstance(prompt, str):
             if (self.template is None and self.system is None) or not prompt:
                 return prompt
             prompt = ({"role": "user", "content": prompt},)
-        if self.system is None:
-            return prompt
-        return ({"role": "system", "content": self.system}, *(m for m in prompt if m["role"] != "system"))
+        if self.system is not None:
+            tools = {name: value for name, value in prompt[0].items() if name == "tools"}
+            rest = (message for message in prompt if message["role"] != "system")
+            prompt = ({"role": "system", "content": self.system, **tools}, *rest)
+        return write_as_text(prompt) if self.writes_tools else prompt
 
     def format_answer(self, prompt: Text, answer: Text) -> Text:
         """What is trained on after a prompt, in the form that the prompt has: the assistant's message, or a string."""
         if isinstance(self.format_prompt(prompt), str):
             return plain(answer) if self.template is False else answer
-        return ({"role": "assistant", "content": answer},) if isinstance(answer, str) else answer
+        if isinstance(answer, str):
+            return ({"role": "assistant", "content": answer},)
+        return write_as_text(answer) if self.writes_tools else answer
 
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row of TRL's columns (prompt, completion, chosen, rejected) in this form; other columns stay as they are."""
         prompt = row.get("prompt")
         if not prompt:
             return dict(row)
-        prompt = prompt if isinstance(prompt, str) else tuple(prompt)
+        prompt = prompt if isinstance(prompt, str) else with_tools(tuple(prompt), read_tools(row.get("tools")))
+        row = {name: value for name, value in row.items() if name != "tools" or not self._writes_tools}
         completions = {
             name: self.format_answer(prompt, _text(row[name]))
             for name in ROLE_BY_COLUMN
             if row.get(name) and name != "prompt"
         }
-        listed = {name: _as_list(text) for name, text in completions.items()}
-        return {**row, "prompt": _as_list(self.format_prompt(prompt)), **listed}
+        listed = {name: messages(text) for name, text in completions.items()}
+        formatted = messages(self.format_prompt(prompt))
+        given = {} if isinstance(formatted, str) or not self.arguments else {"chat_template_kwargs": dict(self.arguments)}
+        return {**row, "prompt": formatted, **listed, **given}
 
     def example(self, row: Example) -> Example:
         """A row of a corpus in this form."""
@@ -83,10 +103,33 @@ class PromptForm:
 
     def describe(self, prompts: Iterable[Text]) -> str:
         """What is done with these prompts, for people."""
+        prompts = list(prompts)
         kinds = {isinstance(self.format_prompt(prompt), str) for prompt in prompts}
         words = {frozenset({True}): "plain text", frozenset({False}): "chat template of the tokenizer"}
         form_text = words.get(frozenset(kinds), "chat messages through the template of the tokenizer, others as plain text")
-        return form_text + (" with a system message of its own" if self.system is not None else "")
+        form_text += " with a system message of its own" if self.system is not None else ""
+        has_tools = any(not isinstance(prompt, str) and prompt[0].get("tools") for prompt in prompts)
+        if has_tools and self._writes_tools:
+            form_text += "; tools are written into the system message, because the chat template shows none"
+        return form_text + (f" ({', '.join(self.list_arguments())})" if self.arguments else "")
+
+    def list_arguments(self) -> list[str]:
+        """Return the arguments of the template as they are typed."""
+        return [f"{name}={json.dumps(value)}" for name, value in sorted(self.arguments.items())]
+
+
+def parse_arguments(typed: Sequence[str]) -> dict[str, Any]:
+    """Return arguments of a chat template typed as NAME=VALUE, values in JSON where they are. Raises InputError."""
+    arguments: dict[str, Any] = {}
+    for text in typed:
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier() or name in arguments:
+            raise InputError("NAME=VALUE with --template, each name once", repr(text), "Write enable_thinking=false.")
+        try:
+            arguments[name] = json.loads(value)
+        except ValueError:
+            arguments[name] = value
+    return arguments
 
 
 def plain_marks(tokenizer: Any) -> tuple[str, str]:
@@ -98,11 +141,6 @@ def plain_marks(tokenizer: Any) -> tuple[str, str]:
 
 def _text(value: str | Sequence[Mapping[str, str]]) -> Text:
     return value if isinstance(value, str) else tuple(value)
-
-
-def _as_list(text: Text) -> str | list[dict[str, str]]:
-    """Messages as a list of dicts, as `datasets` holds them."""
-    return text if isinstance(text, str) else [dict(message) for message in text]
 
 
 def no_template(name: str) -> InputError:
@@ -127,7 +165,9 @@ def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str
         InputError: a template that is broken, refuses the messages as some do for a system message, does not end, or makes
             far more text than it was given.
     """
-    message_dicts = [dict(message) for message in messages]
+    tools = messages[0].get("tools") if messages else None
+    message_dicts = list_messages(messages)
+    arguments |= {"tools": tools} if tools else {}
     try:
         text = call_with_timeout(
             MAX_TEMPLATE_SECONDS, lambda: tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)

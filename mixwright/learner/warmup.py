@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mixwright.learner.warmup_rows import warmup_shares
+from mixwright.tool_calls import text_of
 
 if TYPE_CHECKING:
     from mixwright.config import WarmupConfig
@@ -113,5 +114,5 @@ def warmup_tokens(learner: Learner, example: Example) -> tuple[list[int], list[i
 
 def completion_tokens(learner: Learner, target: Text) -> list[int]:
     """Token ids of a completion, tokenised alone, with the end token."""
-    text = target if isinstance(target, str) else "".join(message["content"] for message in target)
+    text = target if isinstance(target, str) else "".join(map(text_of, target))
     return [*learner.tokenizer(text, add_special_tokens=False)["input_ids"], learner.tokenizer.eos_token_id]

@@ -16,14 +16,14 @@ from statistics import fmean
 import numpy as np
 
 from mixwright.audit.rows import hash64
-from mixwright.behaviours import BEHAVIOURS, IN_WORDS, read_behaviours
+from mixwright.behaviours import BEHAVIOURS, IN_WORDS, LEAST_CHANGE, read_behaviours
 from mixwright.estimates.crossed import MIN_PROMPTS, compare_prompts
 from mixwright.estimates.intervals import holm
 from mixwright.logs.rollouts import Rollout
 from mixwright.records import Observation
 
-ALPHA, LEAST_CHANGE = 0.01, 0.1
-"""Probability of any false finding in a log, and the smallest change of a share that is one."""
+ALPHA = 0.01
+"""Probability of any false finding in a log."""
 MAX_PROMPTS, MAX_GROUPS, MIN_WORDS = 200, 2, 10
 """Prompts and groups of each that are read; words of completions below which equal ones are no loss."""
 DISTINCT = "distinct completions"

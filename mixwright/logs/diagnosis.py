@@ -20,6 +20,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import share_interval
 from mixwright.logs.behaviour_changes import DISTINCT, find_changes
+from mixwright.logs.rl_causes import find_causes
 from mixwright.logs.rollouts import Rollout, RolloutLog
 from mixwright.records import SEVERITIES, Observation, Severity
 
@@ -47,6 +48,9 @@ NO_SIGNAL_REMEDY = {
 OTHER_REMEDY = "Remove such prompts, or sample those whose rewards differ more often."
 HARD_REMEDY = "If all are wrong: easier prompts, more completions per prompt, or SFT on the answer format first."
 
+SAME_AS = {"luck": "one answer", "stale prompts": "collapse"}
+"""Cause -> finding that says the same of a task, better."""
+
 Groups = Mapping[str, Sequence[Rollout]]
 
 
@@ -69,6 +73,8 @@ def diagnose(log: RolloutLog) -> list[Observation]:
         *_parts(judged),
     ]
     found += [*_one_answer(log), *_same_completions(groups), *_completions(log), *_length(log), *_collapse(log)]
+    told = {(one.check, one.task) for one in found}
+    found += [one for one in find_causes(log, judged) if (SAME_AS.get(one.check), one.task) not in told]
     found += [
         one for one in find_changes(*_thirds(log)) if one.check != DISTINCT or "same" not in {own.check for own in found}
     ]

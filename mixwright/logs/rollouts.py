@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ from mixwright.logs.values import join_messages, read_object
 from mixwright.run.folder import check_regular, read_json_lines
 
 FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|json|parquet)(?:\.gz|\.zst)?$", re.IGNORECASE)
-STEERING_LINES = Path("steering", "steps.jsonl")
-"""Lines of a steered run, in its output folder."""
+STEERING_LINES, TRAINER_STATE = Path("steering", "steps.jsonl"), "trainer_state.json"
+"""Lines of a steered run, in its output folder; what a trainer of transformers writes in its own and its checkpoints."""
 STEP_IN_NAME = re.compile(
     r"(?!.*(?:max|num|total)[_-]?step)(?:(?:.*[^a-z])?step|(?:global_)?steps)[_-]?(\d+)", re.IGNORECASE
 )
@@ -89,6 +89,8 @@ class RolloutLog:
     rollouts: tuple[Rollout, ...]
     skips: tuple[bool, ...] = ()
     """For each generation batch of a steered run whether it led to no optimiser step; empty for other runs."""
+    kl: Mapping[int, float] = field(default_factory=dict)
+    """Step -> divergence from the start, nats per token, as steering or the trainer's own state has it."""
 
 
 def read_rollouts(source: str) -> RolloutLog:
@@ -122,14 +124,35 @@ def read_rollouts(source: str) -> RolloutLog:
             raise InputError("at least one row", "none", "Download it again, or move it away.", file=file)
     if not found:
         raise InputError("rollouts", "files without rows", "Name the folder that the trainer wrote.", file=source)
-    return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)), _read_skips(path))
+    return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)), *_read_run(path))
 
 
-def _read_skips(path: Path) -> tuple[bool, ...]:
+def _read_run(path: Path) -> tuple[tuple[bool, ...], dict[int, float]]:
+    """Read which steps were skipped, and the divergence by step, from what lies beside the rollouts."""
     for folder in (path, *path.resolve().parents[:2]):
         if lines := list(read_json_lines(folder / STEERING_LINES)):
-            return tuple(bool(line.get("skip_step")) for line in lines)
-    return ()
+            return tuple(bool(line.get("skip_step")) for line in lines), _divergences(lines, "kl_nats")
+        states = [*folder.glob(TRAINER_STATE), *folder.glob(f"checkpoint-*/{TRAINER_STATE}")]
+        if found := max((_divergences(_read_history(state), "kl") for state in states), key=len, default={}):
+            return (), found
+    return (), {}
+
+
+def _read_history(state: Path) -> list[Any]:
+    """Return what a trainer logged; nothing of a state that is broken, which says nothing of the rollouts."""
+    try:
+        history = json.loads(state.read_text(encoding="utf-8"))["log_history"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return history if isinstance(history, list) else []
+
+
+def _divergences(lines: Iterable[Any], name: str) -> dict[int, float]:
+    return {
+        int(line["step"]): float(line[name])
+        for line in lines
+        if isinstance(line, dict) and isinstance(line.get(name), int | float) and isinstance(line.get("step"), int | float)
+    }
 
 
 def _find_files(folder: Path) -> list[Path]:

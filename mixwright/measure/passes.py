@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.answers.table import Answers, Group, short_columns
+from mixwright.answers.table import Answers, Group, Header, short_columns
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
@@ -176,7 +176,7 @@ class Passes:
             rows.append(answer_row(item, written.greedy, item.answer, written.greedy_score, parts=parts))
             for number, (completion, score) in enumerate(zip(written.samples, written.scores, strict=True)):
                 rows.append(answer_row(item, completion, item.answer, score, decoding="sampled", sample=number))
-        return Answers.from_rows(rows)
+        return Answers.from_rows(rows, Header(template=tuple(self.learner.form.list_arguments())))
 
     def keep_readings(self, items: Sequence[Example], **values: Mapping[str, float]) -> None:
         """Keep what was read of items without writing: column of `Answers` -> item -> value."""

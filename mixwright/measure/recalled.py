@@ -99,9 +99,11 @@ def _cut_before_gold(learner: Learner, row: Mapping[str, Any]) -> tuple[list[int
     tokens, place = list(row["tokens"]), row["completion"].lower().rfind(row["answer"].lower())
     if place < 0:
         return None
+    whole = learner.tokenizer.decode(tokens, skip_special_tokens=True)
+    place -= len(row["completion"]) - len(whole)  # a tag of the prompt's stands before it
     written = [len(learner.tokenizer.decode(tokens[:count], skip_special_tokens=True)) for count in range(len(tokens) + 1)]
     count = max(count for count, length in enumerate(written) if length <= place)
-    return (tokens[:count], row["completion"][written[count] : place]) if count >= MIN_BEGINNING else None
+    return (tokens[:count], whole[written[count] : place]) if count >= MIN_BEGINNING else None
 
 
 def _encode(learner: Learner, text: str) -> list[int]:

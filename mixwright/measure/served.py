@@ -12,15 +12,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mixwright.errors import InputError, missing_extra, one_line
-from mixwright.records import Text
+from mixwright.records import Text, list_messages
+from mixwright.tool_calls import text_of, with_json_arguments
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -66,6 +67,8 @@ class Asking:
     """System message."""
     chat: bool = True
     """Whether prompts are messages, which the server puts into the model's chat template; else plain text."""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of that template, as vLLM, SGLang and llama.cpp take them."""
 
 
 @dataclass(frozen=True)
@@ -208,11 +211,16 @@ class ServedModel:
             fields |= {"logprobs": True, "top_logprobs": 1} if asking.chat else {"logprobs": 1}
         if SEEDS not in self.lacking:
             fields["seed"] = seed
-        if UNALTERED not in self.lacking:
-            fields["extra_body"] = UNALTERED_EXTRA_FIELDS
+        extra = {} if UNALTERED in self.lacking else dict[str, Any](UNALTERED_EXTRA_FIELDS)
+        if asking.template:
+            extra["chat_template_kwargs"] = dict(asking.template)
+        if extra:
+            fields["extra_body"] = extra
         try:
             if asking.chat:
-                answer: Any = self._client.chat.completions.create(messages=to_messages(prompt, asking.system), **fields)
+                turns = to_messages(prompt, asking.system)
+                fields |= {"tools": prompt[0]["tools"]} if not isinstance(prompt, str) and prompt[0].get("tools") else {}
+                answer: Any = self._client.chat.completions.create(messages=turns, **fields)
             else:
                 answer = self._client.completions.create(prompt=prompt, **fields)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -333,11 +341,15 @@ def seed_of(seed: int, key: Key) -> int:
 
 
 def to_messages(prompt: Text, system: str | None) -> list[dict[str, Any]]:
-    """A prompt as messages: plain text is the user's, and the system message comes first where the prompt has none."""
-    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(turn) for turn in prompt]
-    if system is not None and messages[0]["role"] != "system":
-        messages.insert(0, {"role": "system", "content": system})
-    return messages
+    """A prompt as messages: plain text is the user's, and the system message comes first where the prompt has none.
+
+    Tools are no part of them, and arguments of calls are JSON, as OpenAI's protocol has it.
+    """
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list_messages(prompt)
+    turns = [with_json_arguments(turn) for turn in turns]
+    if system is not None and turns[0]["role"] != "system":
+        turns.insert(0, {"role": "system", "content": system})
+    return turns
 
 
 def _read_reply(answer: Any, asking: Asking) -> Reply:
@@ -357,6 +369,9 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
         raise InputError(f"a completion from {asking.url}", heard(repr(choice))[:120], "Look at the server.")
     text, reason = getattr(holder, name), getattr(choice, "finish_reason", None)
     text = "" if text is None else text
+    calls = [one.to_dict() for one in getattr(message, "tool_calls", None) or () if hasattr(one, "to_dict")]
+    if calls and isinstance(text, str):
+        text = text_of({"content": text, "tool_calls": calls})
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS_PER_TOKEN * asking.max_tokens:
         got = f"{len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
         raise InputError(f"a text of at most {asking.max_tokens} tokens from {asking.url}", got, "Look at the server.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mixwright.answers.table import Answers
+from mixwright.answers.table import Answers, Header
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.measure.passes import Passes, answer_row
@@ -56,4 +56,5 @@ def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int
     )
     golds = [plain(item.target) or item.answer for item in items]
     written = zip(items, completions, golds, strict=True)
-    return Answers.from_rows(answer_row(item, best, gold, None) for item, (best,), gold in written)
+    rows = (answer_row(item, best, gold, None) for item, (best,), gold in written)
+    return Answers.from_rows(rows, Header(template=tuple(learner.form.list_arguments())))

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.records import Example, Text, plain
+from mixwright.records import Example, messages, plain
 from mixwright.run.folder import write_text
 
 if TYPE_CHECKING:
@@ -68,19 +68,14 @@ def make_record(example: Example, weight: float) -> dict[str, Any]:
     target = example.target if example.target is not None else example.answer
     if example.chosen is not None and example.rejected is not None:
         sides = {"prompt": example.prompt, "chosen": example.chosen, "rejected": example.rejected}
-        fields |= {name: _as_list(text) for name, text in sides.items()}
+        fields |= {name: messages(text) for name, text in sides.items()}
     elif not example.prompt:
         fields |= {"text": plain(target)}
     elif isinstance(example.prompt, str):
-        fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": _as_list(target)})
+        fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": messages(target)})
     else:
         reply = ({"role": "assistant", "content": target},) if isinstance(target, str) else target or ()
-        fields |= {"messages": _as_list((*example.prompt, *reply))}
+        fields |= {"messages": messages((*example.prompt, *reply))}
     if target is not None and (spans := mask_of(example)):
         fields[MASK_COLUMN] = [list(span) for span in spans]
     return fields | ({} if example.answer is None else {"answer": example.answer}) | tools_of(example)
-
-
-def _as_list(text: Text) -> str | list[dict[str, str]]:
-    """A string, or messages as JSON and `datasets` hold them."""
-    return text if isinstance(text, str) else [dict(message) for message in text]

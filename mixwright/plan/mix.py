@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, is_masked, mask_of
 from mixwright.corpus.tool_messages import has_calls, tools_of
 from mixwright.errors import InputError, one_line
-from mixwright.records import Example, Objective, Text, cell_key
+from mixwright.records import Example, Objective, Text, cell_key, list_messages, messages
 from mixwright.run.folder import write_table, write_text, yaml_text
 
 if TYPE_CHECKING:
@@ -165,14 +165,9 @@ def _require_text(example: Example, name: str) -> Text:
     return value
 
 
-def messages(text: Text) -> str | list[dict[str, Any]]:
-    """A text as other trainers read it: the string itself, or a list of messages."""
-    return text if isinstance(text, str) else [dict(message) for message in text]
-
-
 def as_chat(text: Text, role: str = "user") -> list[dict[str, Any]]:
     """A text as a list of messages: a string is one of `role`."""
-    return [{"role": role, "content": text}] if isinstance(text, str) else [dict(message) for message in text]
+    return [{"role": role, "content": text}] if isinstance(text, str) else list_messages(text)
 
 
 def completion_like_prompt(example: Example) -> str | list[dict[str, str]]:
@@ -216,11 +211,24 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     import pyarrow as pa
 
-    schema = pa.schema([_infer_field(name, rows) for name in dict.fromkeys(name for row in rows for name in row)])
+    names = dict.fromkeys(name for row in rows for name in row)
     try:
-        write_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
+        columns = [_to_array([row.get(name) for row in rows], _infer_field(name, rows).type) for name in names]
+        write_table(path, pa.table(columns, list(names)))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError("only chats or only plain texts", str(error)[:100], "Split the data in two.") from None
+
+
+def _to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column; of messages with tool calls, whose keys differ, each message as JSON, which `datasets` reads."""
+    import pyarrow as pa
+
+    keys = {key for value in values if isinstance(value, list) for one in value if isinstance(one, dict) for key in one}
+    if not pa.types.is_list(kind) or keys <= {"role", "content", TRAIN_KEYS[0]}:
+        return pa.array(values, kind)
+    lists = pa.array([value and [json.dumps(one, ensure_ascii=False) for one in value] for value in values])
+    texts = pa.ExtensionArray.from_storage(pa.json_(pa.string()), lists.values)
+    return pa.ListArray.from_arrays(lists.offsets, texts)
 
 
 def _infer_field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:

@@ -17,6 +17,8 @@ from mixwright.records.corpus import Task as Task
 from mixwright.records.corpus import TaskRows as TaskRows
 from mixwright.records.corpus import Text as Text
 from mixwright.records.corpus import cell_key as cell_key
+from mixwright.records.corpus import list_messages as list_messages
+from mixwright.records.corpus import messages as messages
 from mixwright.records.corpus import plain as plain
 from mixwright.records.finding import Curve as Curve
 from mixwright.records.finding import Expectation as Expectation

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mixwright.tool_calls import text_of
+
 Message = Mapping[str, Any]
-"""Its role and its content, both text; of one that is not trained on `"train": False`, too."""
+"""Its role and its content, both text; of one that is not trained on `"train": False`, too; of the assistant's calls
+`tool_calls`, and of the first one of a prompt the row's `tools`."""
 Text = str | tuple[Message, ...]
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -15,10 +18,20 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 def plain(text: Text | None) -> str:
-    """What a `Text` says, as one string: chat messages joined by newlines; empty for None."""
+    """What a `Text` says, as one string: chat messages, with their tool calls, joined by newlines; empty for None."""
     if text is None or isinstance(text, str):
         return text or ""
-    return "\n".join(message["content"] for message in text)
+    return "\n".join(map(text_of, text))
+
+
+def messages(text: Text) -> str | list[dict[str, Any]]:
+    """Return a text as trainers read it: the string itself, or a list of messages without the tools that come with them."""
+    return text if isinstance(text, str) else list_messages(text)
+
+
+def list_messages(turns: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return chat messages as trainers read them, without the tools that come with them."""
+    return [{name: value for name, value in message.items() if name != "tools"} for message in turns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,11 @@ class Example:
     """train, eval, or rehearse: rows of `corpus.rehearse`, which only a plan that names their task draws."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other columns of the row, for graders that need them; JSON values only."""
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """Schemas of the tools that the prompt offers; it carries them, wherever it goes."""
+        return [] if isinstance(self.prompt, str) else list(self.prompt[0].get("tools") or ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,12 +47,12 @@ Feature = Literal[
 ]  # fmt: skip
 """What an answer can show that needs no grader."""
 CauseKind = Literal[
-    "empty", "other format", "new format", "repeating", "cut", "prompt copied", "other language", "refuses", "asks back",
-    "one answer", "other label", "unread", "wrong step", "shorter", "longer",
+    "empty", "other format", "new format", "format lost", "repeating", "cut", "prompt copied", "other language", "refuses",
+    "asks back", "one answer", "other label", "unread", "wrong step", "shorter", "longer",
 ]  # fmt: skip
 """What can explain that a right answer was lost, as `verdict/rules/causes.py` tests it, the most specific first:
 
-- other format, new format: the form of another task's answers, or one that no task had.
+- other format, new format, format lost: the form of another task's answers, one that no task had, or the task's own gone.
 - refuses, asks back: instead of answering.
 - one answer, other label: the same answer to everything; answers of one kind now always named as one other kind.
 - unread: the right answer stands in it, and the grader does not take it.

@@ -26,6 +26,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.audit.learnt import Labelled, LabelledRow
 from mixwright.errors import InputError, one_line
+from mixwright.thoughts import split_thoughts
 from mixwright.trainers.masks import IGNORED, MARK
 
 ROW_COLUMN = "mixwright_row"
@@ -42,6 +43,8 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 THOUGHTS = re.compile(r"<think>|<\|channel\|>analysis|<\|START_THINKING\|>")
 GENERATION_MARK = re.compile(r"\{%-?\s*generation\s*-?%\}")
 """Mark of the assistant's words in a template; `add_generation_prompt` is none."""
+SHOWN_THOUGHT = 60
+"""Characters of a thought that are looked for in the text that is trained on."""
 MARKED_ROWS, SHOWN_TOKENS = 3, 40
 """Rows whose text is returned in pieces, and tokens of the beginning of each row that findings show."""
 
@@ -158,7 +161,7 @@ def _of_config(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, A
 
 def _prepare(rows: Sequence[Mapping[str, Any]], tokenizer: Any, settings: Mapping[str, Any]) -> Any:
     """Return a trainer whose `train_dataset` has the labels of whole rows, each with its number."""
-    data = Dataset.from_list([{**row, ROW_COLUMN: number} for number, row in enumerate(rows)])
+    data = Dataset.from_list([{**row, ROW_COLUMN: number} for number, row in enumerate(rows)], on_mixed_types="use_json")
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=8,
@@ -233,15 +236,16 @@ class _Reader:
             words = None if prompt is None else np.arange(len(ids)) >= _shared(prompt, ids)
             return words, ends, faults
         last = max((place for place, turn in enumerate(turns) if turn.get("role") == "assistant"), default=len(turns))
+        how = {"tools": tools, "return_dict": True, **(row.get("chat_template_kwargs") or {})}
         asked = self.tokenizer.apply_chat_template(
-            turns[:last], tools=tools, add_generation_prompt=True, chat_template=self.inference_template, return_dict=True
+            turns[:last], add_generation_prompt=True, chat_template=self.inference_template, **how
         )["input_ids"]
         shared = _shared(asked, ids)
         faults |= {"prompt differs"} if shared < len(asked) and last < len(turns) else set()
-        words = self._mark_words(turns, tools, ids)
+        words = self._mark_words(turns, how, ids)
         return np.arange(len(ids)) >= shared if words is None else words, ends, faults
 
-    def _mark_words(self, turns: Any, tools: Any, ids: np.ndarray) -> np.ndarray | None:
+    def _mark_words(self, turns: Any, how: Mapping[str, Any], ids: np.ndarray) -> np.ndarray | None:
         """Return the words of all turns of the assistant where the template marks them, or None."""
         marking = self.template
         if not GENERATION_MARK.search(str(marking)):
@@ -253,9 +257,7 @@ class _Reader:
                 marking = get_training_chat_template(self.tokenizer)
             except ValueError:  # no family that TRL knows
                 return None
-        made = self.tokenizer.apply_chat_template(
-            turns, tools=tools, chat_template=marking, return_dict=True, return_assistant_tokens_mask=True
-        )
+        made = self.tokenizer.apply_chat_template(turns, chat_template=marking, return_assistant_tokens_mask=True, **how)
         mask = np.array(made["assistant_masks"], bool)
         return mask if list(made["input_ids"]) == ids.tolist() and mask.any() else None
 
@@ -271,8 +273,11 @@ class _Reader:
         if header and (self.header * 2 in text or (turns and any(header in one for one in texts))):
             faults.add("generation prompt twice")
         thinks = any(turn.get("reasoning_content") or turn.get("thinking") for turn in turns or [])
-        if THOUGHTS.search(text) and not thinks and not any(map(THOUGHTS.search, texts)):
+        has_thoughts = thinks or any(map(THOUGHTS.search, texts))
+        if THOUGHTS.search(text) and not has_thoughts:
             faults.add("thoughts added")
+        if any(thought.strip() and thought.strip()[:SHOWN_THOUGHT] not in text for thought in _thoughts_of(turns or [])):
+            faults.add("thoughts dropped")
         if any(token in one for one in texts for token in self.special):
             faults.add("special token in text")
         if turns is not None:
@@ -281,6 +286,14 @@ class _Reader:
             if roles[-1] != "assistant" or repeats or not set(roles) <= set(ROLES):
                 faults.add("wrong role")
         return faults
+
+
+def _thoughts_of(turns: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the assistant thinks in each turn, in a field of its own or between tags."""
+    for turn in turns:
+        if turn.get("role") == "assistant":
+            yield str(turn.get("reasoning_content") or turn.get("thinking") or "")
+            yield split_thoughts(str(turn.get("content") or ""))[1]
 
 
 def _shared(asked: Sequence[int], ids: np.ndarray) -> int:

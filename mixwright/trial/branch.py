@@ -98,7 +98,15 @@ def branch_digest(
         "training": training if branch.trains else None,
         "measure": measure | config.measure.noted_engine,
         "seeds": [config.seed, seed],
-        "inputs": [corpus, digest_of_base, arm, config.model.adapter, config.model.chat_template, config.model.system],
+        "inputs": [
+            corpus,
+            digest_of_base,
+            arm,
+            config.model.adapter,
+            config.model.chat_template,
+            config.model.system,
+            config.model.template,
+        ],
         "version": mixwright.__version__,
     }
     return hashlib.sha256(json.dumps(deciding_values, sort_keys=True).encode()).hexdigest()

@@ -90,7 +90,8 @@ def _to_dataset(train: Corpus, learner: Learner) -> Any:
         return dataset
     from datasets import Dataset
 
-    return Dataset.from_list([learner.form.row(row) for row in dataset.to_list()])
+    mixed = "use_json" if "Json" in str(dataset.features) else None
+    return Dataset.from_list([learner.form.row(row) for row in dataset.to_list()], on_mixed_types=mixed)
 
 
 def _grpo_trainer(
@@ -98,6 +99,11 @@ def _grpo_trainer(
 ) -> Any:
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
+    if any(example.tools for example in train):
+        raise InputError(
+            "rows without tools for GRPO", "a column tools", "Train these rows by SFT, or leave the column out."
+        )
+    args.chat_template_kwargs = dict(learner.form.arguments)
     grades = TimedGrades(train, measure.grader_seconds, measure.slow_grader)
     reward = corpus_reward(train, grades, token_limit=args.max_completion_length, end_tokens=learner.end_ids)
     trainer = SteeredGRPOTrainer(

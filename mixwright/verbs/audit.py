@@ -127,7 +127,7 @@ def audit(
     refuse_held_out(config.train)
     files = {"out": out, "fix": fix, "balance": balance, "top_up": top_up}
     _check_files(config, files, mask=mask)
-    corpus = train if isinstance(train, Corpus) else read_corpus(config, calls_as_text=True)
+    corpus = train if isinstance(train, Corpus) else read_corpus(config)
     cue_columns = tuple(cue or ())
     check_options = {"cues": {"columns": cue_columns}, "unseen": {"columns": tuple(context or ())}}
     check_options |= {} if skills is None else {"coverage": {"skills": skills}}

@@ -18,7 +18,7 @@ from mixwright.verbs.ready import PreparedModels
 from mixwright.verdict.page.answers import BESIDE_NAME
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file
 
-READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter", "engine")
+READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "template", "adapter", "engine")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
 TAKEN_OVER = ("items", "samples", "temperature", "options_by")
 """Options that the earlier comparison decides where they are not given."""
@@ -98,7 +98,7 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierCompari
 def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Measuring:
     """The options, those that were not given as the earlier comparison had them."""
     settings = earlier.manifest.settings
-    names = {name: name for name in TAKEN_OVER} | {"system": "system message"}
+    names = {name: name for name in TAKEN_OVER} | {"system": "system message", "template": "template"}
     taken_over = {
         field: settings[name] for field, name in names.items() if getattr(measuring, field) is None and name in settings
     }

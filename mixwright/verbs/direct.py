@@ -120,6 +120,8 @@ def prepare(
     measuring.check_no_server(*paths)
     if measuring.system is not None and measuring.chat_template is False:
         raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
+    if measuring.template and measuring.chat_template is False:
+        raise InputError("--template with the chat template", "--no-chat-template", "Leave one of the two out.")
     given_options = {"samples": measuring.samples, "temperature": measuring.temperature, "options_by": measuring.options_by}
     given_options |= {"engine": measuring.engine}
     settings = replace(measure, **{name: value for name, value in given_options.items() if value is not None})
@@ -243,12 +245,11 @@ def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[L
     """Load checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
     from mixwright.learner.engines import check_installed
     from mixwright.learner.load import load_learner, merge_adapter, plain_source
-    from mixwright.learner.prompt_form import PromptForm
     from mixwright.learner.vllm_engine import start_engines
 
     if measuring.engine == "vllm":
         check_installed()
-    form = PromptForm(measuring.chat_template, measuring.system)
+    form = measuring.form
     learners: list[Learner] = []
     for path in models:
         if not isinstance(path, str):
@@ -279,6 +280,7 @@ def _settings_for_manifest(
     model_settings = {
         "prompts": form_text,
         "system message": measuring.system,
+        "template": measuring.form.list_arguments() or None,
         "adapter": measuring.adapter,
         "batch size": measuring.batch_size,
         "engine": engine_name,

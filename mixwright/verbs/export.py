@@ -46,7 +46,9 @@ class TextHandling:
 
 def read_text_handling(model: ModelConfig, max_completion_tokens: int) -> TextHandling:
     """How texts reach the model of a run, as far as its tokenizer can be read here."""
-    text_handling = TextHandling(PromptForm(model.chat_template, model.system), max_completion_tokens=max_completion_tokens)
+    text_handling = TextHandling(
+        PromptForm(model.chat_template, model.system, model.template), max_completion_tokens=max_completion_tokens
+    )
     if text_handling.form.template or model.path == TINY_PREFIX:
         return text_handling
     try:
@@ -163,11 +165,19 @@ def build_mix(
         order,
         batch,
         stage.steps,
-        _describe_mix(plan, pool, shares, order, batch),
+        (*_describe_mix(plan, pool, shares, order, batch), *_describe_template(text_handling.form)),
         num_generations=num_generations if is_grpo else None,
         max_completion_tokens=text_handling.max_completion_tokens if is_grpo else None,
         bos_eos_text=text_handling.bos_eos_text,
     )
+
+
+def _describe_template(form: PromptForm) -> tuple[str, ...]:
+    """Return a note on arguments of the chat template, which every trainer has in a place of its own."""
+    names = "TRL: a column chat_template_kwargs; Axolotl: chat_template_kwargs; LLaMA-Factory: enable_thinking; "
+    names += "verl: data.apply_chat_template_kwargs"
+    given = ", ".join(form.list_arguments())
+    return (f"The model is measured with {given}: set it in the trainer, too ({names}).",) if given else ()
 
 
 def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:

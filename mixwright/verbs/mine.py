@@ -18,8 +18,8 @@ from mixwright.mine.exports import export_rows
 from mixwright.mine.job import REHEARSAL_MINER, mine_in_run, options_of
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.mine.stage import make_miner
-from mixwright.plan.mix import completion_like_prompt, messages
-from mixwright.records import MiningSummary, Objective, TrialResult, Verdict, plain
+from mixwright.plan.mix import completion_like_prompt
+from mixwright.records import MiningSummary, Objective, TrialResult, Verdict, messages, plain
 from mixwright.run import pipeline
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text

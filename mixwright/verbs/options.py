@@ -18,6 +18,7 @@ from mixwright.run.folder import RunFolder, read_yaml
 from mixwright.verbs.budget import Budget, as_budget, start_budget
 
 if TYPE_CHECKING:
+    from mixwright.learner.prompt_form import PromptForm
     from mixwright.trial.deadline import Deadline
 
 IN_MEMORY = CorpusConfig("rows in memory")
@@ -76,6 +77,8 @@ class Measuring:
     """Put prompts through the tokenizer's chat template. Default: if it has one."""
     system: Annotated[str | None, typer.Option()] = None
     """System message of every prompt; uses the chat template."""
+    template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None
+    """Argument of the chat template, such as enable_thinking=false; repeatable."""
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME")] = None
     """Time for the whole command, such as 90s, 20m or 1h30m; as many items are measured, or requests answered, as fit.
     Default: no limit."""
@@ -91,6 +94,13 @@ class Measuring:
     def decoding(self) -> Literal["greedy", "sampled"]:
         """Decoding with which the model will be used."""
         return "sampled" if self.greedy is False else "greedy"
+
+    @property
+    def form(self) -> PromptForm:
+        """Form of prompts that the options ask for. Raises InputError for an argument of the template that is none."""
+        from mixwright.learner.prompt_form import PromptForm, parse_arguments
+
+        return PromptForm(self.chat_template, self.system, parse_arguments(self.template or ()))
 
     def given_options(self) -> list[str]:
         """Return the given options other than --eval, as they are typed."""

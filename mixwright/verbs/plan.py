@@ -17,7 +17,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, infer_objective
 from mixwright.errors import InputError, one_line
-from mixwright.learner.prompt_form import PromptForm, plain_marks
+from mixwright.learner.prompt_form import plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
 from mixwright.plan.stage import make_plan, plan_run
@@ -264,7 +264,7 @@ def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
     check_training_packages()
     from mixwright.learner.load import load_without_weights
 
-    return load_without_weights(model, form=PromptForm(measuring.chat_template, measuring.system))
+    return load_without_weights(model, form=measuring.form)
 
 
 def _plan_folder(

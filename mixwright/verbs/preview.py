@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,13 @@ import yaml
 from mixwright.audit.learnt import CHECKS, Labelled, count_facts, observe_learnt
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
-from mixwright.corpus.reading import RowLocation, read_rows
+from mixwright.corpus.columns import ROLE_BY_SHAREGPT_NAME
+from mixwright.corpus.reading import RowLocation, messages_in, read_rows
+from mixwright.corpus.tool_messages import tools_of
 from mixwright.errors import InputError, missing_extra
-from mixwright.records import Example, Observation
+from mixwright.records import Example, Observation, list_messages
 from mixwright.run.folder import check_regular, write_text
+from mixwright.tool_calls import RESULT_ROLES, read_tools, structure, write_as_text
 from mixwright.verbs import output
 from mixwright.verbs.options import FailOn, Full, Json, parse_columns
 from mixwright.verbs.report import count_findings, findings, table, wrap
@@ -68,6 +72,7 @@ def preview(
     max_length: Annotated[int | None, typer.Option(min=1)] = None,
     rows: Annotated[int, typer.Option(min=1)] = MAX_ROWS,
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
+    template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> Preview:
     """Show which tokens the loss is taken on. TRL's SFTTrainer prepares the rows, so the labels are those of training.
@@ -84,6 +89,8 @@ def preview(
         max_length: Most tokens of a row; overrides the settings. TRL cuts longer rows, Axolotl leaves them out.
         rows: Most rows to read.
         column: Read a field from another column, such as prompt=question; repeatable.
+        template: Argument of the chat template, such as enable_thinking=false; repeatable. TRL takes it from a column of the
+            rows, chat_template_kwargs.
         out: Write a page with the first rows, token by token.
 
     Raises:
@@ -91,6 +98,7 @@ def preview(
     """
     try:
         from mixwright.learner.load import load_tokenizer
+        from mixwright.learner.prompt_form import PromptForm, parse_arguments
         from mixwright.trainers.labels import label_rows
     except ImportError as error:
         raise missing_extra("preview", [str(error.name)], "train") from None
@@ -98,10 +106,22 @@ def preview(
     settings |= {} if max_length is None else {"max_length": max_length}
     kind = settings.get("axolotl_type")
     read = list(itertools.islice(read_as_trl(str(train), parse_columns(column), kind), rows))
+    tokenizer = load_tokenizer(model)
+    structured = [(_structure(row), task, source) for row, task, source in read]
+    has_tools = any(row.get("tools") or _has_structures(row) for row, _, _ in structured)
+    read = structured if has_tools else read
+    if has_tools and PromptForm().resolved_for(tokenizer.chat_template).writes_tools:
+        output.say(
+            f"warning: the chat template of {model} shows no tools: here they stand in the system message, and calls are "
+            "JSON in <tool_call> tags, as in the exports of plan. TRL alone would leave tools and calls out."
+        )
+        read = [(_write_tools(row), task, source) for row, task, source in read]
+    if arguments := parse_arguments(template or ()):
+        read = [({**row, "chat_template_kwargs": arguments}, task, source) for row, task, source in read]
     if not read:
         raise InputError("rows with a completion for SFT to learn", "none", "Name the column: --column target=COLUMN.")
     marked = TERMINAL_ROWS if out is None else PAGE_ROWS
-    labelled = label_rows(read, load_tokenizer(model), settings, attention=attention, marked_rows=marked)
+    labelled = label_rows(read, tokenizer, settings, attention=attention, marked_rows=marked)
     observations = observe_learnt(labelled)
     if out is not None:
         from mixwright.verdict.preview_page import render_preview_page
@@ -166,6 +186,44 @@ def read_as_trl(source: str, columns: Mapping[str, str], kind: Any = None) -> It
             yield _as_pair(row), row.task, row.source
 
 
+def _has_structures(row: Mapping[str, Any]) -> bool:
+    """Return whether a message of a row has tool calls, or is the result of one."""
+    turns = (turn for value in row.values() if isinstance(value, list) for turn in value if isinstance(turn, dict))
+    return any(turn.get("tool_calls") or turn.get("role") in RESULT_ROLES for turn in turns)
+
+
+def _structure(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with tools and calls as TRL takes them, as plan exports them."""
+    made = {
+        name: [structure(turn) for turn in decoded] if _is_talk(decoded := messages_in(value)) else value
+        for name, value in row.items()
+        if name != "tools"
+    }
+    tools = read_tools(row.get("tools"))
+    if "conversations" in made:
+        made["messages"] = made.pop("conversations")
+    for turn in (turn for value in made.values() if _is_talk(value) for turn in value):
+        turn["role"] = ROLE_BY_SHAREGPT_NAME.get(turn["role"], turn["role"])
+    return made | ({"tools": json.dumps(tools, ensure_ascii=False)} if tools else {})
+
+
+def _is_talk(value: Any) -> bool:
+    """Return whether a value is a list of messages."""
+    turns = value if isinstance(value, list) else []
+    return bool(turns) and all(isinstance(turn, dict) and {"role", "from"} & turn.keys() for turn in turns)
+
+
+def _write_tools(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with its tools and calls as text."""
+    tools, first = read_tools(row.get("tools")), "prompt" if "prompt" in row else "messages"
+    made = {name: value for name, value in row.items() if name != "tools"}
+    for name, value in made.items():
+        if _is_talk(value):
+            carried = {"tools": tools} if tools and name == first else {}
+            made[name] = list(write_as_text([{**value[0], **carried}, *value[1:]]))
+    return made
+
+
 def _as_axolotl(row: Mapping[str, Any], own: dict[str, Any], kind: Any) -> dict[str, Any]:
     """Return a row as Axolotl reads it: with the prompt of its type, or the roles that it renames."""
     if isinstance(kind, dict):
@@ -187,6 +245,10 @@ def _name_task(row: Mapping[str, Any], location: RowLocation) -> str:
 
 
 def _as_pair(row: Example) -> dict[str, Any]:
+    return _write_pair(row) | tools_of(row)
+
+
+def _write_pair(row: Example) -> dict[str, Any]:
     if not row.prompt:
         return {"text": row.target or row.answer or ""}
     if isinstance(row.prompt, str) and isinstance(row.target, str):
@@ -195,7 +257,7 @@ def _as_pair(row: Example) -> dict[str, Any]:
 
 
 def _as_turns(text: Any, role: str) -> list[dict[str, Any]]:
-    return [{"role": role, "content": text}] if isinstance(text, str) else [dict(turn) for turn in text]
+    return [{"role": role, "content": text}] if isinstance(text, str) else list_messages(text)
 
 
 def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:

@@ -28,7 +28,6 @@ from mixwright.measure.first_answers import ITEMS_PER_TASK
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
-from mixwright.plan.mix import messages
 from mixwright.records import Example, Text
 from mixwright.run.folder import RunFolder, append_lines, read_json, write_json, write_text
 from mixwright.run.progress import progress_line
@@ -150,6 +149,8 @@ def _read_rows(measuring: Measuring) -> Graded:
         raise InputError("at least one sample with --sampled", "--samples 0", "Raise it.")
     if measuring.chat_template is False and measuring.system is not None:
         raise InputError("--system with messages", "--no-chat-template", "Leave one of the two out.")
+    if measuring.chat_template is False and measuring.template:
+        raise InputError("--template with messages", "--no-chat-template", "Leave one of the two out.")
     rows = read_rows(measuring)
     if rows.probe is not None:
         raise InputError("answers that can be graded", "none", "Name graders: --grader TASK=NAME.")
@@ -238,7 +239,8 @@ def _asking_of(url: str, measuring: Measuring) -> Asking:
     if measuring.greedy is False and not 0.01 <= temperature <= 100:
         raise InputError("--temperature from 0.01 to 100", f"{temperature:g}", "For the likeliest answer: --greedy.")
     limit = measuring.max_new_tokens or MAX_TOKENS
-    return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, measuring.chat_template is not False)
+    is_chat = measuring.chat_template is not False
+    return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, is_chat, measuring.form.arguments)
 
 
 def _folder_name(asking: Asking) -> str:
@@ -282,7 +284,7 @@ def _read_kept(path: Path, items: Sequence[Example]) -> dict[Key, Reply | str]:
 
 
 def _digest(prompt: Text) -> str:
-    return hashlib.sha256(json.dumps(messages(prompt), sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(prompt, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _ask(served: ServedModel, requests: Sequence[Request], path: Path, *, parallel: int) -> dict[Key, Reply | str]:
@@ -316,7 +318,7 @@ def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
     if cut > MANY_CUT_SHARE * max(len(answered), 1):
         say(f"warning: {cut:,} answers were cut and may be right if longer; raise --max-new-tokens")
     if counts["empty"] > MANY_EMPTY_SHARE * max(len(answered), 1):
-        say(f"warning: {counts['empty']:,} answers are empty; tool calls and separate reasoning are ignored")
+        say(f"warning: {counts['empty']:,} answers are empty; separate reasoning is ignored")
     if unanswered:
         say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
 
@@ -355,7 +357,7 @@ def _log_lines(side: Answered) -> list[str]:
     grades, lines = TimedGrades(side.corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
     for item in side.items:
         for sample, reply in enumerate(side.replies_to(item)):
-            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": messages(item.prompt), "answer": item.answer}
+            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": item.prompt, "answer": item.answer}
             row |= {"level": item.level} if item.level is not None else {}
             row |= ({"sample": sample} if side.samples else {}) | {"temperature": side.temperature}
             row |= {"options": list(options)} if isinstance(options := item.extra.get("options"), list) else {}

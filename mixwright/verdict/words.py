@@ -33,9 +33,13 @@ MAX_NAMED, MAX_PARTS = 3, 5
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
 """Words of a task that is worse."""
 CAUSES: dict[CauseKind, tuple[str, str]] = {
-    "empty": ("are empty", "Check that rows end after their answer, and that both use one chat template"),
+    "empty": (
+        "are empty or stop in a thought",
+        "Check that rows end after their answer; allow longer ones if it thinks",
+    ),
     "other format": ("have the format of {}", "Replay answers of these kinds"),
     "new format": ("have a new format ({})", "They may still hold the right answer: replay answers of these kinds"),
+    "format lost": ("lack their earlier format ({})", "Replay answers in this format, or ask for it in the prompt"),
     "repeating": ("repeat themselves", "Train for fewer steps or at a lower rate, and check that the end token is learned"),
     "cut": ("are cut", "Allow longer answers (--max-new-tokens), or train on shorter ones that end"),
     "prompt copied": ("copy the question", "Check that prompts are masked in training: mixwright preview"),

@@ -29,6 +29,8 @@ from mixwright_lab.studies.behaviour_plants import make_pair
 from mixwright_lab.studies.jobs import read_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
+PLANTED = BEHAVIOURS[:-3]
+"""Behaviours that have phrases; the others are of thoughts, which tags show."""
 SEEDS, TUNING, CLEAN_PAIRS = tuple(range(3001, 3014)), (1, 2), 100
 LEAST_SEVERE, LEAST_MILD, MOST_CLEAN = 0.95, 0.8, 0.02
 
@@ -58,7 +60,7 @@ def measure(quick: bool) -> Result:
     """Judge planted and clean pairs."""
     source = read_rows(RESULTS / "grader_readings.rows.jsonl")
     seeds, clean_pairs = (TUNING, 10) if quick else (SEEDS, CLEAN_PAIRS)
-    rows = [judge(source, name, size, seed) for size in ("severe", "mild") for name in BEHAVIOURS for seed in seeds]
+    rows = [judge(source, name, size, seed) for size in ("severe", "mild") for name in PLANTED for seed in seeds]
     clean = [judge(source, "", "severe", 9000 + number) for number in range(clean_pairs)]
     found = {size: [row["found"] for row in rows if row["size"] == size] for size in ("severe", "mild")}
     shares = {size: share_interval(sum(each), len(each)) for size, each in found.items()}

@@ -9,7 +9,7 @@ Blind spot: what the prompt asks for, and forms inside long answers (of those ab
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +21,7 @@ from mixwright.audit.shards import map_shards
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
+from mixwright.thoughts import split_thoughts
 
 FORM_LEGEND = "(9 stands for a number, a for a word or several; a repetition is written once)"
 """How a form is read; see `coarse_form`."""
@@ -38,20 +39,24 @@ class Formats(Check):
         In public sets one of 21 mixed formats that were told was a problem, so they are no warnings.
         """
         counts: dict[str, FormCounts] = defaultdict(FormCounts)
+        thoughts: dict[str, Counter[str]] = defaultdict(Counter)
         for _, (kinds, places) in map_shards(corpus, _forms_of_shard, None, "formats"):
             for place in places.tolist():  # in their order: above `MAX_FORMS_KEPT` forms it decides which are kept
-                task, form = kinds[place]
+                task, form, thought = kinds[place]
                 counts[task].add(form)
+                thoughts[task][thought] += 1
         observations = [observation for name, forms in sorted(counts.items()) for observation in _observe_task(name, forms)]
+        observations += [seen for name, kinds in sorted(thoughts.items()) for seen in _observe_thoughts(name, kinds)]
         return observations + _observe_disagreement(
             {name: forms.rows_by_form.most_common(1)[0][0] for name, forms in counts.items()}
         )
 
 
-def _forms_of_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Return the kinds (task, form) of a shard, and for each training row with an answer the index of its kind."""
-    place_of: dict[tuple[str, str], int] = {}
-    written = ((row.task, coarse_form(row.written)) for row in rows(batches) if row.split != "eval" and row.written)
+def _forms_of_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[tuple[str, str, str]], np.ndarray]:
+    """Return the kinds (task, form, thoughts) of a shard, and for each training row with an answer the index of its kind."""
+    place_of: dict[tuple[str, str, str], int] = {}
+    answered = (row for row in rows(batches) if row.split != "eval" and row.written)
+    written = ((row.task, coarse_form(row.written), split_thoughts(row.written)[0]) for row in answered)
     places = [place_of.setdefault(kind, len(place_of)) for kind in written]
     return list(place_of), np.array(places, np.int32)
 
@@ -75,6 +80,23 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
         remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
         observations.append(Observation("formats", name, "info", rare_rows, total, text, remedy, null, evidence))
     return observations
+
+
+def _observe_thoughts(name: str, kinds: Counter[str]) -> list[Observation]:
+    """Report a task whose answers begin with thoughts in some rows and without in others, or that do not end them."""
+    total, thinking = kinds.total(), kinds["closed"] + kinds["open"]
+    found = []
+    if min(thinking, total - thinking) >= NOISE_SHARE * total:
+        text = (
+            f"{thinking} of {total} answers begin with thoughts, {kinds['empty']} with empty ones, {kinds['none']} without."
+        )
+        remedy = "Keep one kind, or let the prompt or the template say which: the model cannot know when to think."
+        found.append(Observation("formats", name, "info", min(thinking, total - thinking), total, text, remedy))
+    if kinds["open"]:
+        text = f"{kinds['open']} of {total} answers have thoughts that do not end."
+        remedy = "Remove these rows, or end the thoughts: they teach to think without an answer."
+        found.append(Observation("formats", name, "warning", kinds["open"], total, text, remedy))
+    return found
 
 
 def _observe_disagreement(top: dict[str, str]) -> list[Observation]:

@@ -3,7 +3,8 @@
 Source: Li et al. 2025 (arXiv 2502.07374): a large model that learnt from solutions lost 2 points with half of their digits
     wrong at random, and 9 with shuffled steps. In the finding `traces` of the laboratory tiny models lost 55 points [45, 64]
     more by one rule than by as many random digits, and more by many random digits than by shuffled steps.
-Unit: equations, numbers of tool results in answers, and arguments, by operation; solutions, for the order.
+Unit: equations, numbers of tool results in answers, and arguments, by operation; solutions, for the order; calls, each
+    against the JSON schemas in its row's tools.
 Cost: one pass over at most 40,000 training rows, all where files are written; some 20 us per character with equations, 2
     with calls.
 Blind spot: algebra with letters, words for numbers, code (see `code_comments`); whether a step follows from those
@@ -31,7 +32,7 @@ from mixwright.audit.steps.order import (
     values_used_too_early,
     wrong_mentions,
 )
-from mixwright.audit.steps.tool_calls import TOOL_ROLES, has_calls, read_events
+from mixwright.audit.steps.tool_events import has_calls, read_events
 from mixwright.audit.steps.worked import is_masked, read_mask, shown_number, step_of
 from mixwright.audit.steps.wrong_values import NULL, Values, observe_values, placed, warning
 from mixwright.audit.user_functions import Function
@@ -40,12 +41,13 @@ from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import import_function
 from mixwright.records import Observation
+from mixwright.tool_calls import RESULT_ROLES
 
 MIN_FAULTY_SOLUTIONS = 5
 """Solutions with a fault of order or mention, below which nothing is said."""
 MOST_DISORDER, MOST_MENTIONS, MOST_DANGLING = 0.03, 0.03, 0.03
 """Shares of solutions out of order, with a wrong mention, and with a number from nowhere, above which they are told."""
-_TOOL_MARKS = tuple(json.dumps(role) for role in TOOL_ROLES)
+_TOOL_MARKS = tuple(json.dumps(role) for role in RESULT_ROLES)
 
 
 @dataclass
@@ -101,11 +103,14 @@ class Traces(Check):
                     continue
                 solutions, row = by_task[task], {"id": name, "source": source}
                 _add(solutions, row, prompt or "", target, mask)
-                if is_chat and (has_calls(raw_prompt or "") or any(mark in (raw_prompt or "") for mark in _TOOL_MARKS)):
-                    solutions.calls.add(read_events(json.loads(raw_prompt), json.loads(raw_target)), row)
+                has_marks = has_calls(target) or has_calls(raw_prompt or "")
+                if is_chat and (has_marks or any(mark in (raw_prompt or "") for mark in _TOOL_MARKS)):
+                    talk = json.loads(raw_prompt)
+                    is_structured = any('"tool_calls"' in side for side in (raw_prompt, raw_target))
+                    events, tools = read_events(talk, json.loads(raw_target)), talk[0].get("tools") or ()
+                    solutions.calls.add(events, row, tools, has_structures=is_structured)
                 elif has_calls(target):
-                    sides_as_given = (json.loads(raw_prompt), json.loads(raw_target)) if is_chat else (prompt or "", target)
-                    solutions.calls.add(read_events(*sides_as_given), row)
+                    solutions.calls.add(read_events(prompt or "", target), row)
                 if self.function is not None:
                     asked = {"id": name, "task": task, "prompt": prompt or "", "completion": target}
                     for one in read_named_steps(self.function, asked, source):
@@ -128,7 +133,8 @@ def _observe_nothing(found: list[Solutions]) -> list[Observation]:
     if total:
         texts_shown.append(f"{' and '.join(shown)} were checked, {wrong} of them are wrong, without a pattern.")
     if conversations:
-        texts_shown.append(f"In {conversations} conversations with tool calls no fault was found.")
+        calls = sum(one.calls.calls for one in found)
+        texts_shown.append(f"In {conversations} conversations with {calls} tool calls no fault was found.")
     if not texts_shown:
         return []
     return [Observation("traces", None, "info", wrong, total or conversations, " ".join(texts_shown), "", NULL)]

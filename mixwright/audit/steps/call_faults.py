@@ -7,15 +7,16 @@ said of it. Left out on purpose: whether the right tool is called, and values th
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from mixwright.audit.steps.call_schema import KINDS, Fault, find_faults
 from mixwright.audit.steps.equations import is_close
 from mixwright.audit.steps.order import read_numbers
-from mixwright.audit.steps.tool_calls import Event
+from mixwright.audit.steps.tool_events import Event
 from mixwright.audit.steps.worked import Step, digit_rules, number_rules, shown_number
 from mixwright.audit.steps.wrong_values import (
     MAX_OPERATIONS,
@@ -27,7 +28,7 @@ from mixwright.audit.steps.wrong_values import (
     warning,
 )
 from mixwright.estimates.intervals import wilson
-from mixwright.records import Observation
+from mixwright.records import Observation, Severity
 
 MIN_FAULTY, MOST_FAULTY = 5, 0.03
 """Conversations with a fault, below which nothing is said, and their share of those that cite, above which it warns."""
@@ -85,10 +86,34 @@ class CallFaults:
     """Field -> those that do not, with their rows."""
     answers: dict[Key, Values] = field(default_factory=lambda: defaultdict(Values))
     arguments: Values = field(default_factory=lambda: Values("arguments", "other than the request's"))
+    calls: int = 0
+    """Calls that were read."""
+    unchecked: int = 0
+    """Those of them whose row has no tools, or whose tool no schema."""
+    without_tools: int = 0
+    """Calls as structures in rows without tools, which a model learns without seeing them."""
+    broken: dict[str, list[tuple[Fault, dict[str, Any]]]] = field(default_factory=lambda: defaultdict(list))
+    """Kind of fault -> calls with it, each once, with their rows."""
 
-    def add(self, events: Sequence[Event], row: dict[str, Any]) -> None:
-        """Counts the conversation of a row."""
+    def add(
+        self,
+        events: Sequence[Event],
+        row: dict[str, Any],
+        tools: Sequence[Mapping[str, Any]] = (),
+        *,
+        has_structures: bool = False,
+    ) -> None:
+        """Counts the conversation of a row, and checks its calls against its tools; they are structures, or text."""
         self.conversations += 1
+        for call in (one for one in events if one.kind == "call"):
+            self.calls += 1
+            faults = find_faults(call.name, call.data, tools) if tools else None
+            self.unchecked += faults is None
+            self.without_tools += has_structures and not tools
+            for kind in dict.fromkeys(fault.kind for fault in faults or ()):
+                first = next(fault for fault in faults or () if fault.kind == kind)
+                if len(self.broken[kind]) < MAX_KEPT:
+                    self.broken[kind].append((first, row | {"step": call.text[:200], **placed(call.span)}))
         for one in citations(events):
             if one.key not in self.known and len(self.known) == MAX_OPERATIONS:
                 continue
@@ -125,7 +150,28 @@ class CallFaults:
                 text += f"{rows[0][0].text!r}."
                 listed = [row | {"step": one.text, **placed(one.span)} for one, row in rows]
                 found.append(warning(task, len(rows), total, text, f"{remedy} (--out lists them).", listed, "none"))
-        return found + self._observe_answers(task) + self._observe_arguments(task)
+        return self._observe_schemas(task) + found + self._observe_answers(task) + self._observe_arguments(task)
+
+    def _observe_schemas(self, task: str) -> list[Observation]:
+        """Calls that break the schemas of their tools, by kind, and how many were not checked."""
+        found = []
+        for kind, words in KINDS.items():
+            broken = self.broken.get(kind, [])
+            if not broken:
+                continue
+            places = Counter(fault.where for fault, _ in broken)
+            shown = ", ".join(name for name, _ in places.most_common(3)) + (", ..." if len(places) > 3 else "")
+            reason = f", such as {broken[0][0].why}" if broken[0][0].why else ""
+            text = f"{len(broken)} of {self.calls} tool calls {words} ({shown}{reason})."
+            listed = [row | {"fault": fault.where} for fault, row in broken]
+            remedy = "Correct or drop these rows (--out lists them), or add the tool to the row."
+            found.append(warning(task, len(broken), self.calls, text, remedy, listed, "the schemas in the row's tools"))
+        if self.unchecked:
+            text = f"{self.unchecked} of {self.calls} tool calls were not checked: their rows have no schema of the tool."
+            severity: Severity = "warning" if self.without_tools else "info"
+            remedy = "Add the column tools: the model has to see them, too."
+            found.append(Observation("traces", task, severity, self.unchecked, self.calls, text, remedy))
+        return found
 
     def _total(self, key: Key) -> int:
         return self.known[key] + len(self.unknown[key])

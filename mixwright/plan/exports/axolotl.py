@@ -18,7 +18,7 @@ Blind spot: sample packing moves rows between steps; rows longer than `sequence_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from mixwright.contracts import Export
 from mixwright.corpus.masks import MASK_COLUMN, is_trained, mask_of, trained_spans
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, write_jsonl, write_settings
+from mixwright.tool_calls import with_json_arguments
 
 ROWS_FILE = "rows.jsonl"
 PLAIN_TYPE = {
@@ -96,12 +97,20 @@ def _choose_entry_type(mix: Mix) -> dict[str, Any]:
     return {"type": PLAIN_TYPE if mix.prompted else "completion"}
 
 
+def _with_json_arguments(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of chat with the arguments of calls as JSON text, or the keys of all rows would be added to each."""
+    return {
+        name: [with_json_arguments(one) for one in side] if isinstance(side, list) else with_json_arguments(side)
+        for name, side in row.items()
+    }
+
+
 def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
     """Rows as messages, in SFT each with whether it is trained on: of the assistant's the completion alone, as in a run."""
     for row in mix.order:
         example = mix.corpus[int(row)]
         row_fields = {name: getattr(example, name) for name in ("id", "task", "level")}
-        row_fields |= chat_row(example, mix.objective) | tools_of(example)
+        row_fields |= _with_json_arguments(chat_row(example, mix.objective)) | tools_of(example)
         if mix.objective == "sft":
             target = as_chat(target_of(example), "assistant")
             flags = [*(False for _ in example.prompt), *map(is_trained, target)]

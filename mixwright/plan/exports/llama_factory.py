@@ -14,15 +14,17 @@ Blind spot: tasks are taken by chance, not evenly spread as in a steered run; ta
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from mixwright.contracts import Export
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.plan.mix import Mix, chat_row, sides_of, target_of, write_jsonl, write_settings
-from mixwright.records import Example, plain
+from mixwright.records import Example, Objective, plain
 from mixwright.run.folder import write_json
+from mixwright.tool_calls import calls_in, text_of
 
 SHAREGPT_TAGS = {
     "role_tag": "role",
@@ -43,7 +45,7 @@ class LlamaFactory(Export):
         info: dict[str, Any] = {}
         for part in mix.parts:
             examples = [mix.corpus[int(row)] for row in part.rows]
-            rows = [(chat_row(e, mix.objective) if mix.chat else _plain_row(e, mix)) | tools_of(e) for e in examples]
+            rows = [(_chat_row(e, mix.objective) if mix.chat else _plain_row(e, mix)) | tools_of(e) for e in examples]
             write_jsonl(folder / f"{part.name}.jsonl", rows)
             columns = {name for row in rows for name in row}
             info[part.name] = {"file_name": f"{part.name}.jsonl", **_describe_data_set(columns, chat=mix.chat)}
@@ -81,6 +83,21 @@ class LlamaFactory(Export):
         settings |= {"max_steps": mix.steps, "per_device_train_batch_size": 1, "gradient_accumulation_steps": mix.batch}
         write_settings(folder / "llama_factory.yaml", [*mix.notes, *notes], settings)
         return [*notes, f"Add {folder / 'llama_factory.yaml'} to the YAML of `llamafactory-cli train`."]
+
+
+def _chat_row(example: Example, objective: Objective) -> dict[str, Any]:
+    """A row of chat, its calls as messages of their own role, whose text is JSON."""
+    return {
+        name: [_write_calls(message) for message in side] if isinstance(side, list) else _write_calls(side)
+        for name, side in chat_row(example, objective).items()
+    }
+
+
+def _write_calls(message: Mapping[str, Any]) -> dict[str, Any]:
+    calls = [call._asdict() for call in calls_in(message)]
+    if not calls or message["content"]:  # with words beside its calls it stays the assistant's
+        return {"role": message["role"], "content": text_of(message)}
+    return {"role": "function_call", "content": json.dumps(calls if len(calls) > 1 else calls[0], ensure_ascii=False)}
 
 
 def _plain_row(example: Example, mix: Mix) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from mixwright.contracts import Export
 from mixwright.errors import InputError
 from mixwright.plan.mix import Mix, as_chat, chat_row, write_rows, write_settings
 from mixwright.records import Example, Objective
+from mixwright.tool_calls import text_of
 
 ROWS_FILE = "train.parquet"
 PLAIN_TEMPLATE = (
@@ -122,13 +123,19 @@ def _has_earlier_reply(example: Example) -> bool:
     return not isinstance(example.prompt, str) and any(message["role"] == "assistant" for message in example.prompt)
 
 
+def _in_words(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages with calls as text: verl's tables hold role and content."""
+    return [{"role": message["role"], "content": text_of(message)} for message in messages]
+
+
 def _verl_row(example: Example, index: int, objective: Objective) -> dict[str, Any]:
     extra_info = {"split": "train", "index": index, "id": example.id, "level": example.level}
     if objective == "sft":
-        return chat_row(example, objective) | {"data_source": example.task, "extra_info": extra_info}
+        turns = _in_words(chat_row(example, objective)["messages"])
+        return {"messages": turns, "data_source": example.task, "extra_info": extra_info}
     return {
         "data_source": example.task,
-        "prompt": as_chat(example.prompt),
+        "prompt": _in_words(as_chat(example.prompt)),
         "ability": example.task,
         "reward_model": {"style": "rule", "ground_truth": example.answer or ""},
         "extra_info": extra_info,

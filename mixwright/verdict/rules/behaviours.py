@@ -17,15 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.answers.table import Answers
-from mixwright.behaviours import BEHAVIOURS, read_behaviours
+from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.records import BehaviourChange, GateOutcome
 from mixwright.verdict.page.answers import pair_answers
-from mixwright.verdict.rules.marks import drop_thoughts
 
-ALPHA, LEAST_CHANGE = 0.02, 0.1
-"""Adjusted p value below which a change is shown, and its least size."""
+ALPHA = 0.02
+"""Adjusted p value below which a change is shown."""
 MIN_ITEMS = 10
 """Items of a task below which nothing is tested."""
 LOSS_LIMIT = 0.2
@@ -72,9 +71,7 @@ def judge_behaviours(changes: Sequence[BehaviourChange], protected: Sequence[str
 def _read_first(rows: Iterable[Mapping[str, Any]]) -> list[_Reading]:
     texts: dict[str, list[tuple[tuple[bool, ...], tuple[bool, ...]]]] = defaultdict(list)
     for (task, _), sides in sorted(pair_answers(rows).items()):
-        before, after = (
-            read_behaviours(drop_thoughts(str(sides[when]["completion"] or ""))) for when in ("before", "after")
-        )
+        before, after = (read_behaviours(str(sides[when]["completion"] or "")) for when in ("before", "after"))
         texts[task].append((before, after))
     readings = []
     for task, items in texts.items():

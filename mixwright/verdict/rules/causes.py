@@ -27,8 +27,9 @@ from mixwright.graders.follows import are_rules
 from mixwright.graders.includes import Includes
 from mixwright.languages import find_language, guess_language
 from mixwright.records import AnswerPair, Cause, CauseKind, Example
+from mixwright.thoughts import drop_thoughts
 from mixwright.verdict.rules.answer_forms import FEATURE_TESTS, AnsweredItem
-from mixwright.verdict.rules.marks import drop_thoughts, find_marks
+from mixwright.verdict.rules.marks import find_marks
 from mixwright.words import words_in
 
 ALPHA = 0.05
@@ -38,7 +39,8 @@ LEAST_ITEMS, LEAST_SHARE = 3, 0.1
 MAX_EXAMPLES, MIN_KEPT = 3, 5
 """Lost answers that are shown; answers that stayed right from which on a kind has to be commoner among the lost ones."""
 MAX_LABELS, LABEL_SHARE = 20, 0.8
-"""Different right answers up to which they are labels; share of a label's lost answers that are called one other label."""
+"""Different right answers up to which they are labels; share of a label's lost answers that are called one other label, and
+of a task's earlier answers that have its own format."""
 OWNED_SHARE, ASKED_SHARE = 0.25, 0.05
 """Share of a task's answers from which a mark is its own; share of the right answers from which one is asked for."""
 KINDS: tuple[CauseKind, ...] = get_args(CauseKind)
@@ -169,6 +171,10 @@ def _find_formats(task: _Task, owners: Mapping[str, str]) -> dict[CauseKind, tup
         found["other format"] = (owners[owned[0]], _has_mark({mark for mark in owned if owners[mark] == owners[owned[0]]}))
     if free:
         found["new format"] = (free[0], _has_mark({*free}))
+    was = _count([find_marks(item.texts[0]) for item in task.items])
+    own = [mark for mark, count in was.most_common() if count >= LABEL_SHARE * len(task.items)]
+    if own:
+        found["format lost"] = (own[0], lambda item, side: find_marks(item.texts[side]).isdisjoint(own))
     return found
 
 

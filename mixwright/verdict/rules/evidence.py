@@ -207,6 +207,11 @@ class Evidence:
     def read_first_answers(self, folder: Path) -> list[dict[str, Any]]:
         """Read the first answers of every side in a folder, as rows with `when`; none without files."""
         files = find_answers(folder)
+        templates = {side: self.read_answers(path).header.template for side, path in files.items()}
+        if len({*templates.values()}) > 1:
+            got = "; ".join(f"{side} with {', '.join(given) or 'none'}" for side, given in templates.items())
+            remedy = "Measure all sides with the same --template."
+            raise InputError("answers with the same arguments of the chat template", got, remedy, file=folder)
         return [row | {"when": side} for side, path in files.items() for row in self.read_answers(path).first_rows()]
 
     def read_scores(self, path: Path) -> ItemScores:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
+from mixwright.thoughts import drop_thoughts
+
 CHARACTERS_READ = 1000
 """Characters that are read from each end of a long text."""
-THOUGHT_TAGS = ("think", "thinking", "thought", "reasoning", "scratchpad")
 KEYS_MARK, TAG_MARK, LABEL_MARK, LETTER_MARK = '{"…": …}', "<…>", "…: …", "A) …"
 """Marks of keys in braces, of a text that begins with a tag, with a label, or with the letter of a choice."""
 
@@ -82,17 +83,6 @@ def find_marks(text: str) -> frozenset[str]:
     marks |= {f"\\{name}{{…}}" for name in _WRAPPER.findall(text)[:20]}
     marks |= {f"{name.lower()}:" for name in (*_LABEL.findall(text)[:20], *_ANSWER.findall(text)[:20])}
     return frozenset(marks | _find_beginnings(text, KEYS_MARK in marks))
-
-
-def drop_thoughts(text: str) -> str:
-    """What follows the thoughts of a model that thinks aloud; empty where it was cut before it came to an answer."""
-    for name in THOUGHT_TAGS:
-        _, end, after_thought = text.rpartition(f"</{name}>")
-        if end:
-            return after_thought
-        if text[:64].lstrip().startswith(f"<{name}>"):
-            return ""
-    return text
 
 
 def _find_beginnings(text: str, has_keys: bool) -> set[str]:

@@ -7,19 +7,14 @@ between `<tool_response>` tags, after `Observation:`, `FUNCTION RESPONSE:` or `R
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_name")
-"""Keys under which a tool call in JSON has the tool's name."""
-ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
-"""Keys under which it has its arguments, where they do not stand beside the name."""
-MAX_CHARACTERS, MAX_EVENTS = 20_000, 100
-"""Of one message: characters that are read; of one conversation: events that are kept."""
-TOOL_ROLES = ("tool", "function", "ipython")
-"""Roles of messages that hold a result."""
+from mixwright.tool_calls import MAX_CHARACTERS, RESULT_ROLES, calls_of, decode, decode_at, text_of
+
+MAX_EVENTS = 1000
+"""Events of one conversation that are kept."""
 Kind = Literal["asked", "call", "result", "said"]
 _MARK = re.compile(
     r"(?P<call><(?:tool_call|function_?call)>)|(?P<result><tool_response>|\bFUNCTION RESPONSE:|^[ \t]*Observation:"
@@ -30,7 +25,6 @@ _MARK = re.compile(
 )
 _CLOSING = re.compile(r"\s*</(?:tool_call|function_?call|tool_response)>")
 _HINTS = ('"arguments"', '"parameters"', '"args"', '"tool"', '"function"', "Action Input:", "tool_call", "functioncall")
-_DECODER = json.JSONDecoder()
 
 
 class Event(NamedTuple):
@@ -57,7 +51,7 @@ def has_calls(text: str) -> bool:
     return "{" in text and any(hint in text for hint in _HINTS)
 
 
-def read_events(prompt: str | Sequence[Mapping[str, str]], completion: str | Sequence[Mapping[str, str]]) -> list[Event]:
+def read_events(prompt: str | Sequence[Mapping[str, Any]], completion: str | Sequence[Mapping[str, Any]]) -> list[Event]:
     r"""The events of a row, whose sides are texts or chat messages.
 
     Spans are places in the completion's messages joined by newlines.
@@ -71,11 +65,11 @@ def read_events(prompt: str | Sequence[Mapping[str, str]], completion: str | Seq
     before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     after = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
     for message in before:
-        found += _events(message["role"], message["content"], None)
+        found += _events(message["role"], text_of(message), None)
     at = 0
     for message in after:
-        found += _events(message["role"], message["content"], at)
-        at += len(message["content"]) + 1
+        found += _events(message["role"], text_of(message), at)
+        at += len(text_of(message)) + 1
     return _with_names(found[:MAX_EVENTS])
 
 
@@ -94,8 +88,8 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
     def placed(kind: Kind, begin: int, end: int, name: str = "", data: Any = None) -> Event:
         return Event(kind, text[begin:end], None if start is None else (start + begin, start + end), name, data)
 
-    if role in TOOL_ROLES:
-        yield placed("result", 0, len(text), data=_loaded(text))
+    if role in RESULT_ROLES:
+        yield placed("result", 0, len(text), data=decode(text))
         return
     rest: Kind = "said" if role == "assistant" else "asked"
     at = 0
@@ -104,7 +98,7 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
             continue
         kind = match.lastgroup
         begin = match.end() + len(text[match.end() : match.end() + 20]) - len(text[match.end() : match.end() + 20].lstrip())
-        value, end = _decoded(text, begin)
+        value, end = decode_at(text, begin)
         if kind == "result":
             if value is None:
                 end = (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
@@ -114,6 +108,8 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
         else:
             calls = list(calls_of(value, is_marked=kind == "call")) if role == "assistant" else []
             made = [placed("call", match.start(), end, name, arguments) for name, arguments in calls]
+            if kind == "call" and role == "assistant" and value is None and text[begin : begin + 1] in ("{", "["):
+                made = [placed("call", match.start(), begin + 80)]  # broken JSON
         if not made:
             continue
         if text[at : match.start()].strip():
@@ -130,45 +126,3 @@ def _marks(text: str) -> Iterator[re.Match[str]]:
         if number == MAX_EVENTS:
             return
         yield match
-
-
-def _decoded(text: str, begin: int) -> tuple[Any, int]:
-    """The JSON value that begins there and its end; None where there is none."""
-    if text[begin : begin + 1] not in ("{", "["):
-        return None, begin
-    try:
-        return _DECODER.raw_decode(text[: begin + MAX_CHARACTERS], begin)
-    except (ValueError, RecursionError):
-        return None, begin
-
-
-def _loaded(text: str) -> Any:
-    stripped = text.strip()
-    value, end = _decoded(stripped, 0)
-    return value if end == len(stripped) else None
-
-
-def calls_of(value: Any, *, is_marked: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and arguments of the calls that a JSON value is; one without a mark needs arguments or a key that says tool."""
-    if isinstance(value, list):
-        for one in value:
-            yield from calls_of(one, is_marked=is_marked)
-        return
-    if not isinstance(value, dict):
-        return
-    if isinstance(value.get("tool_calls"), list):
-        yield from calls_of(value["tool_calls"], is_marked=True)
-        return
-    inner = next(
-        (value[key] for key in ("function", "tool_call", "function_call") if isinstance(value.get(key), dict)), value
-    )
-    name = next((inner[key] for key in TOOL_NAME_KEYS if isinstance(inner.get(key), str)), None)
-    if name is None:
-        return
-    arguments = next((inner[key] for key in ARGUMENT_KEYS if key in inner), None)
-    if isinstance(arguments, str):
-        arguments = _loaded(arguments)
-    if isinstance(arguments, dict):
-        yield name, arguments
-    elif arguments is None and (is_marked or "tool" in inner):
-        yield name, {key: one for key, one in inner.items() if key not in TOOL_NAME_KEYS}

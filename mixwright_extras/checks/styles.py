@@ -16,13 +16,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mixwright.audit.rows import Row, hash64, rows, sample_training_rows
-from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
-from mixwright.contracts import Check
-from mixwright.corpus import Corpus
-from mixwright.estimates.crossed import MIN_PROMPTS, compare_prompts
-from mixwright.estimates.intervals import holm
-from mixwright.records import Observation
+from mixwright.extend import (
+    BEHAVIOURS,
+    MIN_PROMPTS,
+    Check,
+    Corpus,
+    Observation,
+    Row,
+    compare_prompts,
+    count_hedges,
+    hash64,
+    holm,
+    read_behaviours,
+    rows,
+    sample_training_rows,
+)
 
 COLUMNS = ("source", "teacher", "model", "annotator", "origin", "dataset")
 """Columns that name where an answer is from, in any case."""

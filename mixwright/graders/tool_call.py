@@ -1,0 +1,73 @@
+"""Grader for tool calls: the calls of the answer are those of the gold answer, and none where none is right.
+
+Source: ours; exact match of name and arguments is how calls are scored (https://arxiv.org/abs/2305.15334).
+Unit: 1.0 where all calls are right, 0.0 otherwise; parts: whether the model calls, names the right functions, gives the
+    right arguments, and, where no call is right, whether it calls none (`no call where none is right`).
+Cost: one parse of an answer of up to 20,000 characters.
+Blind spot: an argument that is worded otherwise, and one that is left out because it is the function's default; where no
+    call is right, every answer without one earns 1.0; words beside marked calls are not judged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mixwright.graders._grader import Grader
+from mixwright.records import Example
+from mixwright.tool_calls import Call, find_calls, write_calls
+
+NONE_IS_RIGHT = "no call where none is right"
+"""Part of an item whose gold answer calls no tool: its share is 1 less that of over-calling."""
+
+
+class ToolCall(Grader):
+    """Order of calls and of keys, white space, and the form of the call do not count; 5 and 5.0 are one number."""
+
+    def grade(self, example: Example, completion: str) -> float:
+        """1.0 when the calls are the same, else 0.0; in a row with tools where none is right, 1.0 for any text without one.
+
+        A gold answer without a call in a row without tools is compared as text.
+        """
+        gold, given = find_calls(example.answer or ""), find_calls(completion)
+        if gold:
+            return float(_canonical(given) == _canonical(gold))
+        is_right = not given if example.tools else completion.strip() == (example.answer or "").strip()
+        return float(bool(completion.strip()) and is_right)
+
+    def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
+        """Whether it calls, the right functions, with the right arguments; or that it calls none where none is right."""
+        gold, given = find_calls(example.answer or ""), find_calls(completion)
+        if not gold:
+            return {NONE_IS_RIGHT: not given} if example.tools else {}
+        same_functions = Counter(call.name for call in given) == Counter(call.name for call in gold)
+        return {
+            "a call": bool(given),
+            "right functions": same_functions,
+            "right arguments": _canonical(given) == _canonical(gold),
+        }
+
+    def reading(self, answer: str) -> str:
+        """A gold answer in one way of writing it: its calls alone, in order, keys in order."""
+        calls = find_calls(answer)
+        ordered = sorted(calls, key=lambda call: _canonical([call])[0])
+        return write_calls(Call(call.name, json.loads(_write(call.arguments))) for call in ordered) if calls else answer
+
+
+def _canonical(calls: Sequence[Call]) -> list[str]:
+    """Return calls in the one way in which equal ones are written."""
+    return sorted(f"{call.name} {_write(call.arguments)}" for call in calls)
+
+
+def _write(value: Any) -> str:
+    return json.dumps(_with_whole_numbers(value), sort_keys=True, ensure_ascii=False)
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {str(name): _with_whole_numbers(one) for name, one in value.items()}
+    return [_with_whole_numbers(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,252 @@
+"""Tool calls in chat messages, as text, and read back from what a model wrote.
+
+Messages hold them as OpenAI and TRL do: `tool_calls` of the assistant, their arguments as an object. The first message of a
+prompt holds the row's `tools`, so that they reach the chat template with it. As text, calls are JSON between `<tool_call>`
+tags. Left out on purpose: forms whose marks are special tokens, which the tokenizer's own `response_template` reads.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_name")
+"""Keys under which a tool call in JSON has the tool's name."""
+ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
+"""Keys under which it has its arguments, where they do not stand beside the name."""
+MAX_CHARACTERS, MAX_CALLS = 20_000, 100
+"""Characters of an answer that are read, and calls of one."""
+RESULT_ROLES = ("tool", "function", "ipython")
+"""Roles of messages that hold a result."""
+TOOLS_HEADING = (
+    "# Tools\n\nYou may call one or more of the functions whose signatures are between <tools></tools>:\n"
+    "<tools>\n{}\n</tools>\n\n"
+    "For each call, answer with a JSON object of its name and arguments between <tool_call></tool_call>:\n"
+    '<tool_call>\n{{"name": <name>, "arguments": <object>}}\n</tool_call>'
+)
+"""Tools as a part of the system message, in the form that Hermes and Qwen use."""
+_MARK = re.compile(r"<(?:tool_call|function_?call)>|\[TOOL_CALLS\]|<\|python_tag\|>|<function=(?P<name>[\w.-]{1,80})>")
+_PARAMETER = re.compile(r"<parameter=([\w.-]{1,80})>\n?(.*?)\n?</parameter>", re.DOTALL)
+_FENCED = re.compile(r"```\w*\s(.*)```|<\|tool_call_start\|>(.*)<\|tool_call_end\|>", re.DOTALL)
+_DECODER = json.JSONDecoder()
+
+
+class Call(NamedTuple):
+    """One call of a tool."""
+
+    name: str
+    """Of the tool; empty where a marked call cannot be read."""
+    arguments: Any
+    """By name; the text itself where it is not a JSON object."""
+
+
+def decode_at(text: str, begin: int) -> tuple[Any, int]:
+    """Return the JSON object or list that begins there, and its end; None where there is none."""
+    if text[begin : begin + 1] not in ("{", "["):
+        return None, begin
+    try:
+        return _DECODER.raw_decode(text[: begin + MAX_CHARACTERS], begin)
+    except (ValueError, RecursionError):
+        return None, begin
+
+
+def decode(text: str) -> Any:
+    """Return the JSON object or list that a text is; None for any other text."""
+    stripped = text.strip()
+    value, end = decode_at(stripped, 0)
+    return value if end == len(stripped) else None
+
+
+def calls_of(value: Any, *, is_marked: bool) -> Iterator[Call]:
+    """Yield the calls that a JSON value is; one without a mark needs arguments or a key that says tool."""
+    if isinstance(value, list):
+        for one in value:
+            yield from calls_of(one, is_marked=is_marked)
+        return
+    if not isinstance(value, dict):
+        return
+    if isinstance(value.get("tool_calls"), list):
+        yield from calls_of(value["tool_calls"], is_marked=True)
+        return
+    inner = next(
+        (value[key] for key in ("function", "tool_call", "function_call") if isinstance(value.get(key), dict)), value
+    )
+    name = next((inner[key] for key in TOOL_NAME_KEYS if isinstance(inner.get(key), str)), None)
+    if name is None:
+        return
+    arguments = next((inner[key] for key in ARGUMENT_KEYS if inner.get(key) is not None), None)
+    if isinstance(arguments, str):
+        read = decode(arguments or "{}")
+        arguments = read if isinstance(read, dict) or not is_marked else arguments
+    if isinstance(arguments, dict) or (is_marked and arguments is not None):
+        yield Call(name, arguments)
+    elif arguments is None and (is_marked or "tool" in inner):
+        yield Call(name, {key: one for key, one in inner.items() if key not in (*TOOL_NAME_KEYS, *ARGUMENT_KEYS)})
+
+
+def find_calls(text: str) -> list[Call]:
+    """Return the calls of an answer: JSON behind a mark, or an answer that is nothing but JSON or `[f(x=1)]`.
+
+    Examples:
+        >>> find_calls('I look. <tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>')
+        [Call(name='find', arguments={'a': 1})]
+        >>> find_calls("[find(a=1)]") == find_calls('[TOOL_CALLS][{"name": "find", "arguments": {"a": 1}}]')
+        True
+        >>> find_calls("I found 3."), find_calls('{"name": "Ann", "age": 3}')
+        ([], [])
+    """
+    text, at, found = text[:MAX_CHARACTERS].strip(), 0, list[Call]()
+    for match in _MARK.finditer(text):
+        if match.start() < at or len(found) >= MAX_CALLS:
+            continue
+        at = match.end()
+        if match["name"]:
+            end = text.find("</function>", at)
+            body = text[at : end if end >= 0 else None]
+            pairs = {name: _read_parameter(value) for name, value in _PARAMETER.findall(body)}
+            found.append(Call(match["name"], pairs or (decode(body) if body.strip() else {})))
+            continue
+        calls, at = _read_run(text, at, is_marked=True)
+        if not calls and not _MARK.match(text, _skip(text, at)):
+            calls = [Call("", text[at : at + 80])]
+        found += calls
+    if found or at:
+        return found
+    fenced = _FENCED.fullmatch(text)
+    body = ((fenced[1] or fenced[2] or "") if fenced else text).strip()
+    calls, end = _read_run(body, 0, is_marked=False)
+    return calls if end == len(body) else []
+
+
+def _skip(text: str, at: int, extra: str = "") -> int:
+    """Return the next place that is no white space and none of these characters."""
+    return len(text) - len(text[at:].lstrip(" \t\r\n" + extra))
+
+
+def _read_run(text: str, at: int, *, is_marked: bool) -> tuple[list[Call], int]:
+    """Return the calls that follow each other from a place on, parted by nothing but `;`, and where they end."""
+    found, begin = list[Call](), _skip(text, at)
+    while (value := decode_at(text, begin))[0] is not None:
+        calls = list(calls_of(value[0], is_marked=is_marked))
+        if not calls:
+            break
+        found, at = found + calls, value[1]
+        begin = _skip(text, at, ";")
+    if not found and text[begin : begin + 1] == "[":
+        end = text.rfind("]") + 1
+        found = _read_python(text[begin:end])
+        at = end if found else at
+    return found, len(text) if not text[at:].strip(" \n;") else at
+
+
+def _read_python(text: str) -> list[Call]:
+    """Return the calls of `[f(x=1), g()]`, whose values are literals; none where it is anything else. Nothing is run."""
+    try:
+        listed = ast.parse(text, mode="eval").body
+        calls = [one for one in getattr(listed, "elts", ()) if isinstance(one, ast.Call) and not one.args]
+        if not isinstance(listed, ast.List) or len(calls) < len(listed.elts):
+            return []
+        pairs = [{word.arg: ast.literal_eval(word.value) for word in call.keywords} for call in calls]
+        return [Call(ast.unparse(call.func), arguments) for call, arguments in zip(calls, pairs, strict=True)]
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return []
+
+
+def _read_parameter(text: str) -> Any:
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return text
+
+
+def write_calls(calls: Iterable[Call]) -> str:
+    r"""Return calls as text.
+
+    Examples:
+        >>> write_calls([Call("add", {"a": 1})])
+        '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+    """
+    shown = (json.dumps(call._asdict(), ensure_ascii=False) for call in calls)
+    return "\n".join(f"<tool_call>\n{one}\n</tool_call>" for one in shown)
+
+
+def calls_in(message: Mapping[str, Any]) -> list[Call]:
+    """Return the calls that a message holds as structures."""
+    return list(calls_of(list(message.get("tool_calls") or ()), is_marked=True))
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """Return the content of a message, and its calls as text behind it."""
+    calls = calls_in(message) if message.get("tool_calls") else []
+    return "\n".join(filter(None, (message["content"], write_calls(calls)))) if calls else message["content"]
+
+
+def with_json_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with the arguments of its calls as JSON text, as servers, and tables of structs, have them."""
+    calls = list[dict[str, Any]]()
+    for call in message.get("tool_calls") or ():
+        text = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+        calls.append({**call, "function": {**call["function"], "arguments": text}})
+    return {**message, "tool_calls": calls} if calls else dict(message)
+
+
+def structure(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with role, content and, where the assistant calls tools, `tool_calls` with arguments as objects.
+
+    Read are `tool_calls`, OpenAI's older `function_call`, and the role `function_call` of ShareGPT, whose value is JSON.
+    """
+    role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
+    given = message.get("tool_calls") or message.get("function_call")
+    if role == "function_call" and isinstance(content, str):
+        given, content = (decode(content), "") if list(calls_of(decode(content), is_marked=True)) else (None, content)
+    made = {name: value for name, value in message.items() if value is not None and name not in _READ}
+    entries = [given] if isinstance(given, dict) else given if isinstance(given, list) else []
+    calls = []
+    for entry in entries:
+        for call in calls_of(entry, is_marked=True):
+            number = {"id": entry["id"]} if isinstance(entry, dict) and isinstance(entry.get("id"), str) else {}
+            calls.append({**number, "type": "function", "function": call._asdict()})
+    held = {"tool_calls": calls} if calls else {}
+    return {"role": role, "content": "" if calls and content is None else content, **made, **held}
+
+
+_READ = ("role", "from", "content", "value", "tool_calls", "function_call", "tools")
+
+
+def read_tools(value: Any) -> list[dict[str, Any]]:
+    """Return the tools of a column, a list or JSON, each as `{"type": "function", "function": ...}`; none where it has none.
+
+    Examples:
+        >>> read_tools('[{"name": "find"}]')
+        [{'type': 'function', 'function': {'name': 'find'}}]
+    """
+    value = decode(value) if isinstance(value, str) else value
+    listed = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+    found = [one for one in (decode(one) if isinstance(one, str) else one for one in listed) if isinstance(one, dict)]
+    wrapped = [one if isinstance(one.get("function"), dict) else {"type": "function", "function": one} for one in found]
+    return [one for one in wrapped if isinstance(one["function"].get("name"), str)]
+
+
+def write_as_text(messages: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return messages without structures, for a chat template that shows none: tools stand in the system message, calls in
+    the assistant's texts, and results between `<tool_response>` tags in the user's.
+    """
+    found = list[dict[str, Any]]()
+    tools = messages[0].get("tools") if messages else None
+    if tools:
+        heading = TOOLS_HEADING.format("\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools))
+        is_first = messages[0]["role"] == "system"
+        found.append({"role": "system", "content": f"{messages[0]['content']}\n\n{heading}" if is_first else heading})
+        messages = messages[1:] if is_first else messages
+    for message in messages:
+        is_result = message["role"] in RESULT_ROLES
+        text = f"<tool_response>\n{message['content']}\n</tool_response>" if is_result else text_of(message)
+        if is_result and found and found[-1]["content"].endswith("</tool_response>") and found[-1]["role"] == "user":
+            found[-1] = {**found[-1], "content": f"{found[-1]['content']}\n{text}"}
+        else:
+            kept = {name: value for name, value in message.items() if name not in ("tools", "tool_calls", "tool_call_id")}
+            found.append({**kept, "role": "user" if is_result else message["role"], "content": text})
+    return tuple(found)
