@@ -45,6 +45,10 @@ from mixwright.records.steering import GroupOutcome as GroupOutcome
 from mixwright.records.steering import PairOutcome as PairOutcome
 from mixwright.records.steering import SFTOutcome as SFTOutcome
 from mixwright.records.steering import Signals as Signals
+from mixwright.records.teaching import Pull as Pull
+from mixwright.records.teaching import Taught as Taught
+from mixwright.records.teaching import Teaching as Teaching
+from mixwright.records.teaching import TeachingWord as TeachingWord
 from mixwright.records.trial import ChangeWord as ChangeWord
 from mixwright.records.trial import Claim as Claim
 from mixwright.records.trial import ClaimKind as ClaimKind
