@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mixwright.corpus import Corpus
 from mixwright.learner.learner import Learner
 from mixwright.learner.warmup import warmup_tokens
+from mixwright.records import Example
 
 
 class RowLosses:
@@ -19,10 +21,10 @@ class RowLosses:
 
     Args:
         learner: its tokenizer; the model is given with each call.
-        corpus: the rows.
+        corpus: the rows, in the order of their numbers.
     """
 
-    def __init__(self, learner: Learner, corpus: Corpus) -> None:
+    def __init__(self, learner: Learner, corpus: Corpus | Sequence[Example]) -> None:
         self._learner, self._corpus = learner, corpus
         self._encoded: dict[int, tuple[list[int], list[int]]] = {}
 

@@ -147,7 +147,7 @@ def prepare(
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
     if rows.probe is None:
-        rows, settings = _settle_room(learners, rows, settings, measuring, room)
+        rows, settings = settle_room(learners, rows, settings, measuring, room)
         grader_of_all, grader_by_task = parse_graders(measuring.grader)
         earlier_graders = graders or {}
         if not set(rows.corpus.tasks) <= set(earlier_graders):
@@ -176,7 +176,7 @@ def prepare(
     )
 
 
-def _settle_room(
+def settle_room(
     learners: Sequence[Learner],
     rows: Graded,
     settings: MeasureConfig,

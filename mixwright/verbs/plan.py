@@ -90,8 +90,8 @@ def plan(
             return plan_training(source, train, measuring, planning, folder, export, export_to)
         measuring = replace(measuring, train=train)
         if measuring.measures_checkpoint(source):
-            if folder is not None or planning.only_replay:
-                got = "--folder or --only-replay"
+            if folder is not None or planning.only_replay or planning.minutes is not None:
+                got = "--folder, --only-replay or --minutes"
                 raise InputError("--output FILE with --eval, --objective, --planner or --keep", got, "Leave them out.")
             return _plan_checkpoint(source, measuring, planning, output_file, export, export_to)
     options_by_name = {**asdict(planning), "output": output_file}

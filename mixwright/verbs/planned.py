@@ -50,6 +50,9 @@ class Planning:
     """With --eval, for SFT and DPO: task to keep by replay, however it measured. Repeatable."""
     share: Annotated[float | None, typer.Option()] = None
     """For SFT and DPO: share of replay in the training samples, at most .5. Default: .25; with --eval .1."""
+    minutes: Annotated[float | None, typer.Option(min=0)] = None
+    """Also train shortly on each task, for about so long: what its rows teach, and what they cost the others. Groups by
+    another column: --column task=COLUMN."""
 
     def by_measured_tasks(self, measuring: Measuring) -> bool:
         """Tell whether an option asks for a plan from measured tasks, or for DPO or RL."""

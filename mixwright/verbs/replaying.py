@@ -26,7 +26,7 @@ from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.plan.mix import as_chat
 from mixwright.plan.stage import make_plan
 from mixwright.records import Example, Plan, plain
-from mixwright.run.folder import RunFolder, write_plan, write_text
+from mixwright.run.folder import RunFolder, write_json, write_plan, write_text
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.verbs import output
 from mixwright.verbs.budget import time_left
@@ -35,6 +35,7 @@ from mixwright.verbs.export import TextHandling, build_mix, write_mix
 from mixwright.verbs.options import Measuring, parse_columns
 from mixwright.verbs.planned import Planning, PlanReport, loss_token_shares
 from mixwright.verbs.report import table, wrap
+from mixwright.verbs.teaching import teaching_lines, watch_teaching
 from mixwright.verdict.page.text import format_count
 
 PREFIX = "replay."
@@ -148,6 +149,10 @@ def plan_training(
         for line in write_mix(mix, export, export_to or folder / export):
             output.say(one_line(line))
         lines.append(f"Export: {export_to or folder / export}")
+    if planning.minutes is not None:
+        teaching = watch_teaching(model, learner, train, sorted({row.task for row in new}), measuring, planning.minutes)
+        write_json(folder / "teaching.json", teaching)
+        lines += teaching_lines(teaching)
     mix_file, steps_note = folder / "mix.jsonl", f"{format_count(math.ceil(len(mixed) / batch), 'step')} of {batch} rows"
     lines.append(f"Train:  one epoch of {mix_file} is one pass over your rows, {steps_note}; configs: --export trl")
     lines.append(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {mix_file}")
