@@ -12,6 +12,7 @@ Blind spot: so few steps show what rows teach at once; a long training teaches f
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -103,7 +104,7 @@ def watch_bursts(
     others: Mapping[str, Sequence[Example]] | None = None,
     ungraded: Corpus | None = None,
     sizes: BurstSizes | None = None,
-    seconds: float = float("inf"),
+    seconds: float = math.inf,
     say: Callable[[str], None] = lambda _: None,
 ) -> Teaching:
     """Train on each task of a corpus in turn, and judge what its rows teach and what they cost other tasks.
@@ -120,8 +121,7 @@ def watch_bursts(
     """
     from mixwright.learner.warmup import warmup_tokens
 
-    sizes = sizes or BurstSizes()
-    others, began = others or {}, monotonic()
+    sizes, others = sizes or BurstSizes(), others or {}
     read_only = {row.task for rows in others.values() for row in rows}
 
     def fits(row: Example) -> bool:
@@ -129,30 +129,58 @@ def watch_bursts(
 
     rows = itertools.chain(corpus.select(tasks=set(corpus.tasks) - read_only), ungraded or ())
     splits, left_out = split_groups(rows, sizes, fits)
-    parts = {part: rows for part, rows in _list_parts(splits, others).items() if rows and rows[0].task in corpus.tasks}
-    config = replace(config, samples=0, decoding="greedy")
+    parts = {part: rows for part, rows in list_parts(splits, others).items() if rows and rows[0].task in corpus.tasks}
+    trained = {task: split.trained for task, split in splits.items()}
+    before, runs = run_bursts(learner, corpus, trained, parts, config, sizes, seconds=seconds, say=say)
+    left_out += [task for task in splits if not runs[task, False]]
+    rows_of = {task: len(rows) for task, rows in trained.items()}
+    return judge_teaching(before, runs, rows_of, steps=sizes.steps, batch=sizes.batch, left_out=left_out)
+
+
+def run_bursts(
+    learner: Learner,
+    corpus: Corpus,
+    trained: Mapping[str, Sequence[Example]],
+    parts: Mapping[Part, Sequence[Example]],
+    config: MeasureConfig,
+    sizes: BurstSizes,
+    *,
+    seeds: Sequence[int] = range(MAX_SEEDS),
+    seconds: float = math.inf,
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[Reading, dict[tuple[str, bool], list[Reading]]]:
+    """Return the reading before, and those after each training, of true and of dealt-out rows.
+
+    Args:
+        learner: the model.
+        corpus: whose graders judge.
+        trained: group -> rows to train on.
+        parts: items to read.
+        config: length of the answers.
+        sizes: of a training.
+        seeds: of the trainings; all groups are trained on once before the second begins.
+        seconds: after which no further training begins.
+        say: told what is done.
+    """
+    config, began, longest = replace(config, samples=0, decoding="greedy"), monotonic(), 0.0
     before = _read(learner, learner.model, corpus, parts, config)
-    runs: dict[tuple[str, bool], list[Reading]] = {(task, dealt): [] for task in splits for dealt in (False, True)}
-    longest = 0.0
-    for seed in range(MAX_SEEDS):
-        for number, (task, split) in enumerate(splits.items(), start=1):
-            started = monotonic()
-            if longest and started - began + longest > seconds:
-                break
-            say(f"teaching: training {seed + 1} on {task} ({number} of {len(splits)} groups)")
-            for dealt in (False, True):
-                rng = np.random.default_rng([seed, number])
-                rows = deal_out(split.trained, rng) if dealt else list(split.trained)
-                model = _train(learner, rows, sizes, seed)
-                runs[task, dealt].append(_read(learner, model, corpus, parts, config))
-                del model
-            longest = max(longest, monotonic() - started)
-    untried = [task for task in splits if not runs[task, False]]
-    rows_of = {task: len(split.trained) for task, split in splits.items()}
-    return judge_teaching(before, runs, rows_of, steps=sizes.steps, batch=sizes.batch, left_out=[*untried, *left_out])
+    runs: dict[tuple[str, bool], list[Reading]] = {(group, dealt): [] for group in trained for dealt in (False, True)}
+    for seed, (group, own) in itertools.product(seeds, trained.items()):
+        started = monotonic()
+        if longest and started - began + longest > seconds:
+            break
+        say(f"teaching: training {len(runs[group, False]) + 1} on {group}")
+        for dealt in (False, True):
+            rows = deal_out(own, np.random.default_rng(seed)) if dealt else list(own)
+            model = _train(learner, rows, sizes, seed)
+            runs[group, dealt].append(_read(learner, model, corpus, parts, config))
+            del model
+        longest = max(longest, monotonic() - started)
+    return before, runs
 
 
-def _list_parts(splits: Mapping[str, Split], others: Mapping[str, Sequence[Example]]) -> dict[Part, Sequence[Example]]:
+def list_parts(splits: Mapping[str, Split], others: Mapping[str, Sequence[Example]]) -> dict[Part, Sequence[Example]]:
+    """Return what is read after each training: trained and unseen items of each group, and all items of the others."""
     parts: dict[Part, Sequence[Example]] = {}
     for task, split in splits.items():
         parts |= {(task, "trained"): split.trained, (task, "unseen"): split.unseen}
