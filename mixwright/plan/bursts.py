@@ -44,7 +44,7 @@ class BurstSizes:
     """Rows of a step."""
     rows: int = 32
     """Distinct rows of a group to train on, at most; never more than half of them."""
-    items: int = 24
+    items: int = 32
     """Other items of a group that are read, at most."""
     rank: int = 16
     """Of the LoRA adapter; 0 trains all weights."""
@@ -170,10 +170,11 @@ def run_bursts(
         if longest and started - began + longest > seconds:
             break
         say(f"teaching: training {len(runs[group, False]) + 1} on {group}")
+        read = {part: rows for part, rows in parts.items() if part[0] == group or part[1] == "unseen"}
         for dealt in (False, True):
             rows = deal_out(own, np.random.default_rng(seed)) if dealt else list(own)
             model = _train(learner, rows, sizes, seed)
-            runs[group, dealt].append(_read(learner, model, corpus, parts, config))
+            runs[group, dealt].append(_read(learner, model, corpus, read, config))
             del model
         longest = max(longest, monotonic() - started)
     return before, runs
