@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
     from mixwright.catalog import create
     from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
-    from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe, Section
+    from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
     from mixwright.corpus import Corpus, texts
     from mixwright.corpus.identity import prompt_key
     from mixwright.corpus.rows import pc
@@ -104,8 +104,6 @@ if TYPE_CHECKING:
     from mixwright.verbs.direct import prepare, read_rows
     from mixwright.verbs.options import EVAL_OPTION, PLACING, Folder, Json, Measuring, Placing, open_settings
     from mixwright.verbs.ready import PreparedModels
-    from mixwright.verdict.page.blocks import Block, Paragraph, Table
-    from mixwright.verdict.page.text import format_change, percent
 
 
 @functools.cache

@@ -40,8 +40,8 @@ FLAGS = {
     ),
     "plan": flags(
         "MODEL|RUN.YAML TRAIN",
-        "--batch --dry-run --export --export-to --folder --keep --objective --only-replay --output --planner --replay"
-        " --share --steps",
+        "--batch --dry-run --export --export-to --folder --keep --minutes --objective --only-replay --output --planner"
+        " --replay --share --steps",
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",

@@ -15,7 +15,7 @@ from test_beside import example
 
 from mixwright.catalog import create
 from mixwright.errors import InputError
-from mixwright.records import Measurement, Plan, Stage, TrialResult, Verdict
+from mixwright.records import Plan, Stage, TrialResult, Verdict
 from mixwright.run.folder import RunFolder, read_json, write_json, write_plan
 from mixwright.verdict.page.blocks import Table
 from mixwright.verdict.page.text import NO_VALUE_SIGN
@@ -80,16 +80,6 @@ def test_pairs_are_the_answers_with_those_of_a_third_model(tmp_path: Path) -> No
     assert (first.prompt, first.before, first.after, first.third) == ("capitals 3?", "yes", "yes", "no <b>beside</b>")
     assert (first.gold, first.score_before, first.score_after, first.score_third) == ("yes", 1.0, 1.0, 0.0)
     assert read_pairs(Evidence(RunFolder(tmp_path / "none"))) == []
-
-
-def test_the_change_of_a_short_run_stands_in_its_column() -> None:
-    def row(task: str, name: str, value: float, half: float = 0.0) -> Measurement:
-        return Measurement("transfer", task, name, value, value - half, value + half, 8, "share" if value >= 0 else "points")
-
-    measured = [row(task, "success at the start", 0.5) for task in "ab"]
-    measured += [row("a", "success after b", 0.25), row("a", "change at the start by b", -0.25, 0.125)]
-    rows = cells_of(verdicts.trial(measured=tuple(measured)), "transfer")
-    assert rows == [("a", "50 %", "", "25 %, \u221225 [\u221238, \u221212]", ""), ("b", "50 %", "", "", "")]
 
 
 def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_fields_that_a_server_refuses_are_left_out_and_named(call: Call, unknown
     with serving(answer) as stub:
         code, out, err = ask(call, stub)
     assert (code, "100.0%" in out) == (0, True), err
-    assert f"it lacks {lacking}" in err
+    assert f"it does not support {lacking}" in err
 
 
 def test_a_server_that_decodes_greedily_gives_no_samples(call: Call) -> None:

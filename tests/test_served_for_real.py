@@ -60,7 +60,7 @@ def test_it_writes_what_the_model_writes_here(call: Call, served: tuple[str, Pat
         "measure", url, "--served-model", str(checkpoint), "--eval", corpus, "--grader", "exact", "--max-new-tokens", "8"
     )
     assert code == 0, err
-    (lacking,) = [line for line in err.splitlines() if "it lacks" in line]
+    (lacking,) = [line for line in err.splitlines() if "it does not support" in line]
     assert "log-probabilities" in lacking
     assert "control of penalties" in lacking, "it refuses fields that it does not know"
     (log,) = Path("runs/served").glob("*/log.jsonl")

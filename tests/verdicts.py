@@ -10,7 +10,6 @@ from mixwright.records import (
     FormerAnswers,
     Interval,
     Judgement,
-    Measurement,
     Observation,
     RunManifest,
     SeedRow,
@@ -203,10 +202,6 @@ def trial(**more: Any) -> Verdict:
         "trial": result,
         "decisions": (DecisionGroup("refuse.sums", False, 12, 5, 3.0, 40.0, "admitted", "refused", "no group teaches"),),
         "stages": {"sums": (0.3, 0.5)},
-        "measured": tuple(
-            Measurement("transfer", "sums", name, value, value, value, 30, "share")
-            for name, value in (("success at the start", 0.3), ("success after sums", 0.5))
-        ),
     }
     return passed(**values | more)
 

@@ -171,7 +171,7 @@ def _why(
         return f"keeping {proposed_grader}: no grader accepts any of {total} completions"
     sentence_grader_text = ""
     if proposed_grader != SENTENCE_GRADER:
-        sentence_grader_text = f", and the grader '{SENTENCE_GRADER}' accepts {accepted[SENTENCE_GRADER]}"
+        sentence_grader_text = f" ('{SENTENCE_GRADER}' accepts {accepted[SENTENCE_GRADER]})"
     counts = f"{accepted[proposed_grader]} of {total} completions{sentence_grader_text}"
     few_text = ", too few more to switch" if accepted[SENTENCE_GRADER] > accepted[proposed_grader] else ""
-    return f"keeping {proposed_grader}: it accepts {counts}{few_text}"
+    return f"{proposed_grader}, which accepts {counts}{few_text}"

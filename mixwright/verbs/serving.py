@@ -195,7 +195,7 @@ def _ask_what_lacks(
         say(one_line(f"warning: could not check that the server still serves that model: {error}"))
     if missing:
         if served.lacking:
-            say(f"server: it lacks {join_some(served.lacking)}")
+            say(f"server: it does not support {join_some(served.lacking)}")
         replies |= _ask(served, missing, folder / ANSWERS, parallel=parallel)
     _say_what_came([replies[request.key] for request in wanted], asking)
     return Answered(folder, picked, corpus, replies, samples, asking.temperature)

@@ -172,8 +172,8 @@ def _say_lower(verdict: Verdict) -> str:
         if change.protected and (change.change.value <= -least or change.word == "lower" or not change.limit_excluded)
     ]
     fell = [change for change in fell if change.change.value < 0]
-    doubt = "" if verdict.outcome == "damaged" else ", perhaps by luck"
-    return f"Lower{doubt}: {_name_changes(fell, verdict.unit)}. " if fell else ""
+    word = "Lower" if verdict.outcome == "damaged" else "Perhaps lower"
+    return f"{word}: {_name_changes(fell, verdict.unit)}. " if fell else ""
 
 
 def _list_weak_tasks(verdict: Verdict) -> list[str]:
@@ -217,7 +217,7 @@ def _say_passed(verdict: Verdict, learned: str) -> str:
     if total is not None and total.word == "learned":
         return f". It kept {what}: {kept}. The average rose by {_size(total.change)}, but no single task rose measurably."
     if higher := [change for change in verdict.tasks if change.word == "higher"]:
-        return f". It kept {what}: {kept}. Higher, perhaps by luck: {_name_changes(higher, verdict.unit)}."
+        return f". It kept {what}: {kept}. Perhaps higher: {_name_changes(higher, verdict.unit)}."
     return f". It kept {what}: {kept}. No task improved measurably."
 
 
