@@ -25,4 +25,9 @@ def scores(
         for name, column in columns.items():
             rows = found.setdefault(name, {})
             rows |= {(*cell, f"{cell[0]}-{place}"): float(value) for place, value in enumerate(column)}
-    return ItemScores(found)
+    return ItemScores.of(found)
+
+
+def without(known: ItemScores, name: str) -> ItemScores:
+    """One checkpoint, one measurement of it left out."""
+    return ItemScores(known.every, {other: column for other, column in known.columns.items() if other != name})

@@ -98,4 +98,5 @@ def write_measured(path: Path, rows: Iterable[Measurement | ItemValue]) -> None:
 
 def read_items(path: Path) -> dict[tuple[str, str], float]:
     """Read (name, item) -> score from the answers beside a table of measurements."""
-    return {(name, item[2]): value for name, values in read_scores(path).scores.items() for item, value in values.items()}
+    found = read_scores(path)
+    return {(name, item[2]): value for name in found.columns for item, value in found.by_item(name).items()}

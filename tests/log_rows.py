@@ -32,7 +32,7 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> str:
 def success(name: str = "greedy") -> tuple[dict[str, float], dict[str, float]]:
     """Item -> success before, and after."""
     sides = (read_scores(RunFolder(FOLDER).measurements(when)) for when in ("before", "after"))
-    before, after = ({item[2]: value for item, value in side.scores[name].items()} for side in sides)
+    before, after = ({item[2]: value for item, value in side.by_item(name).items()} for side in sides)
     return before, after
 
 

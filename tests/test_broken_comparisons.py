@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 from trainers_tiny import model, tokenizer
 
 from mixwright.estimates.crossed import estimate_crossed
-from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.items import Item
+from mixwright.estimates.outcome import ItemScores
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion
@@ -81,7 +82,7 @@ def test_the_gate_finds_a_small_task_that_was_lost_on_all_of_its_items() -> None
     def side(after: float) -> list[ItemScores]:
         greedy = kept | dict.fromkeys(lost, after)
         swapped = dict.fromkeys(greedy, 0.0)
-        return [ItemScores({"greedy": greedy, "pass@1": greedy, "greedy.swapped": swapped})]
+        return [ItemScores.of({"greedy": greedy, "pass@1": greedy, "greedy.swapped": swapped})]
 
     assert check_sides((side(1.0), side(1.0)), "greedy", GateQuestion()).outcome == "passed"
     found = check_sides((side(1.0), side(0.0)), "greedy", GateQuestion())

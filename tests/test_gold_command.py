@@ -23,7 +23,7 @@ def rows() -> str:
 
 
 def gold(name: str, folder: str = "runs/comparison") -> dict[str, float]:
-    found = read_scores(RunFolder(folder).measurements(name)).scores.get("gold", {})
+    found = read_scores(RunFolder(folder).measurements(name)).by_item("gold")
     return {item[2]: value for item, value in found.items()}
 
 

@@ -12,7 +12,8 @@ from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.adjusted import adjusted_change, estimate_adjusted
 from mixwright.estimates.crossed import estimate_crossed
-from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.items import Item, Items
+from mixwright.estimates.outcome import ItemScores
 from mixwright.graders.exact import Exact
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
@@ -28,11 +29,11 @@ def test_each_answer_and_its_end_is_read_on_more_items_than_are_answered() -> No
     config = MeasureConfig(items=3, samples=0, probes=("competence", "gold"), options={"gold": {"times": 3}})
     found = measure_learner(learner, corpus, config, seed=0)
     scores = scores_of_items(found.answers)
-    own = scores.scores["gold"]
+    own = scores.by_item("gold")
     assert {task for task, _, _ in own} == {"sum"}, "a number can be written in more than one way"
     assert len(own) == 9
-    answered = {item for item in scores.scores["greedy"] if item[0] == "sum"}
-    assert answered < scores.scores["gold"].keys()
+    answered = {item for item in scores.by_item("greedy") if item[0] == "sum"}
+    assert answered < scores.by_item("gold").keys()
     ((_, _, item), value), *_ = own.items()
     example = next(row for row in rows if row.id == item)
     ids = [*learner.tokenizer(example.answer, add_special_tokens=False)["input_ids"], learner.tokenizer.eos_token_id]
@@ -87,10 +88,12 @@ def test_without_more_items_or_a_covariate_that_differs_it_is_the_plain_change()
 def test_it_needs_the_probability_of_every_answered_item_and_of_others() -> None:
     items: list[Item] = [("t", None, f"{n:03}") for n in range(60)]
     greedy = {item: float(n % 2) for n, item in enumerate(items[:40])}
-    before = ItemScores({"greedy": greedy, "gold": dict.fromkeys(items, 0.5)})
-    after = ItemScores({"greedy": dict.fromkeys(items[:40], 1.0), "gold": dict.fromkeys(items, 0.75)})
-    found = adjusted_change(before, after, items[:40])
+    before = ItemScores.of({"greedy": greedy, "gold": dict.fromkeys(items, 0.5)})
+    after = ItemScores.of({"greedy": dict.fromkeys(items[:40], 1.0), "gold": dict.fromkeys(items, 0.75)})
+    answered = Items.of(items[:40])
+    found = adjusted_change(before, after, answered)
     assert found is not None
     assert found.value == pytest.approx(0.5)
-    assert adjusted_change(before, ItemScores(after.scores | {"gold": dict.fromkeys(items[:40], 0.5)}), items[:40]) is None
-    assert adjusted_change(before, ItemScores(after.scores | {"gold": dict.fromkeys(items[5:], 0.5)}), items[:40]) is None
+    for known in (items[:40], items[5:]):
+        few = ItemScores.of({"greedy": dict.fromkeys(items[:40], 1.0), "gold": dict.fromkeys(known, 0.5)})
+        assert adjusted_change(before, few, answered) is None

@@ -101,7 +101,7 @@ def test_a_p_of_exactly_one_in_twenty_is_not_under_it(p: float, word: str) -> No
 def test_a_mean_counts_each_task_each_cell_or_each_item_once() -> None:
     """Tasks: (2/3 + 0) / 2; cells: (1/2 + 1 + 0) / 3; items: 2/5."""
     right = {("a", 1.0, "p"): 1.0, ("a", 1.0, "q"): 0.0, ("a", 2.0, "r"): 1.0, ("b", None, "s"): 0.0, ("b", None, "t"): 0.0}
-    scores = ItemScores({"greedy": right})
+    scores = ItemScores.of({"greedy": right})
     assert mean_score(scores, "greedy", scores.items) == pytest.approx(1 / 3)
     assert mean_score(scores, "greedy", scores.items, by="cells") == pytest.approx(1 / 2)
     assert mean_score(scores, "greedy", scores.items, by="items") == pytest.approx(2 / 5)

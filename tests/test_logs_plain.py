@@ -107,7 +107,7 @@ def test_a_grader_that_does_not_repeat_the_scores_works_out_nothing(call: Call) 
 
 
 def success_columns(when: str) -> set[str]:
-    return set(read_scores(RunFolder(FOLDER).measurements(when)).scores)
+    return set(read_scores(RunFolder(FOLDER).measurements(when)).columns)
 
 
 def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> None:

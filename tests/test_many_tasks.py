@@ -85,7 +85,7 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
     def side() -> ItemScores:
         items = [(f"t{n}", float(level), f"e{row}") for n in range(9) for level in range(2) for row in range(10)]
         names = ("greedy", "greedy.swapped", "pass@1", "pass@1.swapped", "chance")
-        return ItemScores({name: {item: float(rng.random() < 0.5) for item in items} for name in names})
+        return ItemScores.of({name: {item: float(rng.random() < 0.5) for item in items} for name in names})
 
     before, after = side(), side()
     found = {
@@ -97,7 +97,9 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
         alone = estimate_change(
             [before],
             [after],
-            included=lambda item, own=(task, level, whole): item[0] == own[0] and (own[2] or item[1] == own[1]),
+            included=lambda items, own=(task, level, whole): (
+                items.of_tasks(own[:1]) if own[2] else items.of_cells([own[:2]])
+            ),
         )
         assert alone is not None
         assert alone.estimate == estimate

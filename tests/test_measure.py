@@ -124,7 +124,8 @@ ITEM_ROWS = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
 
 def items_of(passes: Passes) -> dict[str, dict[str, float]]:
     """Name -> item -> score."""
-    scores = scores_of_items(passes.answers).scores
+    found = scores_of_items(passes.answers)
+    scores = {name: found.by_item(name) for name in found.columns}
     return {name: {item: value for (_, _, item), value in own.items()} for name, own in scores.items()}
 
 

@@ -11,7 +11,8 @@ import pytest
 from _example_run import item_rows
 from answer_rows import write_measured
 
-from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.items import Item
+from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, RunManifest
 from mixwright.run.folder import RunFolder, read_json, write_json
@@ -28,7 +29,7 @@ def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
     """Forty items of one task, each from `before` to `after`, in every seed, give or take a little that differs by item."""
     chance: dict[Item, float] = {("t", None, str(i)): 0.5 for i in range(40)}
     sides = [
-        [ItemScores({outcome: {item: value + 0.001 * (int(item[2]) % 5) * spread for item in chance}, "chance": chance})]
+        [ItemScores.of({outcome: {item: value + 0.001 * (int(item[2]) % 5) * spread for item in chance}, "chance": chance})]
         * seeds
         for value, spread in ((before, -1), (after, 1))
     ]

@@ -107,7 +107,7 @@ def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds:
 
 def test_cells_are_read_from_sampled_success_with_the_chance_of_sampling_taken_out() -> None:
     items: list[Any] = [("a", 1.0, "x"), ("a", 1.0, "y"), ("b", None, "z")]
-    first = ItemScores({"pass@1": dict(zip(items, [0.5, 1.0, 0.25], strict=True))})
+    first = ItemScores.of({"pass@1": dict(zip(items, [0.5, 1.0, 0.25], strict=True))})
     cells = cells_of([first], samples=4)
     assert [(cell.task, cell.items) for cell in cells] == [("a", 2), ("b", 1)]
     assert math.isclose(cells[0].spread, 2 * (0.25 + 0) / 2 * 4 / 3)
@@ -143,7 +143,7 @@ def test_committed_trials_were_as_wide_as_would_have_been_foretold() -> None:
         for row in own:
             if "arm" in row:
                 arms.setdefault(row["arm"], {})[row["seed"]] = {n: np.array(read(row[n])) for n in ("greedy", "pass@1")}
-        before = [ItemScores({"pass@1": dict(zip(items, one["pass@1"], strict=True))}) for one in arms["frozen"].values()]
+        before = [ItemScores.of({"pass@1": dict(zip(items, one["pass@1"], strict=True))}) for one in arms["frozen"].values()]
         cells = cells_of(before, samples=8)
         strata = np.unique([str(item[:2]) for item in items], return_inverse=True)[1]
         tasks = np.unique([item[0] for item in items], return_inverse=True)[1]

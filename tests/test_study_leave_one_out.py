@@ -52,13 +52,13 @@ ITEMS = [("a", None, str(n)) for n in range(20)] + [("b", 1.0, str(n)) for n in 
 
 def branch(arm, seed, right):
     values = {"greedy": right, "greedy.swapped": 0.0, "pass@1": right, "pass@1.swapped": 0.0}
-    scores = ItemScores({name: dict.fromkeys(ITEMS, value) for name, value in values.items()})
+    scores = ItemScores.of({name: dict.fromkeys(ITEMS, value) for name, value in values.items()})
     columns = {name: str(scores.column(name, scores.items).tolist()) for name in study.NAMES}
     return {"case": "eight", "arm": arm, "seed": seed} | columns
 
 
 def test_figures_come_from_the_rows():
-    order = ItemScores({"greedy": dict.fromkeys(ITEMS, 0.0)}).items
+    order = ItemScores.of({"greedy": dict.fromkeys(ITEMS, 0.0)}).items
     rows = [{"case": "eight", "items": [list(item) for item in order]}]
     for seed in range(5):
         rows += [branch("frozen", seed, 0.0), branch("steered", seed, 0.5), branch("without_gates", seed, 0.75)]

@@ -17,17 +17,17 @@ FOUR = [problem(0, "4"), problem(1, "4"), problem(2, "11"), problem(3, "2")]
 def test_success_and_its_parts_by_hand():
     seen = {"greedy": "44b-", "sampled": "4444" + "4444" + "bb--" + "2---"}
     found = outcome.scores(seen, FOUR)
-    greedy = [found.scores["greedy"][item] for item in found.items]
+    greedy = [found.by_item("greedy")[item] for item in found.items]
     assert greedy == [1.0, 1.0, 1.0, 0.0]
-    assert [found.scores["pass@1"][item] for item in found.items] == [1.0, 1.0, 0.5, 0.25]
+    assert [found.by_item("pass@1")[item] for item in found.items] == [1.0, 1.0, 0.5, 0.25]
     # of the 12 ordered pairs "4" is right on the other "4" in two
-    assert np.mean(list(found.scores["greedy.swapped"].values())) == pytest.approx(2 / 12)
+    assert np.mean(list(found.by_item("greedy.swapped").values())) == pytest.approx(2 / 12)
 
 
 def test_every_accepted_answer_counts():
     several = [problem(n, "1", accepted=("1", "12")) for n in range(3)]
     found = outcome.scores({"greedy": "1c2", "sampled": "1c22" * 3}, several)
-    assert sorted(found.scores["greedy"].values()) == [0.0, 1.0, 1.0]
+    assert sorted(found.by_item("greedy").values()) == [0.0, 1.0, 1.0]
 
 
 def test_arms_are_paired_by_seed_and_levels_count_once():

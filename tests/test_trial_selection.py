@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.items import Item, Items
+from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Effect, Plan, SeedRow, Selection, Stage, TrialResult
 from mixwright.trial.arm_plans import permuted_weights
 from mixwright.trial.arm_roles import nulls_for_objective
@@ -25,7 +26,7 @@ def scores(success: float, arm: str, seed: int, flips: int = 3) -> ItemScores:
     items: list[Item] = [("t", None, str(n)) for n in range(ITEMS)]
     greedy = dict(zip(items, right.astype(float).tolist(), strict=True))
     nothing = dict.fromkeys(items, 0.0)
-    return ItemScores({"greedy": greedy, "greedy.swapped": nothing, "pass@1": greedy, "pass@1.swapped": nothing})
+    return ItemScores.of({"greedy": greedy, "greedy.swapped": nothing, "pass@1": greedy, "pass@1.swapped": nothing})
 
 
 def compared(success: Mapping[str, float], seeds: int = SEEDS, flips: int = 3) -> list[Contrast]:
@@ -93,7 +94,9 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
         items: list[Item] = [("t", None, str(n)) for n in range(20)]
         zero = dict.fromkeys(items, 0.0)
         losses = dict.fromkeys(items, loss + 0.01 * seed)
-        return ItemScores({"greedy": zero, "greedy.swapped": zero, "pass@1": zero, "pass@1.swapped": zero, "loss": losses})
+        return ItemScores.of(
+            {"greedy": zero, "greedy.swapped": zero, "pass@1": zero, "pass@1.swapped": zero, "loss": losses}
+        )
 
     nats = {"frozen": 3.0, "all": 2.0, "random_like": 2.25, "mined": 2.5}
     table = {arm: {seed: nothing_right(loss, seed) for seed in range(5)} for arm, loss in nats.items()}
@@ -115,7 +118,7 @@ def two_tasks(success: float, loss: float) -> ItemScores:
     zero = dict.fromkeys(items, 0.0)
     more: list[Item] = [("c", None, f"c{n}") for n in range(20)]  # no answers: its loss counts
     losses = {item: loss + 0.01 * (n % 5) for n, item in enumerate([*items, *more])}
-    return ItemScores({"greedy": right, "greedy.swapped": zero, "pass@1": right, "pass@1.swapped": zero, "loss": losses})
+    return ItemScores.of({"greedy": right, "greedy.swapped": zero, "pass@1": right, "pass@1.swapped": zero, "loss": losses})
 
 
 def test_loss_retention_and_single_tasks_stand_beside_success() -> None:
@@ -123,7 +126,7 @@ def test_loss_retention_and_single_tasks_stand_beside_success() -> None:
         "frozen": {seed: two_tasks(0.5, 2.0) for seed in range(5)},
         "sft": {seed: two_tasks(0.8, 1.5) for seed in range(5)},
     }
-    protected = frozenset(("a", None, f"a{n}") for n in range(10, 20))
+    protected = Items.of(("a", None, f"a{n}") for n in range(10, 20))
     findings = Findings(table, [], {}, "greedy", 0.05, protected)
     (contrast,) = contrasts(findings, [("sft", "frozen")])
     found: dict[str, Effect] = {effect.name: effect for effect in effects_of(findings, contrast)}

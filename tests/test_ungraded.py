@@ -25,7 +25,7 @@ SEEDS = 5
 def moved(before: float, after: float, outcome: Outcome, name: str) -> Change:
     """The change where every item of 40 moves alike, but for a little that differs by item."""
     sides = [
-        [ItemScores({name: {("t", None, str(i)): value + step * (i % turn) for i in range(40)}})] * SEEDS
+        [ItemScores.of({name: {("t", None, str(i)): value + step * (i % turn) for i in range(40)}})] * SEEDS
         for value, step, turn in ((before, 0.001, 5), (after, 0.002, 7))
     ]
     found = estimate_change(*sides, outcome=outcome)
@@ -34,12 +34,12 @@ def moved(before: float, after: float, outcome: Outcome, name: str) -> Change:
 
 
 def flat(value: float) -> ItemScores:
-    return ItemScores({"loss": {("t", None, str(i)): value for i in range(40)}})
+    return ItemScores.of({"loss": {("t", None, str(i)): value for i in range(40)}})
 
 
 def test_the_interval_of_nats_is_that_of_their_spread_alone() -> None:
     """Half an item more and less keeps shares of 0 and 1 honest; a tenth of a nat would drown in it."""
-    sides = ([flat(2.0)], [ItemScores({"loss": {("t", None, str(i)): 1.9 - 0.01 * (-1) ** i for i in range(40)}})])
+    sides = ([flat(2.0)], [ItemScores.of({"loss": {("t", None, str(i)): 1.9 - 0.01 * (-1) ** i for i in range(40)}})])
     found = estimate_change(*sides, outcome="loss")
     assert found is not None
     assert found.estimate.value == pytest.approx(0.1)
@@ -104,7 +104,7 @@ def test_held_out_loss_is_the_mean_over_the_tokens_of_the_target_and_its_end() -
     rows.append(Example("long", "t", "Say it: ", target="0" * 3000, split="eval", source="x"))
     learner = learner_of([str(row.prompt) + str(row.target) for row in rows[:3]])
     found = measure_learner(learner, Corpus.from_examples(rows), MeasureConfig(probes=("held_out_loss",)), seed=0)
-    own = {item: value for (_, _, item), value in scores_of_items(found.answers).scores["loss"].items()}
+    own = {item: value for (_, _, item), value in scores_of_items(found.answers).by_item("loss").items()}
     expected = {row.id: -sum(each := nats(learner, str(row.prompt), str(row.target))) / len(each) for row in rows[:3]}
     assert own == pytest.approx(expected, abs=1e-4)
     (task,) = (row for row in found.measurements if row.name == "loss")
@@ -122,7 +122,8 @@ def test_a_pair_is_right_when_its_chosen_answer_is_likelier() -> None:
         row.id: sum(nats(learner, str(row.prompt), str(row.chosen))) - sum(nats(learner, str(row.prompt), str(row.rejected)))
         for row in rows
     }
-    scores = scores_of_items(found.answers).scores
+    known = scores_of_items(found.answers)
+    scores = {name: known.by_item(name) for name in known.columns}
     own = {name: {item: value for (_, _, item), value in values.items()} for name, values in scores.items()}
     assert own["margin"] == pytest.approx(margins, abs=1e-3)
     assert own["preference"] == {name: float(margin > 0) for name, margin in margins.items()}

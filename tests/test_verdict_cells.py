@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from _example_run import item_rows
-from _scores import scores
+from _scores import scores, without
 from answer_rows import write_measured
 
 from mixwright.estimates.intervals import wilson
+from mixwright.estimates.items import Items
 from mixwright.records import CellAssessment, Claim, Measurement, Observation, Plan, Stage
 from mixwright.run.folder import RunFolder, write_json, write_plan
 from mixwright.verdict.page.blocks import Headline
@@ -49,8 +50,8 @@ def test_the_chance_level_by_hand() -> None:
     assert found is not None
     assert (found.value, found.n) == (0.25, 40)
     assert (found.low, found.high) == pytest.approx(tuple(map(float, wilson(5.0, 20.0))))
-    assert chance_level(side, []) is None
-    del side[0].scores["chance"]
+    assert chance_level(side, Items()) is None
+    side = [without(side[0], "chance")]
     assert chance_level(side, side[0].items) is None
 
 

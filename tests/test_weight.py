@@ -15,13 +15,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 507_200,
+    "mixwright": 508_850,
     "mixwright_extras": 75_850,
-    "mixwright_lab": 218_550,
-    "tests": 502_700,
+    "mixwright_lab": 218_600,
+    "tests": 503_800,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
+    "mixwright +1,550, tests +1,000: a verdict on two tables of a million answers takes 10 CPU seconds in place of 164, "
+    "and half of the memory",
     "mixwright +1,922: answers of all samples are one file that others can read; targets, template, truncation are checks, "
     "and preview reads what Axolotl leaves out; headlines name the task that fell, and equal answers are named",
     "mixwright_lab +2,187: the study that compares labels with those of TRL and Axolotl on public chat files",

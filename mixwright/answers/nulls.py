@@ -93,7 +93,7 @@ def add_nulls(
 
 def texts_of(answers: Answers, decoding: str) -> list[Texts]:
     """What is graded of each item's answers."""
-    found: list[Texts] = [Counter() for _ in answers.items]
+    found: list[Texts] = [Counter() for _ in range(answers.item_count)]
     rows = answers.rows_of(decoding)
     for place, text, cut in zip(answers.place[rows].tolist(), *_graded_columns(answers, rows), strict=True):
         found[place][text, cut] += 1

@@ -9,7 +9,7 @@ Blind spot: if S is not known, no change of it is seen, and no gain is called an
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -63,8 +63,7 @@ def measure_answers(answers: Answers) -> list[Measurement]:
 
 def _measure_log(answers: Answers) -> Iterator[Measurement]:
     """Answers that a log has of each task: what says that S need not be known."""
-    tasks = Counter(answers.table["task"].to_pylist())
-    for task, count in tasks.items():
+    for task, count in ((row["values"], row["counts"]) for row in answers.table["task"].value_counts().to_pylist()):
         yield Measurement(LOG_PROBE, task, "answers", count, count, count, len(answers.groups[task, None]), "answers")
 
 
@@ -139,12 +138,11 @@ def _make_row(group: Group, name: str, found: Interval, null: float | None, rule
 def _measure_gain(answers: Answers, group: Group, places: NDArray[np.int64]) -> Iterator[Measurement]:
     """Success minus what the chance rule earns on the same items of a whole task, so that the interval holds both errors."""
     chance = answers.of_items("chance")[places]
-    levels = [answers.items[place][1] for place in places.tolist()]
     for decoding in answers.decodings:
         gaps = answers.success(decoding)[places] - chance
         if group[1] is not None or not np.isfinite(gaps).all():
             continue
-        found = estimate_crossed(gaps[None], [levels.index(level) for level in levels]).interval
+        found = estimate_crossed(gaps[None], answers.cell[places]).interval
         if np.isfinite([found.low, found.high]).all():
             yield _make_row(group, MEASUREMENT_BY_DECODING[decoding] + GAIN_SUFFIX, found, 0.0, "no gain over chance")
 
@@ -156,15 +154,8 @@ def scores_of_items(answers: Answers) -> ItemScores:
         name = MEASUREMENT_BY_DECODING[decoding]
         columns |= {name: answers.success(decoding), name + SWAPPED_SUFFIX: answers.swapped(decoding)}
     columns |= {name: answers.of_items(column) for name, column in READ_COLUMNS.items()}
-    known = {name: np.flatnonzero(~np.isnan(values)) for name, values in columns.items()}
-    items = answers.items
-    return ItemScores(
-        {
-            name: dict(zip((items[place] for place in places.tolist()), columns[name][places].tolist(), strict=True))
-            for name, places in known.items()
-            if len(places)
-        }
-    )
+    known = {name: values[answers.places] for name, values in columns.items() if not np.isnan(values).all()}
+    return ItemScores(answers.items, known)
 
 
 def read_scores(measurements: Path) -> ItemScores:
@@ -174,30 +165,36 @@ def read_scores(measurements: Path) -> ItemScores:
 
 def _measure_gold(answers: Answers) -> Iterator[Measurement]:
     """Probability of the right answers, if it is known of every item of a task."""
-    values = answers.of_items("gold_probability")
-    for task in dict.fromkeys(item[0] for item in answers.items):
+    values, gold = answers.of_items("gold_probability"), READINGS["gold"]
+    cells_by_task: dict[str, list[Group]] = defaultdict(list)
+    for cell in answers.cells:
+        cells_by_task[cell[0]].append(cell)
+    for task, cells in cells_by_task.items():
         places = answers.groups[task, None]
-        if np.isnan(values[places]).any():
-            continue
-        items = [Example(answers.items[place][2], task, "", level=answers.items[place][1]) for place in places.tolist()]
-        by_item = {item.id: float(value) for item, value in zip(items, values[places], strict=True)}
-        gold = READINGS["gold"]
-        yield from cell_measurements(gold.probe, gold.column, gold.unit, items, by_item)
+        if not np.isnan(values[places]).any():
+            first, *others = cells
+            groups = {first: values[answers.cells[first]], **({(task, None): values[places]} if others else {})}
+            groups |= {cell: values[answers.cells[cell]] for cell in others}
+            yield from _mean_measurements(gold.probe, gold.column, gold.unit, groups)
 
 
 def cell_measurements(
     probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
-    groups: dict[tuple[str, float | None], list[float]] = defaultdict(list)
+    groups: dict[Group, list[float]] = defaultdict(list)
     levels = {task: {item.level for item in items if item.task == task} for task in {item.task for item in items}}
     for item in items:
         groups[item.task, item.level].append(values[item.id])
         if len(levels[item.task]) > 1:
             groups[item.task, None].append(values[item.id])
+    return _mean_measurements(probe, name, unit, {group: np.array(own) for group, own in groups.items()})
+
+
+def _mean_measurements(probe: str, name: str, unit: str, groups: Mapping[Group, NDArray[np.float64]]) -> list[Measurement]:
     measurements = []
-    for (task, level), group_values in groups.items():
-        mean = rate(np.array(group_values), np.ones(len(group_values)))
+    for (task, level), values in groups.items():
+        mean = rate(values, np.ones(len(values)))
         if mean is not None:
             low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
             measurements.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))

@@ -7,7 +7,7 @@ A model, a server or an evaluation log writes it; success and everything that is
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mixwright.corpus.rows import pc
 from mixwright.errors import InputError
+from mixwright.estimates.items import Items
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
 from mixwright.records import Interval
 from mixwright.records.serial import from_data, to_data
@@ -209,26 +210,62 @@ class Answers:
 
     def of_items(self, name: str) -> NDArray[np.float64]:
         """Shape (items,): a column of numbers that are the same on all rows of an item that have one; NaN without any."""
-        column, found = self.column(name), np.full(len(self.items), np.nan)
+        column, found = self.column(name), np.full(self.item_count, np.nan)
         rows = np.flatnonzero(~np.isnan(column))
         found[self.place[rows]] = column[rows]
         return found
 
+    @property
+    def item_count(self) -> int:
+        """Items that have rows."""
+        return len(self._first_and_place[0])
+
     @cached_property
-    def items(self) -> list[tuple[str, float | None, str]]:
-        """Task, level and id of each item, in order of first appearance."""
-        first = self.table.take(self._first_and_place[0])
-        return list(zip(first["task"].to_pylist(), first["level"].to_pylist(), first["item"].to_pylist(), strict=True))
+    def _cells_and_cell(self) -> tuple[list[Group], NDArray[np.int64]]:
+        """The cells in order of first appearance, and the number of each item's."""
+        first = self.table.select(["task", "level"]).take(self._first_and_place[0])
+        tasks = first["task"].combine_chunks().dictionary_encode()
+        levels = first["level"].combine_chunks().dictionary_encode(null_encoding="encode")
+        keys = tasks.indices.to_numpy().astype(np.int64) * len(levels.dictionary) + levels.indices.to_numpy()
+        kinds = pa.array(keys).dictionary_encode()
+        names, values = tasks.dictionary.to_pylist(), levels.dictionary.to_pylist()
+        cells = [(names[key // len(values)], values[key % len(values)]) for key in kinds.dictionary.to_pylist()]
+        return cells, kinds.indices.to_numpy().astype(np.int64)
+
+    @property
+    def cell(self) -> NDArray[np.int64]:
+        """Shape (items,): number of each item's cell among `cells`."""
+        return self._cells_and_cell[1]
+
+    @property
+    def items(self) -> Items:
+        """The items, sorted."""
+        return self._items_and_places[0]
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Shape (items,): place, in order of first appearance, of each of the sorted items."""
+        return self._items_and_places[1]
+
+    @cached_property
+    def _items_and_places(self) -> tuple[Items, NDArray[np.int64]]:
+        ids = self.table["item"].combine_chunks().take(pa.array(self._first_and_place[0]))
+        return Items.sort(*self._cells_and_cell, ids)
 
     @cached_property
     def cells(self) -> dict[Group, NDArray[np.int64]]:
-        """Task and level -> places of its items."""
-        return _group([item[:2] for item in self.items])
+        """Task and level -> places of its items, in order of first appearance."""
+        cells, cell = self._cells_and_cell
+        return dict(zip(cells, _group(cell, len(cells)), strict=True))
 
     @cached_property
     def groups(self) -> dict[Group, NDArray[np.int64]]:
         """Places of the items of each whole task (level None), then of each cell; a task of one level None stands once."""
-        return _group([(item[0], None) for item in self.items]) | {
+        cells, cell = self._cells_and_cell
+        number_by_task = {task: number for number, task in enumerate(dict.fromkeys(task for task, _ in cells))}
+        task = np.array([number_by_task[task] for task, _ in cells], np.int64)[cell]
+        tasks = zip(number_by_task, _group(task, len(number_by_task)), strict=True)
+        return {(name, None): places for name, places in tasks} | {
             cell: places for cell, places in self.cells.items() if cell[1] is not None
         }
 
@@ -240,11 +277,18 @@ class Answers:
         return {place: dict(own) for place, own in zip(self.place[rows].tolist(), parts, strict=True) if own}
 
     @cached_property
-    def columns(self) -> dict[str, dict[str, str]]:
-        """Id of an item -> its other columns whose values are short."""
-        first = self.table.take(self._first_and_place[0])
-        pairs = zip(first["item"].to_pylist(), first["columns"].to_pylist(), strict=True)
-        return {item: dict(own) for item, own in pairs if own}
+    def holders(self) -> dict[tuple[str, str], NDArray[np.int64]]:
+        """One of the items' other columns and a value -> places of the items that have it."""
+        columns = self.table["columns"].combine_chunks().take(pa.array(self._first_and_place[0]))
+        place = np.repeat(np.arange(len(columns)), np.diff(columns.offsets.to_numpy()))
+        names, values = columns.keys.dictionary_encode(), columns.items.dictionary_encode()
+        kinds = pa.array(names.indices.to_numpy().astype(np.int64) * len(values.dictionary) + values.indices.to_numpy())
+        kinds = kinds.dictionary_encode()
+        groups = _group(kinds.indices.to_numpy(), len(kinds.dictionary))
+        name_of, value_of = names.dictionary.to_pylist(), values.dictionary.to_pylist()
+        count = max(len(value_of), 1)
+        keys = [(name_of[kind // count], value_of[kind % count]) for kind in kinds.dictionary.to_pylist()]
+        return {key: place[own] for key, own in zip(keys, groups, strict=False)}
 
     @cached_property
     def decodings(self) -> tuple[str, ...]:
@@ -263,7 +307,7 @@ class Answers:
 
     @cached_property
     def _right_and_counts(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]]:
-        right, size, found = self.column("right"), len(self.items), {}
+        right, size, found = self.column("right"), self.item_count, {}
         for name, rows in self._rows_by_decoding.items():
             places = self.place[rows]
             sums = np.bincount(places, right[rows], minlength=size).astype(float)
@@ -289,7 +333,7 @@ class Answers:
     def _swapped(self) -> dict[str, NDArray[np.float64]]:
         column, found = self.column("swapped"), {}
         for name, rows in self._rows_by_decoding.items():
-            found[name] = np.full(len(self.items), np.nan)
+            found[name] = np.full(self.item_count, np.nan)
             found[name][self.place[rows]] = column[rows]
         return found
 
@@ -306,11 +350,9 @@ class Answers:
         return replace(self, table=table, header=header)
 
 
-def _group(keys: Sequence[Group]) -> dict[Group, NDArray[np.int64]]:
-    places: dict[Group, list[int]] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key, []).append(place)
-    return {key: np.array(found) for key, found in places.items()}
+def _group(numbers: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
+    """Return the places that have each number below `count`."""
+    return np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=count))[:-1])
 
 
 def short_columns(extra: Mapping[str, object]) -> dict[str, str]:

@@ -10,13 +10,12 @@ is that of r times 1 / n - 1 / N, and that of d times 1 / N. Where nothing more 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_of, items_variance, squares_for
-from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.items import Items
+from mixwright.estimates.outcome import ItemScores
 
 FOLDS = 10
 """Parts of the answered items; the coefficient of each is fitted on the others."""
@@ -76,7 +75,7 @@ def estimate_adjusted(
     return estimate_of(value, adjusted_variance + plain_variance, df, 1, items)
 
 
-def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]) -> Estimate | None:
+def adjusted_change(before: ItemScores, after: ItemScores, items: Items) -> Estimate | None:
     """Of greedy success over these items, each counted once, by the change of the probability of the gold answer.
 
     None where that was not read of some of them, or of nothing else in their cells, which leaves nothing to learn.
@@ -86,23 +85,16 @@ def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]
         after: the other.
         items: that both answered.
     """
-    read = before.scores.get(GOLD_MEASUREMENT, {}).keys() & after.scores.get(GOLD_MEASUREMENT, {}).keys()
-    cells = {cell: number for number, cell in enumerate(sorted({item[:2] for item in items}, key=str))}
-    chosen = set(items)
-    read_items = sorted((item for item in read if item[:2] in cells and item not in chosen), key=str)
-    if not read_items or not chosen <= read:
+    read = before.having(GOLD_MEASUREMENT).common(after.having(GOLD_MEASUREMENT))
+    more = read.of_cells(set(items.cells)).without(items)
+    if not len(more) or not items.are_in(read).all():
         return None
+    number = {cell: place for place, cell in enumerate(sorted(items.cells, key=str))}
 
-    def moved(name: str, items_moved: Sequence[Item]) -> Array:
-        return after.column(name, items_moved) - before.column(name, items_moved)
+    def moved(name: str, own: Items) -> Array:
+        return after.column(name, own) - before.column(name, own)
 
-    cell_indices = [
-        np.array([cells[item[:2]] for item in items_moved], dtype=np.int64) for items_moved in (items, read_items)
-    ]
+    cells, more_cells = (np.array([number[cell] for cell in own.cells], np.int64)[own.cell] for own in (items, more))
     return estimate_adjusted(
-        moved("greedy", items),
-        moved(GOLD_MEASUREMENT, items),
-        cell_indices[0],
-        moved(GOLD_MEASUREMENT, read_items),
-        cell_indices[1],
+        moved("greedy", items), moved(GOLD_MEASUREMENT, items), cells, moved(GOLD_MEASUREMENT, more), more_cells
     )

@@ -3,13 +3,17 @@
 Where nothing is graded it is the held-out loss or the preference accuracy (`readings`), which have no parts.
 
 Read from the scores of single items, which hold everything: success, S (pseudo-values, see `dependence`) and what the chance
-rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted.
+rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted. Scores are arrays over
+`Items`: a million items make no Python object each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+import functools
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import Z
+from mixwright.estimates.items import Item, Items
 from mixwright.estimates.possible import within_possible
 from mixwright.estimates.readings import READINGS
 from mixwright.estimates.readings import Decoding as Decoding
@@ -31,48 +36,63 @@ PART_PREFIX = "part "
 CHANCE_MEASUREMENT = "chance"
 LOG_PROBE = "log"
 """Probe of rows that say how many answers an evaluation log has; S need not be known there."""
-TaskLevel = tuple[str, float | None]
-"""(task, level): which cell; `cell_key` makes a name of it."""
-Item = tuple[str, float | None, str]
-"""(task, level, example id)."""
+Weighing = Literal["tasks", "items", "cells"]
+"""What counts the same in a mean."""
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ItemScores:
-    """One checkpoint, measured."""
+    """One checkpoint, measured: an array per measurement."""
 
-    scores: dict[str, dict[Item, float]]
-    """Name of a measurement (greedy, greedy.swapped, pass@1, pass@1.swapped, chance, loss ...) -> item -> value."""
+    every: Items = field(default_factory=Items)
+    """All items that something is known of."""
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    """Name of a measurement (greedy, greedy.swapped, pass@1, pass@1.swapped, chance, loss ...) -> its value of every item,
+    NaN where there is none."""
 
-    @property
-    def items(self) -> list[Item]:
-        """All items, sorted by task, level and id."""
-        return sorted(self.unsorted_items, key=_item_order)
+    @classmethod
+    def of(cls, scores: Mapping[str, Mapping[Item, float]]) -> ItemScores:
+        """Make it of values by name and item."""
+        every = Items.of(itertools.chain(*scores.values()))
+        rows = list(every)
+        return cls(every, {name: np.array([own.get(row, np.nan) for row in rows]) for name, own in scores.items() if own})
 
-    @property
-    def unsorted_items(self) -> Collection[Item]:
-        """All items, in the order of the table."""
+    def by_item(self, name: str) -> dict[Item, float]:
+        """Item -> value of a measurement, where there is one."""
+        own = self.having(name)
+        return dict(zip(own, self.column(name, own).tolist(), strict=True))
+
+    def having(self, name: str) -> Items:
+        """Items of which a measurement is known."""
+        return self.every.take(~np.isnan(self.columns[name])) if name in self.columns else Items()
+
+    @cached_property
+    def items(self) -> Items:
+        """All items of what was measured first: success, else a reading that needs no grader."""
         names = ("pass@1", "greedy", "preference", "loss", "gold")
-        return next((self.scores[name] for name in names if self.scores.get(name)), {})
+        return next((self.having(name) for name in names if name in self.columns), Items())
 
     def by_task(self) -> dict[str, ItemScores]:
-        """Task -> what was measured of its items, in the same order."""
-        scores_by_task: dict[str, dict[str, dict[Item, float]]] = {}
-        for name, value_by_item in self.scores.items():
-            for item, value in value_by_item.items():
-                scores_by_task.setdefault(item[0], {}).setdefault(name, {})[item] = value
-        return {task: ItemScores(scores) for task, scores in scores_by_task.items()}
+        """Task -> what was measured of its items."""
+        return {task: self.among(items) for task, items in self.every.by_task().items()}
 
     def select(self, tasks: Collection[str]) -> ItemScores:
         """Return what was measured of these tasks."""
-        names = self.scores.items()
-        return ItemScores({name: {item: v for item, v in values.items() if item[0] in tasks} for name, values in names})
+        return self.among(self.every.of_tasks(tasks))
 
-    def column(self, name: str, items: Sequence[Item]) -> Array:
+    def among(self, items: Items) -> ItemScores:
+        """Return what was measured of some of the items."""
+        columns = {name: self.column(name, items) for name in self.columns}
+        return ItemScores(items, {name: column for name, column in columns.items() if not np.isnan(column).all()})
+
+    def column(self, name: str, items: Items) -> Array:
         """Values of a measurement; NaN where there is none."""
-        values = self.scores.get(name, {})
-        return np.array([values.get(item, np.nan) for item in items])
+        column = self.columns.get(name)
+        if column is None or items is self.every:
+            return np.full(len(items), np.nan) if column is None else column
+        places = self.every.places_of(items)
+        return np.where(places < 0, np.nan, column[places]) if len(column) else np.full(len(items), np.nan)
 
 
 Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
@@ -82,7 +102,7 @@ Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
 def keep_probe_columns(scores: ItemScores, outcome: Outcome) -> ItemScores:
     """What one probe read, so that its own items are all items, whatever else was measured."""
     columns = {reading.column for reading in READINGS.values() if reading.probe == READINGS[outcome].probe}
-    return ItemScores({name: values for name, values in scores.scores.items() if name in columns})
+    return ItemScores(scores.every, {name: values for name, values in scores.columns.items() if name in columns})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +119,23 @@ class Change:
     """Of sampled success; None where that is the outcome itself, or nothing was sampled."""
     sampled_dependence: Estimate | None
     """Of D under sampling; None where `sampled` is."""
-    items: tuple[Item, ...]
+    items: Items
     """What it rests on."""
     outcome: Outcome = "greedy"
     """What it is a change of. Where nothing is graded there is no S, D or sampled success, and the parts are NaN or None."""
 
 
-def _item_order(item: Item) -> tuple[str, float, str]:
-    return item[0], -np.inf if item[1] is None else item[1], item[2]
+Included = Callable[[Items], Items] | Items
+"""Items that are meant, or a choice among those that both sides have."""
 
 
-def shared_items(*sides: Sequence[ItemScores], included: Callable[[Item], bool] | None = None) -> list[Item]:
-    """The items that every checkpoint of every side has and that are included, sorted."""
-    every = [scores for side in sides for scores in side]
-    if not every:
-        return []
-    common = set(every[0].unsorted_items).intersection(*(scores.unsorted_items for scores in every[1:]))
-    return sorted(common if included is None else filter(included, common), key=_item_order)
+def shared_items(*sides: Sequence[ItemScores], included: Included | None = None) -> Items:
+    """The items that every checkpoint of every side has and that are included."""
+    every = [scores.items for side in sides for scores in side]
+    common = functools.reduce(Items.common, every) if every else Items()
+    if included is None or not len(common):
+        return common
+    return common.common(included) if isinstance(included, Items) else included(common)
 
 
 def estimate_change(
@@ -123,8 +143,8 @@ def estimate_change(
     after: Sequence[ItemScores],
     *,
     outcome: Outcome = "greedy",
-    weigh: Literal["tasks", "items", "cells"] = "tasks",
-    included: Callable[[Item], bool] | Collection[Item] | None = None,
+    weigh: Weighing = "tasks",
+    included: Included | None = None,
     pseudo_quantile: float = Z,
 ) -> Change | None:
     """`after` minus `before`, paired by seed (the place in both) and item; None when they share no item.
@@ -137,12 +157,11 @@ def estimate_change(
         included: the items that are meant; None takes all.
         pseudo_quantile: as for `estimate_crossed`.
     """
-    chosen = included if included is None or callable(included) else set(included).__contains__
-    items = shared_items(before, after, included=chosen)
-    if not items:
+    items = shared_items(before, after, included=included)
+    if not len(items):
         return None
     name, sign = READINGS[outcome].column, READINGS[outcome].sign
-    strata, weights = _numbers([item[:2] for item in items]), _weights(items, weigh)
+    strata, weights = items.cell, weigh_items(items, weigh)
     counted = READINGS[outcome].unit == "share"
 
     def values(column: str) -> tuple[Array, Array]:
@@ -165,32 +184,28 @@ def estimate_change(
 
     measured, swapped, depends = estimate_parts(name)
     sampled_column = MEASUREMENT_BY_DECODING["sampled"]
-    if outcome != "greedy" or not all(scores.scores.get(sampled_column) for scores in (*before, *after)):
-        return Change(measured, swapped, depends, None, None, tuple(items), outcome)
+    if outcome != "greedy" or not all(sampled_column in scores.columns for scores in (*before, *after)):
+        return Change(measured, swapped, depends, None, None, items, outcome)
     sampled, _, sampled_depends = estimate_parts(sampled_column)
-    return Change(measured, swapped, depends, sampled, sampled_depends, tuple(items))
+    return Change(measured, swapped, depends, sampled, sampled_depends, items)
 
 
-def _weights(items: Sequence[Item], weigh: Literal["tasks", "items", "cells"]) -> Array:
+def _kinds(items: Items, by: Weighing) -> NDArray[np.int64]:
+    """Number of what each item counts with, from 0."""
+    return items.task if by == "tasks" else items.cell if by == "cells" else np.zeros(len(items), np.int64)
+
+
+def weigh_items(items: Items, weigh: Weighing = "tasks") -> Array:
     """Weight of each item, summing to 1, where each task, item or cell counts the same."""
-    names = {"tasks": [item[0] for item in items], "cells": [item[:2] for item in items], "items": [0] * len(items)}
-    kinds = _numbers(names[weigh])
+    kinds = _kinds(items, weigh)
     counts = np.bincount(kinds)
     return 1 / counts[kinds] / len(counts)
 
 
-def mean_score(
-    scores: ItemScores, name: str, items: Sequence[Item], *, by: Literal["tasks", "items", "cells"] = "tasks"
-) -> float:
+def mean_score(scores: ItemScores, name: str, items: Items, *, by: Weighing = "tasks") -> float:
     """Mean of a measurement over items, each task counted once, or each cell, or each item."""
     values = scores.column(name, items)
     if by == "items":
         return float(values.mean())
-    kinds = _numbers([item[0] if by == "tasks" else item[:2] for item in items])
+    kinds = _kinds(items, by)
     return float((np.bincount(kinds, values) / np.bincount(kinds)).mean())
-
-
-def _numbers(names: Sequence[object]) -> NDArray[np.int64]:
-    """The same names as numbers from 0."""
-    number_by_name: dict[object, int] = {}
-    return np.array([number_by_name.setdefault(name, len(number_by_name)) for name in names], dtype=np.int64)

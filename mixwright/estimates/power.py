@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mixwright.estimates.crossed import DETECTION_POWER, Estimate, estimate_of, pseudo_squares
 from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.outcome import Decoding, Item, ItemScores, TaskLevel
+from mixwright.estimates.outcome import Decoding, ItemScores
 from mixwright.records import Power
 
 EFFECT_SHARE = 0.02
@@ -75,16 +75,15 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[PowerCell]:
         samples: samples behind each success; with one there is no telling how uncertain an item is, so `TYPICAL_ITEM_SPREAD`
             is taken.
     """
-    items_by_cell: dict[TaskLevel, list[Item]] = {}
-    for item in before[0].items if before else []:
-        items_by_cell.setdefault((item[0], item[1]), []).append(item)
     cells = []
-    for (task, _), items in items_by_cell.items():
+    for items in before[0].items.split() if before else []:
         success = np.array([scores.column("pass@1", items) for scores in before])
         spread = math.nan
         if samples > 1:
             spread = 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
-        cells.append(PowerCell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL_ITEM_SPREAD, 0.5)))
+        cells.append(
+            PowerCell(items.tasks[0], len(items), min(spread if math.isfinite(spread) else TYPICAL_ITEM_SPREAD, 0.5))
+        )
     return cells
 
 

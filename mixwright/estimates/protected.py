@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.outcome import Item, ItemScores, TaskLevel
+from mixwright.estimates.items import Items, TaskLevel
+from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, Outcome
 from mixwright.records import cell_key
 
@@ -17,15 +21,11 @@ SideScores = Sequence[ItemScores]
 """What was measured of one side of a comparison: one per seed, or per starting model."""
 
 
-def cell_order(cell: TaskLevel) -> tuple[str, float]:
-    """Sorts cells by task and level, those without a level first."""
-    return cell[0], -math.inf if cell[1] is None else cell[1]
-
-
 def cells_with_right_answers(before: SideScores, decoding: Decoding) -> list[TaskLevel]:
     """Tasks and levels of enough items with a right answer before, under the declared decoding: what can be lost."""
-    items = _group_items(before, decoding)
-    return sorted((cell for cell, known in items.items() if any(known.values()) and len(known) >= MIN_ITEMS), key=cell_order)
+    items, success = _mean_success(before, decoding)
+    any_right = np.bincount(items.cell, success > 0, len(items.cells)) > 0
+    return [items.cells[number] for number in np.flatnonzero(any_right & (items.counts >= MIN_ITEMS)).tolist()]
 
 
 def find_unreadable_cells(before: SideScores, decoding: Decoding) -> set[TaskLevel]:
@@ -34,33 +34,32 @@ def find_unreadable_cells(before: SideScores, decoding: Decoding) -> set[TaskLev
     Success of a cell near the floor can hardly fall, whatever became of the task. In a mean it would hide the losses of
     others.
     """
-    groups = _group_items(before, decoding)
-    return {cell for cell, items in groups.items() if sum(items.values()) < READABLE_SHARE * len(items)}
+    items, success = _mean_success(before, decoding)
+    is_unreadable = np.bincount(items.cell, success, len(items.cells)) < READABLE_SHARE * items.counts
+    return {items.cells[number] for number in np.flatnonzero(is_unreadable).tolist()}
 
 
-def find_readable_items(before: SideScores, decoding: Decoding) -> set[Item]:
+def find_readable_items(before: SideScores, decoding: Decoding) -> Items:
     """Return the items whose cell is readable by its other items.
 
     A cell that is chosen by the very answers that are compared falls by the choice alone. So every item is in a mean because
     of what the other items of its cell showed.
     """
-    found = set[Item]()
-    for items in _group_items(before, decoding).values():
-        right, least = sum(items.values()), READABLE_SHARE * (len(items) - 1)
-        found.update(item for item, success in items.items() if right - success >= least)
-    return found
+    items, success = _mean_success(before, decoding)
+    right = np.bincount(items.cell, success, len(items.cells))
+    return items.take(right[items.cell] - success >= READABLE_SHARE * (items.counts[items.cell] - 1))
 
 
-def _group_items(before: SideScores, decoding: Decoding) -> dict[TaskLevel, dict[Item, float]]:
-    """Cell -> its items -> mean success."""
-    values: dict[TaskLevel, dict[Item, list[float]]] = {}
-    for scores in before:
-        for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
-            values.setdefault(item[:2], {}).setdefault(item, []).append(value)
-    return {cell: {item: sum(seeds) / len(seeds) for item, seeds in items.items()} for cell, items in values.items()}
+def _mean_success(before: SideScores, decoding: Decoding) -> tuple[Items, NDArray[np.float64]]:
+    """Items that were answered, and the mean success of each over the checkpoints that answered it."""
+    column = READINGS[decoding].column
+    items = functools.reduce(Items.joined, (scores.having(column) for scores in before), Items())
+    values = [scores.column(column, items) for scores in before]
+    known = np.sum([~np.isnan(own) for own in values], axis=0)
+    return items, np.nansum(values, axis=0) / known if values else np.zeros(0)
 
 
-def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:
+def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] = ()) -> Items:
     """Return the items that retention is read from; none where no answer was right, or nothing is graded or named.
 
     Args:
@@ -71,14 +70,13 @@ def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] =
     Raises:
         InputError: a name that was not measured before.
     """
-    items = {item for scores in before for item in scores.items}
+    items = functools.reduce(Items.joined, (scores.items for scores in before), Items())
     if names:
-        known_names = {name for item in items for name in (item[0], cell_key(*item[:2]))}
+        known_names = {name for cell in items.cells for name in (cell[0], cell_key(*cell))}
         for name in names:
             if name not in known_names:
                 raise unknown_name("task or TASK@LEVEL that was measured before (trial.protect)", name, known_names)
-        return frozenset(item for item in items if item[0] in names or cell_key(*item[:2]) in names)
+        return items.of_cells({cell for cell in items.cells if cell[0] in names or cell_key(*cell) in names})
     if outcome not in GRADED_OUTCOMES:
-        return frozenset()
-    cells = set(cells_with_right_answers(before, outcome))
-    return frozenset(item for item in items if item[:2] in cells)
+        return Items()
+    return items.of_cells(set(cells_with_right_answers(before, outcome)))

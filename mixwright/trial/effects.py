@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm, jackknife
+from mixwright.estimates.items import Items
 from mixwright.estimates.judgement import MIN_SEEDS, change_word, change_words
-from mixwright.estimates.outcome import Change, Item, ItemScores, estimate_change, keep_probe_columns
+from mixwright.estimates.outcome import Change, Included, ItemScores, estimate_change, keep_probe_columns
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 
@@ -42,11 +43,11 @@ class Findings:
     """The primary one: success under the declared decoding, or another where nothing is graded."""
     margin: float
     """Change that does not matter."""
-    protected: frozenset[Item] = frozenset()
+    protected: Items = field(default_factory=Items)
     """Items that retention is read from."""
 
     def changes(
-        self, arm: str, against: str, *, outcome: Outcome, by_items: bool = False, only: Collection[Item] | None = None
+        self, arm: str, against: str, *, outcome: Outcome, by_items: bool = False, only: Included | None = None
     ) -> Change | None:
         """`arm` minus `against` over the seeds that both ran; None when they share no seed or item.
 
@@ -141,11 +142,9 @@ def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
     further_outcomes: tuple[Outcome, ...] = ("preference", "loss")
     for outcome in dict.fromkeys((findings.outcome, *further_outcomes)):
         change_of_all = findings.changes(arm, against, outcome=outcome)
-        items = () if change_of_all is None else change_of_all.items
-        tasks = sorted({item[0] for item in items})
+        tasks = () if change_of_all is None else change_of_all.items.tasks
         for task in tasks if len(tasks) > 1 else ():
-            task_items = [item for item in items if item[0] == task]
-            change = findings.changes(arm, against, outcome=outcome, only=task_items)
+            change = findings.changes(arm, against, outcome=outcome, only=lambda items, task=task: items.of_tasks([task]))
             if change is not None:
                 effects.append(replace(_effect(arm, against, READINGS[outcome].name, change), task=task))
     return effects

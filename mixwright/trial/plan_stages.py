@@ -134,11 +134,11 @@ def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: ItemScores,
 
 def success_of(measured: ItemScores, name: str) -> dict[str, tuple[float, float]]:
     """Return task -> (success, its standard error over items), read from the measurement of that name (greedy, pass@1)."""
-    values_by_task: dict[str, list[float]] = {}
-    for (task, _, _), value in measured.scores.get(name, {}).items():
-        values_by_task.setdefault(task, []).append(value)
     success_by_task = {}
-    for task, values in values_by_task.items():
+    for task, own in measured.by_task().items():
+        values = own.column(name, own.having(name)).tolist()
+        if not values:
+            continue
         mean, count = sum(values) / len(values), len(values)
         success_by_task[task] = (mean, (max(mean * (1 - mean), 1 / (count + 2)) / count) ** 0.5)
     return success_by_task

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixwright.answers.score import read_scores
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, shared_items
+from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, shared_items, weigh_items
 from mixwright.estimates.power import (
     PRIOR_NOISE,
     TYPICAL_ITEM_SPREAD,
@@ -53,7 +52,7 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return ()  # earlier trials say nothing of the noise of a loss or of preferences
     before = [_read_scores(run.measurements(base_name(base))) for base in bases]
-    before = [scores for scores in before if scores.items]
+    before = [scores for scores in before if len(scores.items)]
     cells = cells_of(before, config.measure.samples) or _planned_cells(corpus, config.measure.items)
     if not cells:
         return ()
@@ -130,7 +129,7 @@ def _estimate_noise(
         first, second = (scores_by_arm[arm] for arm in arms)
         seeds = sorted(first.keys() & second.keys())
         is_of_kind = (UNTRAINED_ARM in arms) == (kind == "untrained")
-        if is_of_kind and items and len(seeds) >= MIN_FINISHED_SEEDS:
+        if is_of_kind and len(items) and len(seeds) >= MIN_FINISHED_SEEDS:
             first_values, second_values = (
                 np.array([side[seed].column(measurement, items) for seed in seeds]) for side in (first, second)
             )
@@ -138,21 +137,13 @@ def _estimate_noise(
             most_seeds = max(most_seeds, len(seeds))
     if not differences:
         return prior, 0
-    return noise_of(differences, *_strata_and_weights(items), prior), most_seeds
-
-
-def _strata_and_weights(items: Sequence[tuple[str, float | None, str]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Cell and weight of each item; tasks weigh the same."""
-    cells = {cell: number for number, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
-    tasks = np.unique([item[0] for item in items], return_inverse=True)[1]
-    counts = np.bincount(tasks)
-    return np.array([cells[item[:2]] for item in items], dtype=np.int64), 1 / counts[tasks] / len(counts)
+    return noise_of(differences, items.cell, weigh_items(items), prior), most_seeds
 
 
 def _read_finished_seeds(run: RunFolder, arm: str, seeds: int) -> dict[int, ItemScores]:
     """Return seed -> what was measured after it, of the finished ones."""
     scores_by_seed = {seed: _read_scores(run.branch(arm, seed) / "after.parquet") for seed in range(seeds)}
-    return {seed: scores for seed, scores in scores_by_seed.items() if scores.items}
+    return {seed: scores for seed, scores in scores_by_seed.items() if len(scores.items)}
 
 
 def _read_scores(path: Path) -> ItemScores:
@@ -160,4 +151,4 @@ def _read_scores(path: Path) -> ItemScores:
     if path.is_file():
         with contextlib.suppress(InputError):
             return read_scores(path)
-    return ItemScores({})
+    return ItemScores()

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
-from mixwright.estimates.outcome import (
-    SWAPPED_SUFFIX,
-    Item,
-    ItemScores,
-    keep_probe_columns,
-    mean_score,
-)
+from mixwright.estimates.items import Items
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, ItemScores, Weighing, keep_probe_columns, mean_score
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import SeedRow
 from mixwright.run.folder import answers_file, read_json, read_json_lines
@@ -161,7 +156,7 @@ def target_tokens(branch: BranchFiles) -> int | None:
     return sum(counts) if counts else None
 
 
-def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: Collection[Item] = ()) -> list[SeedRow]:
+def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: Items | None = None) -> list[SeedRow]:
     """Return the numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts.
 
     Args:
@@ -177,8 +172,8 @@ def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: C
         if name != outcome:
             values |= _outcome_numbers(keep_probe_columns(after, name), keep_probe_columns(before, name), name)
     values |= _group_numbers(branch)
-    if protected:
-        protected_of_branch = [item for item in after.items if item in protected]
+    if protected is not None and len(protected):
+        protected_of_branch = after.items.common(protected)
         reading = READINGS[outcome]
         values["retention"] = (_mean(after, reading.column, protected_of_branch, by="cells"), reading.unit)
     if info.objective == "grpo":
@@ -197,7 +192,7 @@ def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: C
 def _outcome_numbers(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
     """Return an outcome as a mean over tasks, over items, and of the starting model, with its parts; {} without items."""
     reading, items = READINGS[outcome], after.items
-    if not items:
+    if not len(items):
         return {}
     means = {
         reading.name: _mean(after, reading.column, items),
@@ -213,11 +208,9 @@ def _outcome_numbers(after: ItemScores, before: ItemScores, outcome: Outcome) ->
     return numbers | _outcome_numbers(after, before, "margin") if outcome == "preference" else numbers
 
 
-def _mean(
-    scores: ItemScores, column: str, items: Sequence[Item], *, by: Literal["tasks", "items", "cells"] = "tasks"
-) -> float | None:
+def _mean(scores: ItemScores, column: str, items: Items, *, by: Weighing = "tasks") -> float | None:
     """Return the mean of a measurement over items; None where some item lacks it, or there is none."""
-    value = mean_score(scores, column, items, by=by) if items else math.nan
+    value = mean_score(scores, column, items, by=by) if len(items) else math.nan
     return value if math.isfinite(value) else None
 
 

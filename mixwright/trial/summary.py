@@ -110,10 +110,9 @@ def _advise_on_rows(
         price += f"; mining: {data.price}"
     column = READINGS[findings.outcome].column
     any_right = findings.outcome not in GRADED_OUTCOMES or any(
-        value > 0
+        (scores.column(column, scores.every) > 0).any()
         for scores_by_seed in findings.scores.values()
         for scores in scores_by_seed.values()
-        for value in scores.scores.get(column, {}).values()
     )
     costs = {arm: sum(own) / len(own) for arm, own in amounts.items()}
     return advise(data, mined_contrasts, costs=costs, price=price, any_right=any_right)

@@ -17,8 +17,9 @@ import numpy as np
 from mixwright import catalog
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.estimates.items import Items
 from mixwright.estimates.judgement import change_word
-from mixwright.estimates.outcome import Item, Sides, estimate_change
+from mixwright.estimates.outcome import Sides, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import former_file
 from mixwright.records import (
@@ -267,7 +268,7 @@ def _known(interval: Interval) -> Interval | None:
     return interval if np.isfinite(interval.value) else None
 
 
-def _count_turns(sides: Sides, outcome: Outcome, items: Sequence[Item]) -> tuple[int, int]:
+def _count_turns(sides: Sides, outcome: Outcome, items: Items) -> tuple[int, int]:
     """Items that only the later model got right, and that only the earlier one did; of one seed of greedy answers alone."""
     if outcome != "greedy" or len(sides[0]) != 1:
         return 0, 0

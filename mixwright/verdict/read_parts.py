@@ -90,7 +90,7 @@ def read_stages(evidence: Evidence) -> tuple[dict[str, tuple[float | None, ...]]
     for folder in evidence.leading_folders:
         for place in range(len(plan.stages)):
             path = folder / "stages" / str(place + 1) / "measured.parquet"
-            measured = evidence.read_scores(path) if path.is_file() else ItemScores({})
+            measured = evidence.read_scores(path) if path.is_file() else ItemScores()
             for task, (value, _) in success_of(measured, READINGS[declared].column).items():
                 success[task][place].append(value)
         for path in (folder / "stages").glob("*/stage.json"):
@@ -155,20 +155,20 @@ def read_gold(sides: Sides, *, greedy: bool) -> tuple[GoldChange, ...]:
         sides: before and after.
         greedy: whether greedy success was measured, too.
     """
-    if not all(scores.scores.get(GOLD_MEASUREMENT) for side in sides for scores in side):
+    if not all(GOLD_MEASUREMENT in scores.columns for side in sides for scores in side):
         return ()
-    tasks = sorted({item[0] for item in sides[0][0].scores[GOLD_MEASUREMENT]})
-    groups = [(task, [task]) for task in tasks] + ([("", tasks)] if len(tasks) > 1 else [])
+    tasks = sides[0][0].having(GOLD_MEASUREMENT).tasks
+    groups = [(task, (task,)) for task in tasks] + ([("", tasks)] if len(tasks) > 1 else [])
     return tuple(found for name, members in groups if (found := _gold_change(name, members, sides, greedy=greedy)))
 
 
 def estimate_gold(sides: Sides, tasks: Collection[str]) -> Change | None:
     """Return after minus before over what was read of these tasks, each item counted once; None where nothing was."""
     before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
-    return estimate_change(before, after, outcome="gold", weigh="items", included=lambda item: item[0] in tasks)
+    return estimate_change(before, after, outcome="gold", weigh="items", included=lambda items: items.of_tasks(tasks))
 
 
-def _gold_change(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> GoldChange | None:
+def _gold_change(name: str, tasks: Collection[str], sides: Sides, *, greedy: bool) -> GoldChange | None:
     probability = estimate_gold(sides, tasks)
     if probability is None:
         return None
@@ -177,7 +177,9 @@ def _gold_change(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> 
         for side in sides
     )
     plain = (
-        estimate_change(*sides, outcome="greedy", weigh="items", included=lambda item: item[0] in tasks) if greedy else None
+        estimate_change(*sides, outcome="greedy", weigh="items", included=lambda items: items.of_tasks(tasks))
+        if greedy
+        else None
     )
     has_one_seed = len(sides[0]) == 1
     adjusted = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and has_one_seed else None

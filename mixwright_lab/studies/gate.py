@@ -229,7 +229,7 @@ def _scores(side: Mapping[str, tuple[Texts, Texts]]) -> ItemScores:
             item = (task, None, f"{task}-{place}")
             columns["greedy"][item], columns["greedy.swapped"][item] = map(float, values)
             columns["chance"][item] = 0.0
-    return ItemScores(columns)
+    return ItemScores.of(columns)
 
 
 def faked(job: tuple[str, int]) -> list[Row]:

@@ -70,7 +70,7 @@ def draw(layout: str, case: str, loss: float, seed: int) -> list[list[ItemScores
         task, level = ("t", float(cell)) if "levels" in layout else (f"t{cell}", None)
         for side, values in zip(sides, (old, new), strict=True):
             side |= {(task, level, f"{cell}-{place}"): float(value) for place, value in enumerate(values)}
-    return [[ItemScores({"greedy": side})] for side in sides]
+    return [[ItemScores.of({"greedy": side})] for side in sides]
 
 
 def judge(job: Job) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ def judge(job: Job) -> list[dict[str, Any]]:
     for margin in LAYOUTS[layout][2]:
         own_loss = (DEFAULT_MARGIN if margin is None else margin) if case == LOST else loss
         before, after = draw(layout, case, own_loss, seed)
-        cells = list(dict.fromkeys(item[:2] for item in before[0].scores["greedy"]))
+        cells = list(dict.fromkeys(item[:2] for item in before[0].by_item("greedy")))
         found = check_protected(before, after, cells, named_by_user=True, margin=margin)
         row = {"layout": layout, "margin": margin, "case": case, "seed": seed, "outcome": found.outcome}
         rows.append(row | {"printed": found.unseen_loss})

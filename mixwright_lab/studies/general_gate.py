@@ -198,7 +198,7 @@ def simulate(given: Simulation) -> str:
         look = Look(number, len(sides[0]), total, SUITE_LOOKS)
         question = GateQuestion(rings=tuple(rings.items()), look=look)
         outcome = check_sides(
-            ([ItemScores({"greedy": sides[0]})], [ItemScores({"greedy": sides[1]})]), "greedy", question
+            ([ItemScores.of({"greedy": sides[0]})], [ItemScores.of({"greedy": sides[1]})]), "greedy", question
         ).outcome
         if outcome != "inconclusive":
             break

@@ -99,7 +99,7 @@ def rows_of(case: str, folder: RunFolder) -> list[dict[str, Any]]:
 def scores_of(row: Mapping[str, Any], items: Sequence[Sequence[Any]]) -> ItemScores:
     """What a branch's row holds."""
     keys = [(str(task), level, str(example)) for task, level, example in items]
-    return ItemScores({name: dict(zip(keys, json.loads(row[name]), strict=True)) for name in NAMES})
+    return ItemScores.of({name: dict(zip(keys, json.loads(row[name]), strict=True)) for name in NAMES})
 
 
 def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _task(before: Sequence[ItemScores], after: Sequence[ItemScores], task: str) -> dict[str, Any]:
-    moved = estimate_change(before, after, included=lambda item: item[0] == task)
+    moved = estimate_change(before, after, included=lambda items: items.of_tasks([task]))
     assert moved is not None
     return {name: kept for name, kept in outcome.format_outcome(moved).items() if name in ("success", "S", "D", "sampled")}
 

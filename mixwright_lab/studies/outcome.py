@@ -14,8 +14,9 @@ import numpy as np
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.dependence import dependence
+from mixwright.estimates.items import Item, Items
 from mixwright.estimates.judgement import MIN_SEEDS, change_word
-from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, ItemScores, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, ItemScores, estimate_change
 from mixwright.records import Example, Interval
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.rules import unique_examples
@@ -56,7 +57,7 @@ def scores(seen: Mapping[str, str], problems: Sequence[Example]) -> ItemScores:
                 item = (problems[place].task, level, problems[place].id)
                 found.setdefault(name, {})[item] = success
                 found.setdefault(name + SWAPPED_SUFFIX, {})[item] = swapped
-    return ItemScores(found)
+    return ItemScores.of(found)
 
 
 def _letters(given: Sequence[Sequence[str]]) -> str:
@@ -90,11 +91,11 @@ def differences(
     for arm, against in pairs:
         seeds = sorted(seed for name, seed in known if name == arm and (against, seed) in known)
         sides = ([known[name, seed] for seed in seeds] for name in (against, arm))
-        moved = (
-            estimate_change(*sides, weigh="cells", included=(lambda item: item[1] in levels) if levels else None)
-            if seeds
-            else None
-        )
+
+        def of_levels(items: Items) -> Items:
+            return items.of_cells([cell for cell in items.cells if not levels or cell[1] in levels])
+
+        moved = estimate_change(*sides, weigh="cells", included=of_levels) if seeds else None
         if moved is not None:
             found[f"{arm} - {against}"] = format_outcome(moved)
     return found
@@ -126,7 +127,7 @@ def means(rows: Sequence[Row], problems: Sequence[Example], *, column: str = "an
         levels = sorted({item[1] or 0.0 for item in known.items})
         own = []
         for name in ("greedy", "pass@1"):
-            by = [np.mean([v for item, v in known.scores[name].items() if item[1] == level]) for level in levels]
+            by = [np.mean([v for item, v in known.by_item(name).items() if item[1] == level]) for level in levels]
             own += [float(np.mean(by)), *map(float, by)]
         found.setdefault(row["arm"], []).append(own)
     shown = {}

@@ -103,7 +103,7 @@ def _scores(row: Mapping[str, Any], golds: Mapping[str, Mapping[str, Any]]) -> I
             item = (task, None, answer[1])
             columns["greedy"][item], columns["greedy.swapped"][item] = float(answer[2]), float(swapped)
             columns["chance"][item] = 0.0
-    return ItemScores(columns)
+    return ItemScores.of(columns)
 
 
 def _example(name: str, row: Mapping[str, Any]) -> Example:

@@ -195,8 +195,8 @@ def measure_model(model: Path, seed: int, sizes: Sizes, place: Path) -> tuple[li
     found = measure_learner(load_learner(str(model)), corpus, config, seed=seed)
     from mixwright.answers.score import scores_of_items
 
-    scores = scores_of_items(found.answers).scores
-    sampled, gold = ({item: value for (_, _, item), value in scores.get(name, {}).items()} for name in ("pass@1", GOLD))
+    scores = scores_of_items(found.answers)
+    sampled, gold = ({item: value for (_, _, item), value in scores.by_item(name).items()} for name in ("pass@1", GOLD))
     answers = [
         [row["task"], row["example"], row["score"], sampled.get(row["example"]), gold.get(row["example"]), row["completion"]]
         for row in found.completions

@@ -9,8 +9,9 @@ from pathlib import PurePath
 from typing import Any
 
 from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.items import TaskLevel
 from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN, change_word
-from mixwright.estimates.outcome import Change, Sides, TaskLevel, estimate_change
+from mixwright.estimates.outcome import Change, Sides, estimate_change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.notes import CUT_NOTE
@@ -123,9 +124,7 @@ def _find_any_right(comparisons: Iterable[Sides], outcome: Outcome) -> tuple[boo
     if outcome not in GRADED_OUTCOMES or not checkpoints:
         return True, True
     is_any_right = {
-        name: any(
-            value > 0 for checkpoint in checkpoints for value in checkpoint.scores.get(READINGS[name].column, {}).values()
-        )
+        name: any((checkpoint.column(READINGS[name].column, checkpoint.every) > 0).any() for checkpoint in checkpoints)
         for name in GRADED_OUTCOMES
     }
     return any(is_any_right.values()), is_any_right[outcome]
@@ -183,7 +182,7 @@ def _read_pair_basis(evidence: Evidence, sides: Sides, claims: Sequence[Claim], 
     takeovers = group_takeovers(
         form_change for form_change in evidence.form_changes if named_tasks is None or form_change.task in named_tasks
     )
-    items_by_cell = Counter(item[:2] for item in change.items)
+    items_by_cell = Counter(dict(zip(change.items.cells, change.items.counts.tolist(), strict=True)))
     tasks_left_out = tuple(settings.get(LEFT_OUT_SETTING, ()))
     protected_tasks = {cell.task for cell in gate.cells} if gate else set[str]()
     return PairBasis(

@@ -7,13 +7,13 @@ which rows they are of. What a claim is judged by is the level of its own items,
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, Sides, shared_items
+from mixwright.estimates.items import Items
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Sides, shared_items
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import Claim, Interval
 from mixwright.run.folder import read_measurements
@@ -41,13 +41,11 @@ class PageCell:
     """Chance level of its items; None where it was not measured."""
 
 
-def group_items(sides: Sides) -> dict[ClaimKey, list[Item]]:
+def group_items(sides: Sides) -> dict[ClaimKey, Items]:
     """The items that both sides have, of each cell and of each whole task."""
-    groups: dict[ClaimKey, list[Item]] = defaultdict(list)
-    for item in shared_items(*sides):
-        groups[*item[:2], False].append(item)
-        groups[item[0], None, True].append(item)
-    return groups
+    shared = shared_items(*sides)
+    groups: dict[ClaimKey, Items] = {(*items.cells[0], False): items for items in shared.split()}
+    return groups | {(task, None, True): items for task, items in shared.by_task().items()}
 
 
 def chance_levels(evidence: Evidence) -> dict[ClaimKey, Interval]:
@@ -82,7 +80,7 @@ def cells_of(evidence: Evidence, claims: Sequence[Claim]) -> list[PageCell]:
 
     def success(claim: Claim, decoding: Decoding) -> BeforeAfter | None:
         items = groups.get(claim_key(claim))
-        if not items:
+        if items is None:
             return None
         columns = ([seed_scores.column(READINGS[decoding].column, items) for seed_scores in side] for side in sides)
         before, after = (float(np.mean(column)) for column in columns)

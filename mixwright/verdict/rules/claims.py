@@ -20,8 +20,9 @@ import numpy as np
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm, wilson_ends
+from mixwright.estimates.items import Items, TaskLevel, cell_order
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words
-from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, Sides, TaskLevel, estimate_change
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, ItemScores, Sides, estimate_change, shared_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.verdict.page.text import format_count, percent, points
@@ -158,8 +159,13 @@ def _find_tasks_with_any_right(sides: Sides, outcome: Outcome) -> set[str]:
     checkpoints = [scores for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES:
         return _list_tasks(checkpoints)
-    values = [scores.scores.get(READINGS[name].column, {}) for scores in checkpoints for name in GRADED_OUTCOMES]
-    return {item[0] for score_by_item in values for item, value in score_by_item.items() if value > 0}
+    columns = [READINGS[name].column for name in GRADED_OUTCOMES]
+    return {
+        task
+        for scores in checkpoints
+        for column in columns
+        for task in scores.every.take(scores.column(column, scores.every) > 0).tasks
+    }
 
 
 def find_unjudged_tasks(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
@@ -174,27 +180,24 @@ def _compare_parts(sides: Sides, outcome: Outcome) -> Iterator[tuple[str, float 
         task_change = estimate_change(before[task], after[task], outcome=outcome)
         if task_change is None:
             continue
-        levels = sorted({item[1] for item in task_change.items}, key=lambda level: -math.inf if level is None else level)
-        if len(levels) == 1:  # the cell is the task
-            yield task, levels[0], False, task_change
+        if len(task_change.items.cells) == 1:  # the cell is the task
+            yield *task_change.items.cells[0], False, task_change
             continue
-        for level in levels:
-            cell_change = estimate_change(
-                before[task], after[task], outcome=outcome, included=lambda item, cell_level=level: item[1] == cell_level
-            )
+        for items in task_change.items.split():
+            cell_change = estimate_change(before[task], after[task], outcome=outcome, included=items)
             if cell_change is not None:
-                yield task, level, False, cell_change
+                yield *items.cells[0], False, cell_change
         yield task, None, True, task_change
 
 
 def _list_tasks(side: Sequence[ItemScores]) -> set[str]:
-    return {item[0] for scores in side for item in scores.items}
+    return {task for scores in side for task in scores.items.tasks}
 
 
 def split_by_task(side: Sequence[ItemScores]) -> dict[str, list[ItemScores]]:
     """Task -> what each checkpoint of a side showed of it; empty where a checkpoint has none of it."""
     scores_by_task = [scores.by_task() for scores in side]
-    return {task: [by_task.get(task, ItemScores({})) for by_task in scores_by_task] for task in _list_tasks(side)}
+    return {task: [by_task.get(task, ItemScores()) for by_task in scores_by_task] for task in _list_tasks(side)}
 
 
 def to_interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
@@ -213,13 +216,13 @@ def clip_interval(estimate: Estimate, unit: str) -> Interval:
     return Interval(value, low, high, estimate.interval.n)
 
 
-def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval | None:
+def chance_level(side: Sequence[ItemScores], items: Items) -> Interval | None:
     """What the chance rule earns on these items, mean over checkpoints; None where it was not measured on all of them.
 
     The interval takes two items for one independent one, as where the items choose the rule for each other: scores of items
     do not say whether they did.
     """
-    if not items or not side:
+    if not len(items) or not side:
         return None
     hit_shares = np.mean([scores.column(CHANCE_MEASUREMENT, items) for scores in side], axis=0)
     value, independent_items = float(hit_shares.mean()), len(items) / 2
@@ -239,11 +242,8 @@ def claims_between(
 
 def find_missing_cells(sides: Sides) -> list[TaskLevel]:
     """Cells that were measured before, but share no item with what was measured after."""
-    before, after = ([set(scores.items) for scores in side] for side in sides)
-    shared = {item[:2] for item in set.intersection(*before, *after)}
-    return sorted(
-        {item[:2] for items in before for item in items} - shared, key=lambda cell: (cell[0], cell[1] is not None, cell[1])
-    )
+    shared = set(shared_items(*sides).cells)
+    return sorted({cell for scores in sides[0] for cell in scores.items.cells} - shared, key=cell_order)
 
 
 def _make_claim(comparison: CellComparison, sides: Sides, outcome: Outcome, arm: str) -> Claim:
@@ -294,25 +294,22 @@ def _explain_undecided(comparison: CellComparison, chance: Interval | None, befo
     return f"a change of {size_text} would be detected in 4 of 5 cases"
 
 
-def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item], outcome: Outcome) -> Estimate | None:
+def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Items, outcome: Outcome) -> Estimate | None:
     """Success after minus what the chance rule earns, of the same items and outcome; a loss has no chance level."""
     if READINGS[outcome].unit != "share":
         return None
     gains = np.array(
         [scores.column(READINGS[outcome].column, items) - scores.column(CHANCE_MEASUREMENT, items) for scores in after]
     )
-    cell_numbers = {cell: cell_index for cell_index, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
-    return estimate_crossed(gains, [cell_numbers[item[:2]] for item in items])
+    return estimate_crossed(gains, items.cell)
 
 
 def _make_unmeasured_claims(
     cells: Sequence[TaskLevel], before: Sequence[ItemScores], outcome: Outcome, arm: str
 ) -> list[Claim]:
-    values_by_cell: dict[TaskLevel, list[float]] = {cell: [] for cell in cells}
-    for scores in before if cells else ():
-        for item, value in scores.scores.get(READINGS[outcome].column, {}).items():
-            if item[:2] in values_by_cell:
-                values_by_cell[item[:2]].append(value)
+    column, means = READINGS[outcome].column, dict.fromkeys(cells, 0.0)
+    for cell in cells:
+        values = np.concatenate([scores.column(column, scores.every.of_cells([cell])) for scores in before])
+        means[cell] = float(np.mean(values[~np.isnan(values)])) if not np.isnan(values).all() else 0.0
     evidence, unknown = "not measured after on the same items", Interval(0.0, -1.0, 1.0, 0)
-    means = {cell: float(np.mean(values)) if values else 0.0 for cell, values in values_by_cell.items()}
     return [Claim("cannot tell", *cell, mean, mean, unknown, evidence, arm) for cell, mean in means.items()]

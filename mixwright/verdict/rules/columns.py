@@ -10,36 +10,33 @@ Blind spot: two columns that go together; values of fewer than `MIN_ITEMS` items
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 
 import numpy as np
 
+from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm
+from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, shared_items
 from mixwright.records import ColumnChange
 
 MIN_ITEMS, MAX_VALUES = 10, 12
 """Items of a value from which on it is compared, and values of a column up to which it is one that groups items."""
 ALPHA, LEAST_GAP = 0.01, 0.1
 """Adjusted p value below which a difference is shown, and its least size."""
-Key = tuple[str, str]
-"""Column and value."""
 
 
 def compare_columns(before: Answers, after: Answers, decoding: str) -> list[ColumnChange]:
     """Return the values whose items changed unlike the others of their tasks, the worst first."""
-    old, new = (dict(zip(side.items, side.success(decoding).tolist(), strict=True)) for side in (before, after))
-    columns = before.columns
-    items = [item for item in old if item in new and np.isfinite(new[item] - old[item])]
-    change = np.array([new[item] - old[item] for item in items])
-    tasks = np.unique([item[0] for item in items], return_inverse=True)[1] if items else np.zeros(0, np.int64)
-    holders: dict[Key, list[int]] = defaultdict(list)
-    for place, item in enumerate(items):
-        for key in columns.get(item[2], {}).items():
-            holders[key].append(place)
+    sides, name = [scores_of_items(side) for side in (before, after)], MEASUREMENT_BY_DECODING[decoding]
+    items = shared_items([side.among(side.having(name)) for side in sides])
+    change, tasks = sides[1].column(name, items) - sides[0].column(name, items), items.task
+    shared = np.full(before.item_count, -1)
+    shared[before.places[before.items.places_of(items)]] = np.arange(len(items))
+    holders = {key: own for key, found in before.holders.items() if len(own := shared[found][shared[found] >= 0])}
     values = Counter(column for column, _ in holders)
-    found: list[tuple[Key, Estimate, int]] = []
+    found: list[tuple[tuple[str, str], Estimate, int]] = []
     for key, places in sorted(holders.items()):
         if len(places) >= MIN_ITEMS and 1 < values[key[0]] <= MAX_VALUES:
             is_own = np.isin(np.arange(len(items)), places)

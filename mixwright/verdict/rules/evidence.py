@@ -168,7 +168,7 @@ class Evidence:
         answers = self.read_answers(files["after"])
         completed, beaten = answers.of_items("completed"), answers.of_items("recalled")
         found = []
-        for task in dict.fromkeys(task for task, _, _ in answers.items):
+        for task in dict.fromkeys(task for task, _ in answers.cells):
             places = [place for place in answers.groups[task, None].tolist() if completed[place] >= 0]
             shares = beaten[places][~np.isnan(beaten[places])]
             mean = float(shares.mean()) if len(shares) else float("nan")

@@ -17,6 +17,7 @@ training pay for kinds that are not.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -26,6 +27,7 @@ from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN_SHARE, MAX_CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
 from mixwright.estimates.intervals import Z, t_quantile
+from mixwright.estimates.items import Items, TaskLevel
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
     CELL_INTERVAL_LEVEL,
@@ -36,7 +38,7 @@ from mixwright.estimates.loss_limits import (
     items_excluding_cell_loss,
     largest_undetected_loss,
 )
-from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, Sides, TaskLevel, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Sides, estimate_change
 from mixwright.estimates.protected import (
     READABLE_SHARE,
     SideScores,
@@ -203,8 +205,9 @@ def check_protected(
 
     readable_items = None if named_by_user else find_readable_items(before, decoding)
 
-    def counts_in_mean(item: Item) -> bool:
-        return item[:2] in compared_cells and (readable_items is None or item in readable_items)
+    def counts_in_mean(items: Items) -> Items:
+        compared = items.of_cells(compared_cells)
+        return compared if readable_items is None else compared.common(readable_items)
 
     z = Z if look is None else look.z()
     change = estimate_change(before, after, outcome=decoding, weigh="cells", included=counts_in_mean, pseudo_quantile=z)
@@ -309,7 +312,7 @@ def _estimate_dependence(change: Change, sides: tuple[SideScores, SideScores], z
     if math.isfinite(change.dependence.value):
         return change.dependence
     column = READINGS[change.outcome].column + SWAPPED_SUFFIX
-    known = set(change.items).intersection(*(scores.scores.get(column, {}) for side in sides for scores in side))
+    known = functools.reduce(Items.common, (scores.having(column) for side in sides for scores in side), change.items)
     found = estimate_change(*sides, outcome=change.outcome, weigh="cells", included=known, pseudo_quantile=z)
     return change.dependence if found is None else found.dependence
 
@@ -329,7 +332,10 @@ def _estimate_cell_change(sides_by_task: SidesByTask, cell: JudgedCell, decoding
     if sides is None:
         return None
     return estimate_change(
-        *sides, outcome=decoding, included=lambda item: cell.is_whole_task or item[1] == cell.level, pseudo_quantile=z
+        *sides,
+        outcome=decoding,
+        included=None if cell.is_whole_task else lambda items: items.of_cells([(cell.task, cell.level)]),
+        pseudo_quantile=z,
     )
 
 
@@ -345,12 +351,11 @@ def _find_below_margin(before: SideScores, cells: Sequence[JudgedCell], decoding
     """A sentence on each task of which less than the margin was right before; not on those that gained since."""
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
     gained = {cell.task for cell in cells if cell.change is not None and cell.change.low > 0}
-    values_by_task: dict[str, list[float]] = defaultdict(list)
+    column, values_by_task = READINGS[decoding].column, defaultdict[str, list[float]](list)
     for scores in before:
-        for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
-            if item[:2] in compared_cells and item[0] not in gained:
-                values_by_task[item[0]].append(value)
-    success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items()}
+        for task, own in scores.select({task for task, _ in compared_cells} - gained).by_task().items():
+            values_by_task[task] += own.column(column, own.having(column).of_cells(compared_cells)).tolist()
+    success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items() if values}
     return [
         f"only {100 * success:.2g} % of {task} was right before, too little to see a loss"
         for task, success in success_by_task.items()
@@ -441,7 +446,7 @@ def _within_bounds(change: Interval) -> Interval:
 
 def list_cells(side: SideScores) -> list[TaskLevel]:
     """The cells that a side measured."""
-    return list(dict.fromkeys(item[:2] for scores in side for item in scores.items))
+    return list(dict.fromkeys(cell for scores in side for cell in scores.items.cells))
 
 
 def named_cells(cells: Sequence[TaskLevel], names: Sequence[str]) -> list[TaskLevel]:

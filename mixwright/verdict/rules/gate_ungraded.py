@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mixwright.estimates.outcome import TaskLevel
-from mixwright.estimates.protected import cell_order
+from mixwright.estimates.items import TaskLevel, cell_order
 from mixwright.verdict.rules.answer_forms import group_takeovers
 from mixwright.verdict.rules.answers_kept import find_lost_answers
 from mixwright.verdict.rules.evidence import Evidence

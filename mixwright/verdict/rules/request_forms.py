@@ -18,7 +18,7 @@ def changes_by_form(sides: Sides, outcome: Outcome) -> Mapping[str, Interval]:
     """
     found = {}
     for form in FORMS:
-        change = estimate_change(*sides, outcome=outcome, included=lambda item, form=form: str(item[2]).endswith(f" {form}"))
+        change = estimate_change(*sides, outcome=outcome, included=lambda items, form=form: items.ending(f" {form}"))
         if change is not None:
             found[form] = change.estimate.interval
     return found

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import mean_interval
+from mixwright.estimates.items import Item, Items
 from mixwright.estimates.judgement import change_word, change_words
-from mixwright.estimates.outcome import Change, Item, ItemScores
+from mixwright.estimates.outcome import Change, ItemScores
 from mixwright.verdict.rules.gate import check_protected, items_to_measure
 from mixwright_lab.studies.judgement.cells import majority
 
@@ -195,7 +196,7 @@ def trial(
 
 def unsampled(success: Estimate, swapped: Estimate, dependence: Estimate) -> Change:
     """A change of greedy answers alone; sampled ones are not simulated."""
-    return Change(success, swapped, dependence, None, None, ())
+    return Change(success, swapped, dependence, None, None, Items())
 
 
 def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
@@ -268,7 +269,7 @@ DEFAULT = 0
 def scores(keys: list[Item], right: NDArray[np.bool_]) -> ItemScores:
     """One checkpoint; sampled answers are as the greedy ones, and S is 0: the gate does not look at it."""
     values, none = dict(zip(keys, right.astype(float).tolist(), strict=True)), dict.fromkeys(keys, 0.0)
-    return ItemScores({"greedy": values, "pass@1": values, "greedy.swapped": none})
+    return ItemScores.of({"greedy": values, "pass@1": values, "greedy.swapped": none})
 
 
 def gate(job: tuple[str, int, int, int, int]) -> dict[str, Any]:

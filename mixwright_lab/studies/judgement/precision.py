@@ -29,8 +29,9 @@ from mixwright.estimates.adjusted import estimate_adjusted
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import Z, share_interval
+from mixwright.estimates.items import Item
 from mixwright.estimates.looks import Look
-from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Cell, Interval
 from mixwright.verbs.compare import plan_looks
 from mixwright.verdict.rules.gate import check_protected
@@ -120,7 +121,7 @@ def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) ->
         known: dict[Item, float] = {
             (str(cell), None, f"{place:04}"): float(value) for (cell, place), value in np.ndenumerate(values)
         }
-        sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
+        sides.append([ItemScores.of({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
     protected = [(str(cell), None) for cell in range(len(old))]
     return check_protected(sides[0], sides[1], protected, named_by_user=True, margin=MEAN_LOSS_MARGIN, look=look).outcome
 
