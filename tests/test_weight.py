@@ -18,13 +18,13 @@ LIMITS = {
     "mixwright": 512_750,
     "mixwright_extras": 75_400,
     "mixwright_lab": 219_750,
-    "tests": 505_500,
+    "tests": 506_600,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
     "mixwright +3,900, tests +1,700: `plan --minutes` says what rows teach and whom they cost; the section of the probe "
     "`transfer` is gone (extras -450)",
-    "mixwright_lab +1,150: the study of what rows teach",
+    "mixwright_lab +1,150: the study of what rows teach; tests +1,090: the GitHub action runs against stand-ins",
     "mixwright +1,550, tests +1,000: a verdict on two tables of a million answers takes 10 CPU seconds in place of 164, "
     "and half of the memory",
     "mixwright +1,922: answers of all samples are one file that others can read; targets, template, truncation are checks, "
