@@ -52,7 +52,7 @@ def watch_teaching(
     return watch_bursts(
         learner,
         rows.corpus,
-        config,
+        replace(config, continued_tokens=0),  # a long answer to one request would take longer than a training
         others={GENERAL: general},
         ungraded=ungraded,
         seconds=60 * minutes,
