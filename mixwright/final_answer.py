@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from mixwright.thoughts import drop_thoughts
+
 MAX_ANSWER_CHARACTERS = 40
 """Longest answer, characters."""
 
@@ -68,11 +70,11 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     `\boxed{72}` and `<answer>`, of which the last counts; else a last line with `#### 72`, which is a heading elsewhere;
     else the phrases `the answer is 72`, `Answer: 72` and a line `A: 72`, the last first; else the whole of a short line;
     else the last sentence. A mark with nothing behind it, at the end of the text, is an answer that was cut off. What goes
-    before is no answer: thoughts up to `</think>`, a repeated prompt, a statement of the prompt's that more text follows;
+    before is no answer: thoughts, a repeated prompt, a statement of the prompt's that more text follows;
     nor is what comes after: a next question, end marks.
     """
     text = own_text(text, prompt)
-    if not text or ("<think>" in text and "</think>" not in text):
+    if not text:
         return []
     if answer_tags := list(_ANSWER_TAG.finditer(text)):
         text_after_tag = text[answer_tags[-1].end() :]
@@ -112,7 +114,7 @@ def own_text(text: str, prompt: str) -> str:
         text = text[len(prompt) :]
     elif len(text) > WHOLE_ANSWER_CHARACTERS and (prompt.startswith(text.strip()) or prompt.endswith(text.strip())):
         return ""
-    text = _CALCULATOR_NOTE.sub("", text[-_CHARACTERS_READ:]).rpartition("</think>")[2]
+    text = _CALCULATOR_NOTE.sub("", drop_thoughts(text)[-_CHARACTERS_READ:])
     end_token = _END_TOKEN.search(text)
     text = (text[: end_token.start()] if end_token else text).strip()
     first_mark = _ANSWER_TAG.search(text) or _ANSWER_PHRASE.search(text) or re.search("####", text)

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 TOP_LEVEL_ENTRIES = {
     *("examples", "mixwright", "mixwright_extras", "mixwright_lab", "docs", "contributing", "tests", ".ci", ".gitignore"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml"),
-    *("constraints.txt", "constraints-oldest.txt"),
+    *("constraints.txt", "constraints-oldest.txt", "action.yml", ".pre-commit-hooks.yaml"),
 }
 """What stands at the top of the folder."""
 BUILT = {"__pycache__", "build", "dist"}

@@ -138,6 +138,8 @@ def test_refused_cut_and_unanswered_prompts_are_counted(call: Call) -> None:
             "2+1=": completion("3", message={"role": "assistant", "content": "3", "refusal": "I may not say 3."}),
             "6+1=": completion(None),
             "4+1=": completion("5", finish_reason="length"),
+            "7+1=": completion("8", message={"role": "assistant", "content": "8", "reasoning_content": "7, 8."}),
+            "8+1=": completion(None, message={"role": "assistant", "content": None, "reasoning": "8, then"}),
             "5+1=": refuse("maximum context length is 3 tokens"),
         }
         return special.get(asked) or add(body)
@@ -150,7 +152,9 @@ def test_refused_cut_and_unanswered_prompts_are_counted(call: Call) -> None:
     assert "does not answer 1 prompt" in err
     assert "maximum context length" in err
     scores = {row["prompt"]: row["score"] for row in rows_of(Path("runs/served"))}
-    assert [scores[f"{n}+1="] for n in (2, 3, 4, 5, 6)] == [0, 0, 1, None, 0]
+    assert [scores[f"{n}+1="] for n in (2, 3, 4, 5, 6, 7, 8)] == [0, 0, 1, None, 0, 1, 0], "graded behind the thoughts"
+    texts = {row["prompt"]: row.get("completion") for row in rows_of(Path("runs/served"))}
+    assert (texts["7+1="], texts["8+1="]) == ("<think>\n7, 8.\n</think>\n8", "<think>\n8, then")
 
 
 LONG = "x" * (served.MAX_CHARACTERS_PER_TOKEN * 512 + 1)

@@ -369,6 +369,9 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
         raise InputError(f"a completion from {asking.url}", heard(repr(choice))[:120], "Look at the server.")
     text, reason = getattr(holder, name), getattr(choice, "finish_reason", None)
     text = "" if text is None else text
+    thoughts = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
+    if thoughts and isinstance(thoughts, str) and isinstance(text, str):  # graders and behaviours know them by their tags
+        text = f"<think>\n{thoughts}\n</think>\n{text}" if text else f"<think>\n{thoughts}"
     calls = [one.to_dict() for one in getattr(message, "tool_calls", None) or () if hasattr(one, "to_dict")]
     if calls and isinstance(text, str):
         text = text_of({"content": text, "tool_calls": calls})
