@@ -6,6 +6,7 @@ A reading is None where the text has nothing of the kind, and `AMBIGUOUS` where 
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections import Counter
@@ -121,6 +122,10 @@ _DENIAL_AFTER = re.compile(r"\W{0,3}(?:is|was)(?:n't| not| wrong| incorrect)\b",
 """The same right after it."""
 
 
+KEPT_READINGS = 2**12
+"""Texts of which a reading is kept: an answer is compared with the gold answers of all other items, and they with it."""
+
+
 def plain_math(text: str) -> str:
     r"""Without LaTeX that changes nothing: `\dfrac`, `\left`, spaces, dollar signs, `\text{...}`, degrees, bold."""
     text = text[:CHARACTERS_READ].translate(_PLAIN_SIGNS)
@@ -134,6 +139,7 @@ def plain_math(text: str) -> str:
     return _VARIABLE_BEFORE_VALUE.sub("", " ".join(_NUMBER_BORDER.sub(" ", text).split()))
 
 
+@functools.lru_cache(maxsize=KEPT_READINGS)
 def plain_amounts(text: str) -> str:
     """Return `plain_math` of a text, with fractions as `1/2`, powers of ten as `7.2e3`, and compound units as one word."""
     text = " ".join(_FRACTION.sub(_format_fraction, plain_math(text)).split())
@@ -165,12 +171,14 @@ def _unit_name(word: str) -> str:
     return _SHORT_UNIT_NAMES.get(name, name)
 
 
+@functools.lru_cache(maxsize=KEPT_READINGS)
 def normalise_words(text: str) -> str:
     """Plain words, case and outer marks folded; formulas without spaces."""
     text = plain_math(text).casefold().strip(_OUTER_MARKS)
     return _FORMULA_SPACE.sub("", text) if _MATH_SIGN.search(text) or re.fullmatch(r"[\W\d]*", text) else text
 
 
+@functools.lru_cache(maxsize=KEPT_READINGS)
 def number_of(text: str) -> Fraction | str | None:
     """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
     text = REJECTED.sub("", _EQUALS_SIGN.split(plain_amounts(text))[-1].strip(_OUTER_MARKS.replace(".", "")))
@@ -242,6 +250,7 @@ def is_number(text: str) -> bool:
     return match is not None and _parse_number(match) is not None
 
 
+@functools.lru_cache(maxsize=KEPT_READINGS)
 def amount_of(text: str) -> Fraction | None:
     """The number of a gold answer that is one, with a unit behind it or not; None for any other."""
     stated = number_of(text) if is_number(text) or _NUMBER_AND_UNIT.match(plain_amounts(text)) else None
