@@ -44,7 +44,7 @@ class BurstSizes:
     """Rows of a step."""
     rows: int = 32
     """Distinct rows of a group to train on, at most; never more than half of them."""
-    items: int = 32
+    items: int = 48
     """Other items of a group that are read, at most."""
     rank: int = 16
     """Of the LoRA adapter; 0 trains all weights."""
