@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 508_850,
+    "mixwright": 513_750,
     "mixwright_extras": 75_850,
     "mixwright_lab": 218_600,
-    "tests": 503_800,
+    "tests": 508_100,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -70,6 +70,8 @@ RAISED: tuple[str, ...] = (
     "mixwright +3,700: causes of RL runs, protected behaviours in any trainer, thoughts before answers and arguments of the "
     "chat template (check `styles` moved to mixwright_extras +1,095)",
     "mixwright_lab +5,750, tests +2,900: planted RL runs by another author, and what is above by hand",
+    "mixwright +4,900, tests +4,300: `review` answers five questions from the files of a run, and says of 28 findings "
+    "whether it is shown, excluded, not told, or which file would tell",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
