@@ -21,6 +21,7 @@ from mixwright.verbs.plan import plan, plan_measured
 from mixwright.verbs.planned import Planning, PlanReport
 from mixwright.verbs.plugins import explain, list_plugins
 from mixwright.verbs.preview import Preview, preview
+from mixwright.verbs.review import review
 from mixwright.verbs.rewards import rewards
 from mixwright.verbs.run import run, steer, trial
 from mixwright.verbs.schema import schema
@@ -39,4 +40,4 @@ __all__ += [
     "plan_measured",
     "preview",
 ]
-__all__ += ["rewards", "run", "schema", "steer", "trial", "verdict"]
+__all__ += ["review", "rewards", "run", "schema", "steer", "trial", "verdict"]

@@ -67,7 +67,7 @@ GROUPS = [
     ["dial"],
     ["scan", "mine"],
 ]
-GROUPS += [["run", "trial", "steer", "verdict", "plan"]]
+GROUPS += [["run", "trial", "steer", "verdict", "plan", "review"]]
 """Functions whose examples run in one folder, in order."""
 
 

@@ -83,6 +83,7 @@ def test_shares_are_of_rows_and_of_target_tokens() -> None:
     by_task = {o.task: o for o in seen if o.severity == "info"}
     assert (by_task["short"].count, by_task["short"].total) == (60, 80)
     assert "25.0%), about 120 target tokens (66.7%" in by_task["long"].message
+    assert by_task["long"].evidence == ({"share_of_rows": 0.25, "share_of_target_tokens": pytest.approx(2 / 3)},)
     assert warnings(seen) == []
 
 

@@ -48,6 +48,7 @@ FLAGS = {
         "--beside --cannot-tell --each --example --folder --full --gate --json --junit --margin --markdown"
         " --max-items --protect --protect-behaviour --suite --suite-seed --trained-on --until-decided --why",
     ),
+    "review": "RUN... --full --json",
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --only --output",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
@@ -59,7 +60,7 @@ FLAGS = {
         "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",
     ),
     "list": "KIND --json",
-    "explain": "NAME",
+    "explain": "NAME --run",
     "schema": "run|plan|verdict",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 import yaml
 from cli_call import Call, write
+from verdicts import damaged
 
 from mixwright.mine.own_answers import RehearsalRows
-from mixwright.records import Example, Measurement, Observation
-from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.records import Example, Interval, Measurement, Observation, Pull, Taught, Teaching
+from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.verbs import mine as mining
 from mixwright.verbs import plan as planning
 from mixwright.verbs.report import MAX_LINES, cut, findings, table
+from mixwright.verdict.stage import to_json_ready
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "t\x1b[31m\r\n\u202e"
@@ -93,6 +95,27 @@ def replayed(monkeypatch: pytest.MonkeyPatch, task: str = "old") -> tuple[str, .
     return ("mine", "some/model", train, "--eval", test, "--miner", "rehearsal", "--replay", requests)
 
 
+def reviewed() -> tuple[str, ...]:
+    """Write the verdict on a model that lost most tasks, an audit, and what short trainings left."""
+    gain, loss = Interval(0.41, 0.3, 0.52, 40), Interval(-0.19, -0.26, -0.12, 40)
+    taught = Taught("tool_calls", "skill", 96, 40, 2, 0.0, gain, gain, gain, gain)
+    rows = [("tool_calls", 0.11, 0.73), ("sums", 0.89, 0.27)]
+    audit = [
+        Observation(
+            "frequency", task, "info", 9, 99, f"{task}.", "", evidence=({"share_of_rows": n, "share_of_target_tokens": m},)
+        )
+        for task, n, m in rows
+    ]
+    text = "Where the prompt has 'not', 95 of 96 rows have the answer 'no'; of the other rows 40% have it."
+    audit.append(
+        Observation("cues", "sums", "warning", 95, 96, text, "Add rows with 'not' and another answer.", "dealt out")
+    )
+    write_json(Path("audit/observations.json"), audit)
+    write_json(Path("verdict/verdict.json"), to_json_ready(damaged()))
+    write_json(Path("plan/teaching.json"), Teaching(24, 8, (taught,), (Pull("tool_calls", "capitals", loss, True),)))
+    return "review", "verdict", "audit", "plan"
+
+
 def arguments_of(verb: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Write the files of a verb, and return its arguments."""
     if verb.startswith("audit"):
@@ -104,13 +127,15 @@ def arguments_of(verb: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
         return ("plan", settings(monkeypatch))
     if verb == "mine":
         return replayed(monkeypatch)
+    if verb == "review":
+        return reviewed()
     if verb == "diagnose":
         return ("diagnose", rollouts())
     answered = [{"prompt": f"Is {city} a city?", "answer": f"{place}{city}"} for place, city in enumerate(CITIES)]
     return ("rewards", "planted_rewards:holds", "--eval", write("answers.jsonl", answered))
 
 
-VERBS = ("audit", "audit_fix", "measure", "plan", "mine", "diagnose", "rewards")
+VERBS = ("audit", "audit_fix", "measure", "plan", "mine", "diagnose", "rewards", "review")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -128,7 +128,7 @@ class Observation:
     count: int
     """How many rows (or cells, or pairs) show it."""
     total: int
-    """Of how many."""
+    """Of how many; 0 where nothing could be checked."""
     message: str
     """One sentence."""
     remedy: str

@@ -319,8 +319,8 @@ class Recalled:
     """Lost answers that were read."""
     completed: int
     """Those that it would end rightly."""
-    beaten: float
-    """Mean share of other right answers of the task that are less probable than the right one; NaN where there is none."""
+    beaten: float | None
+    """Mean share of other right answers of the task that are less probable than the right one; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 from mixwright.verbs.command import list_added_verbs, load_command, read_help
 
 VERBS_BY_HEADING = {
-    "Verbs": ("audit", "measure", "plan", "verdict", "run", "rewards", "diagnose"),
+    "Verbs": ("audit", "measure", "plan", "verdict", "review", "run", "rewards", "diagnose"),
     "More": ("init", "preview", "mine", "list", "explain", "schema"),
 }
 """Headings of `--help`, and the verbs under each."""

@@ -59,8 +59,8 @@ def show_list(found: Sequence[Entry], *, kind: str | None, as_json: Json = False
             output.out(f"  {entry.name:<{width}}  {one_line(entry.summary)}{extra}")
 
 
-def explain(name: str) -> list[Entry]:
-    """Explain a plug-in. If several have the name, shows each.
+def explain(name: str, *, run: Annotated[list[str] | None, typer.Option(metavar="RUN")] = None) -> list[Entry]:
+    """Explain a plug-in, or with --run a finding of `review`. If several plug-ins have the name, shows each.
 
     `kind/name` asks for that of one kind. Raises InputError if there is none.
 
@@ -69,8 +69,16 @@ def explain(name: str) -> list[Entry]:
         'checks'
 
     Args:
-        name: A name from `mixwright list`, for example formats.
+        name: A name from `mixwright list`, for example formats; with --run one of the 28 of `review --full`.
+        run: Folder of a run: say what its files show of that finding. Repeatable.
     """
+    if run:
+        from mixwright.verbs.review import describe_row, review
+
+        row_by_name = {row.name: row for row in review(run).rows}
+        if name not in row_by_name:
+            raise unknown_name("finding", name, row_by_name)
+        return [Entry("review", name, " ".join(run), name, "\n".join(describe_row(row_by_name[name])))]
     kind, _, stem = name.replace(".", "/").rpartition("/")
     entries = [entry for entry in entries_named(stem) if kind in ("", entry.kind)]
     if not entries:
@@ -113,6 +121,11 @@ def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
         if contrasts is not None:
             sentences.append(_summarise_contrasts(name, contrasts, lab))
     return sentences
+
+
+def find_word(finding: str) -> str:
+    """Return the word of the laboratory on a finding; empty without a card."""
+    return " ".join(describe_support(Entry("findings", finding, "", "", ""))).removeprefix("Result: ").rstrip(".")
 
 
 def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:

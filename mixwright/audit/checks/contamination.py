@@ -44,7 +44,7 @@ class Contamination(Check):
         if not len(leaks.overlap.held_out) or not len(leaks.overlap.train):
             missing_split = "train" if len(leaks.overlap.held_out) else "eval"
             text = f"There is no {missing_split} split, so contamination was not checked."
-            return [Observation("contamination", None, "info", 0, len(corpus), text, "")]
+            return [Observation("contamination", None, "info", 0, 0, text, "")]
         observations: list[Observation] = []
         clean_cases: list[Case] = []
         new_cases: list[tuple[str, WordedAlike]] = []

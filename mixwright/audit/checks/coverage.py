@@ -48,7 +48,7 @@ class Coverage(Check):
         """Return a warning for each kind of gap of a task, and a note on what is covered."""
         if not has_held_out(corpus):
             text = "There is no eval split, so coverage was not checked."
-            return [Observation("coverage", None, "info", 0, len(corpus), text, "")]
+            return [Observation("coverage", None, "info", 0, 0, text, "")]
         found = find_coverage(corpus, self.function)
         observations = []
         for task in dict.fromkeys(hole.task for hole in found.holes):

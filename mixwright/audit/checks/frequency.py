@@ -77,7 +77,8 @@ def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, 
     share = count / total
     text = f"{count} rows ({share:.1%}), {tokens}."
     null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
-    observations = [Observation("frequency", name, "info", count, total, text, "", null)]
+    evidence = ({"share_of_rows": share, "share_of_target_tokens": token_share},)
+    observations = [Observation("frequency", name, "info", count, total, text, "", null, evidence)]
     if share < RARE_PART / tasks:
         text = f"The task is rare: {share:.2%} of rows; an equal share is {1 / tasks:.1%}."
         remedy = "Raise its weight (planner temperature or equal_shares), or watch it with a canary."

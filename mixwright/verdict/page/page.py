@@ -6,7 +6,6 @@ Left out on purpose: reading files, and judging; the page is a function of the v
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -255,7 +254,7 @@ def _causes(verdict: Verdict) -> list[Block]:
             "task": one.task,
             "lost answers that were begun": f"{one.items:,}",
             "end right": f"{one.completed:,}",
-            "other answers of the task that the right one beats": percent(None if math.isnan(one.beaten) else one.beaten),
+            "other answers of the task that the right one beats": percent(one.beaten),
         }
         for one in verdict.recalled
     ]

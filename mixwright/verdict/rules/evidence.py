@@ -171,7 +171,7 @@ class Evidence:
         for task in dict.fromkeys(task for task, _ in answers.cells):
             places = [place for place in answers.groups[task, None].tolist() if completed[place] >= 0]
             shares = beaten[places][~np.isnan(beaten[places])]
-            mean = float(shares.mean()) if len(shares) else float("nan")
+            mean = float(shares.mean()) if len(shares) else None
             found += [Recalled(task, len(places), int(completed[places].sum()), mean)] if places else []
         return found
 
