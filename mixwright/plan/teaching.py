@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm
+from mixwright.estimates.possible import within_possible
 from mixwright.records import Pull, Taught, Teaching, TeachingWord
 
 KNOWN_SHARE = 0.9
@@ -90,8 +91,13 @@ def choose_word(
 def _changes(true: Sequence[Reading], dealt: Sequence[Reading], before: Reading, part: Part) -> tuple[Estimate, Estimate]:
     """Change of a part by true rows, and the same minus that by dealt-out rows."""
     after, control = (np.stack([reading[part] for reading in readings]) for readings in (true, dealt))
-    strata = np.zeros(after.shape[1], np.int64)
-    return estimate_crossed(after - before[part], strata), estimate_crossed(after - control, strata)
+    return _compare(after, before[part]), _compare(after, control)
+
+
+def _compare(after: NDArray[np.float64], before: NDArray[np.float64]) -> Estimate:
+    """Estimate a change; success cannot rise above 1. Shapes (seeds, items), and of one reading before (items,)."""
+    strata, share = np.zeros(after.shape[1], np.int64), np.full(after.shape[1], 1 / after.shape[1])
+    return within_possible(estimate_crossed(after - before, strata), np.atleast_2d(before), after, strata, share)
 
 
 def _judge_pulls(before: Reading, runs: Runs, trained: Sequence[str]) -> list[Pull]:
@@ -100,8 +106,7 @@ def _judge_pulls(before: Reading, runs: Runs, trained: Sequence[str]) -> list[Pu
     changes = []
     for one, other in pairs:
         part: Part = (other, "unseen")
-        after = np.stack([reading[part] for reading in runs[one, False]])
-        changes.append(estimate_crossed(after - before[part], np.zeros(after.shape[1], np.int64)))
+        changes.append(_compare(np.stack([reading[part] for reading in runs[one, False]]), before[part]))
     adjusted = holm([change.p for change in changes])
     return [
         Pull(one, other, change.interval, p <= ALPHA)

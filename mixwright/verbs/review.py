@@ -19,8 +19,8 @@ from mixwright.records import Observation, Teaching, Verdict
 from mixwright.run.folder import RunFolder, read_json, read_list, read_plan
 from mixwright.verbs import output
 from mixwright.verbs.diagnose import Diagnosis
+from mixwright.verbs.laboratory import find_word
 from mixwright.verbs.options import Full, Json
-from mixwright.verbs.plugins import find_word
 from mixwright.verbs.report import MAX_LINES, wrap
 from mixwright.verdict.review import FindingRow, Review, answer_questions
 from mixwright.verdict.rules.findings import NEEDS, NO_PLAN, NO_TEACHING, NO_VERDICT, RunParts
