@@ -185,7 +185,9 @@ def list_parts(splits: Mapping[str, Split], others: Mapping[str, Sequence[Exampl
     parts: dict[Part, Sequence[Example]] = {}
     for task, split in splits.items():
         parts |= {(task, "trained"): split.trained, (task, "unseen"): split.unseen}
-    return parts | {(name, "unseen"): rows for name, rows in others.items()}
+    for name, rows in others.items():
+        parts[name, "unseen"] = rows
+    return parts
 
 
 def _train(learner: Learner, rows: Sequence[Example], sizes: BurstSizes, seed: int) -> Any:
