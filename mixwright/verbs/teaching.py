@@ -45,7 +45,7 @@ def watch_teaching(
     """
     rungs = {family.name: (1,) for family in draw.FAMILIES if family.name not in tasks}
     requests = [row | {"level": None} for row in draw.draw_items(per_rung=PER_FAMILY, rungs=rungs)]
-    rows = read_rows(with_suite(model, replace(measuring, train=None, held_out=train), requests), tell=_say_nothing)
+    rows = read_rows(with_suite(model, replace(measuring, train=None, held_out=train), requests))
     ungraded = None if rows.all_rows is None else rows.all_rows.select(tasks=set(rows.all_rows.tasks) - {*rows.corpus.tasks})
     rows, config = settle_room([learner], rows, MeasureConfig(samples=0), measuring, None)
     general = [row for row in rows.corpus if row.task in rungs]
@@ -58,10 +58,6 @@ def watch_teaching(
         seconds=60 * minutes,
         say=lambda text: say(one_line(text)),
     )
-
-
-def _say_nothing(_: str) -> None:
-    """The plan has said what was taken of the rows."""
 
 
 def teaching_lines(found: Teaching) -> list[str]:
