@@ -29,7 +29,7 @@ def check_adapter(cls: type[Adapter], learner: Learner, place: Path) -> None:
         learner: any learner in float32; a tiny one will do (`mixwright.learner.tiny.build_tiny`). It is only read.
         place: an empty folder that may be written to.
     """
-    from mixwright.learner.adapting import SETTINGS_FILE, count_trainable
+    from mixwright.learner.adapting import SETTINGS_FILE
 
     adapter, base = check_plugin(cls), learner.model
     before = _logits(base)
@@ -63,6 +63,10 @@ def check_adapter(cls: type[Adapter], learner: Learner, place: Path) -> None:
     require(names[0] == names[1], "merging gives plain weights under the base's own names")
     require(_apart(_logits(merged), after) <= EXACT, "the merged model gives the same output")
     require(_apart(_logits(base), before) == 0, "a copy was adapted, the base is as it was")
+
+
+def count_trainable(model: Any) -> int:
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 def _logits(model: Any) -> torch.Tensor:

@@ -75,16 +75,6 @@ def weights(change: Callable[[dict[str, torch.Tensor]], Any], name: str = "adapt
     return damage
 
 
-def index(change: Callable[[dict[str, str]], Any]) -> Damage:
-    def damage(folder: Path) -> None:
-        path = folder / "model.safetensors.index.json"
-        found = json.loads(path.read_text())
-        change(found["weight_map"])
-        path.write_text(json.dumps(found))
-
-    return damage
-
-
 def vocabulary(change: Callable[[dict[str, int]], Any]) -> Damage:
     def damage(folder: Path) -> None:
         path = folder / "tokenizer.json"
@@ -113,19 +103,11 @@ def electra(folder: Path) -> None:
 CONFIG = "config.json"
 BROKEN_MODELS: dict[str, tuple[Damage, str]] = {
     "one layer of two": (changed(CONFIG, num_hidden_layers=1), r"without model\.layers\.1\."),
-    "no layer": (changed(CONFIG, num_hidden_layers=0), "num_hidden_layers of 1 to 10,000"),
-    "more layers than anyone has": (changed(CONFIG, num_hidden_layers=10**9), "num_hidden_layers of 1 to 10,000"),
     "an encoder": (electra, "a causal language model"),
-    "a quantisation nobody knows": (changed(CONFIG, quantization_config={"quant_method": "zip"}), "'zip'"),
-    "a quantisation that is a list": (changed(CONFIG, quantization_config=[4]), "the settings of a model at"),
     "no key-value heads": (changed(CONFIG, num_key_value_heads=0), "by zero|num_key_value_heads"),
-    "a negative width": (changed(CONFIG, hidden_size=-32), "hidden_size of 1 to"),
-    "no vocabulary": (changed(CONFIG, vocab_size=0), "vocab_size of 1 to"),
     "text for a width": (changed(CONFIG, intermediate_size="wide"), "'intermediate_size'|intermediate_size"),
     "a fraction for a number of heads": (changed(CONFIG, num_attention_heads=2.5), "num_attention_heads"),
     "an odd head": (changed(CONFIG, head_dim=15), "head_dim|even rotary|the settings of a model at"),
-    "NaN": (changed(CONFIG, rms_norm_eps=float("nan")), "NaN as a value"),
-    "a list of settings": (text(CONFIG, "[1, 2]"), "a JSON object, got a list"),
     "a text for a mapping": (changed(CONFIG, rope_parameters="default"), "rope_parameters|the settings of a model at"),
     "an unknown activation": (changed(CONFIG, hidden_act="wave"), "wave"),
     "an unknown dtype": (changed(CONFIG, dtype="float7"), "float7"),
@@ -135,22 +117,10 @@ BROKEN_MODELS: dict[str, tuple[Damage, str]] = {
     "a number far beyond the vocabulary": (vocabulary(lambda found: found.update({"a": 900_000})), "900,000|tokenizer"),
     "no vocabulary in the tokenizer": (text("tokenizer.json", "{}"), "a tokenizer"),
     "a list for the tokenizer's settings": (text("tokenizer_config.json", "[]"), "tokenizer"),
-    "a fraction for the end": (changed("generation_config.json", eos_token_id=1.5), "1.5|float"),
-    "a list for the settings of writing": (text("generation_config.json", "[1]"), "a JSON object, got a list"),
-    "settings of writing that were cut": (text("generation_config.json", '{"eos'), "a JSON object"),
-    "a number for a dtype": (changed(CONFIG, dtype=32), "the name of a torch dtype"),
     "NaN among the weights": (
         weights(lambda found: found["model.norm.weight"].fill_(float("nan")), "model.safetensors"),
         "finite weights",
     ),
-}
-BROKEN_PARTS: dict[str, tuple[Damage, str]] = {
-    "nothing": (text("model.safetensors.index.json", ""), "the index of a checkpoint as a JSON object"),
-    "no map": (text("model.safetensors.index.json", "{}"), "weight_map"),
-    "a list": (text("model.safetensors.index.json", '{"weight_map": ["a"]}'), "weight_map"),
-    "numbers for files": (index(lambda found: found.update({"model.norm.weight": 3})), "weight_map"),
-    "a file elsewhere": (index(lambda found: found.update({"model.norm.weight": "../x.safetensors"})), "the folder lacks"),
-    "a weight that no file has": (index(lambda found: found.update(lost=found["model.norm.weight"])), "lack lost"),
 }
 BROKEN_ADAPTERS: dict[str, tuple[Damage, str]] = {
     "infinity": (weights(lambda found: next(iter(found.values())).fill_(float("inf"))), "finite weights of an adapter"),
@@ -166,11 +136,9 @@ BROKEN_ADAPTERS: dict[str, tuple[Damage, str]] = {
     "another rank": (changed("adapter_config.json", r=3), "an adapter that fits the model"),
     "no rank": (changed("adapter_config.json", r=0), "an adapter that fits the model"),
     "a text for the rank": (changed("adapter_config.json", r="two"), "adapter"),
-    "NaN for alpha": (changed("adapter_config.json", lora_alpha=float("nan")), "NaN as a value"),
     "infinity for alpha": (changed("adapter_config.json", lora_alpha=float("inf")), "finite logits"),
     "matrices that the model lacks": (changed("adapter_config.json", target_modules=["nowhere"]), "adapter"),
     "an unknown kind": (changed("adapter_config.json", peft_type="WISH"), "adapter"),
-    "a list of settings": (text("adapter_config.json", "[]"), "a JSON object, got a list"),
 }
 BROKEN_EXPERTS: dict[str, tuple[Damage, str]] = {
     "NaN": (
@@ -190,14 +158,6 @@ def test_a_broken_checkpoint_is_refused_in_one_line(case: str, copied: Path) -> 
         load_learner(str(copied / "model"))
     assert str(refused.value).count("\n") == 0
     assert "model" in str(refused.value)
-
-
-@pytest.mark.parametrize("case", BROKEN_PARTS)
-def test_a_broken_index_is_refused_in_one_line(case: str, copied: Path) -> None:
-    damage, told = BROKEN_PARTS[case]
-    damage(copied / "parts")
-    with pytest.raises(InputError, match=told):
-        load_learner(str(copied / "parts"))
 
 
 @pytest.mark.parametrize("case", BROKEN_ADAPTERS)
@@ -278,25 +238,9 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, copied: Path
         load_learner(str(copied / "parts"), adapter=str(copied / "svf"))
 
 
-@pytest.mark.parametrize(
-    ("template", "seconds", "told"),
-    [
-        (
-            "{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}{{ messages[0]['content'] }}",
-            0.5,
-            "no end within 0.5 s",
-        ),
-        ("{{ 'ab' * 6000000 }}{{ messages[0]['content'] }}", 60, "12,000,01. characters"),
-        ("{{ messages[0]['content'] / 2 }}", 60, "TypeError"),
-    ],
-    ids=["a loop", "much text", "no text"],
-)
-def test_a_chat_template_is_bounded(
-    template: str, seconds: float, told: str, copied: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mixwright.learner.prompt_form.MAX_TEMPLATE_SECONDS", seconds)
-    (copied / "model" / "chat_template.jinja").write_text(template)
-    with pytest.raises(InputError, match=f"a chat template of .*{told}"):
+def test_a_chat_template_that_fails_is_refused(copied: Path) -> None:
+    (copied / "model" / "chat_template.jinja").write_text("{{ messages[0]['content'] / 2 }}")
+    with pytest.raises(InputError, match=r"a chat template of .*TypeError"):
         load_learner(str(copied / "model"))
 
 

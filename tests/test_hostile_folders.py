@@ -127,18 +127,6 @@ def test_readers_refuse_a_folder_and_folders_that_belong_in_a_run_are_taken(tmp_
     assert RunFolder(tmp_path / "run").branches() == [("uniform", 0, tmp_path / "run/trial/uniform-0")]
 
 
-def test_a_pipe_in_a_saved_data_set_is_refused_and_a_link_to_a_file_is_not(call: Call) -> None:
-    datasets = pytest.importorskip("datasets")
-    datasets.Dataset.from_list(sums()).save_to_disk("rows")
-    Path("rows", "data-00000-of-00001.arrow").rename("elsewhere.arrow")
-    Path("rows", "data-00000-of-00001.arrow").symlink_to(Path("elsewhere.arrow").resolve())
-    assert call("audit", "rows")[0] == 0
-    Path("elsewhere.arrow").unlink()
-    os.mkfifo("elsewhere.arrow")
-    code, _, err = call("audit", "rows")
-    assert (code, "got a pipe" in err) == (1, True)
-
-
 def test_a_name_that_stands_twice_in_a_row_or_a_table_is_refused(call: Call) -> None:
     Path("a.jsonl").write_text('{"prompt": "1+1=", "answer": "2", "answer": "3"}\n', encoding="utf-8")
     Path("a.json").write_text('[{"prompt": "1+1=", "prompt": "2+2=", "answer": "2"}]', encoding="utf-8")

@@ -26,7 +26,7 @@ from mixwright.learner import batches as batches
 from mixwright.learner.batches import token_batches
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
-from mixwright.learner.settings import REASON_BY_SETTING, cheap_settings, find_device, float32_settings, slow_settings
+from mixwright.learner.settings import cheap_settings, find_device, float32_settings, slow_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up, warmup_tokens
 from mixwright.records import Example
@@ -93,12 +93,6 @@ def test_weights_depend_on_the_seed_alone_and_the_global_state_stays():
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
     assert torch.equal(state, torch.random.get_rng_state())
-
-
-@pytest.mark.parametrize("change", [{"vocabulary": 100}, {"width": 30, "heads": 4}, {"depth": 0}])
-def test_sizes_that_cannot_be_built_are_refused(change):
-    with pytest.raises(InputError):
-        build_tiny(TEXTS, ModelConfig(**{"width": 32, "depth": 1, "heads": 2} | change), 0)
 
 
 @pytest.mark.parametrize("kind", ["tiny", "gpt2", "qwen2", "mamba"])
@@ -371,11 +365,10 @@ def test_float32_settings_differ_in_the_device_alone():
     assert on_gpu["bf16"] is False
 
 
-def test_cheap_settings_are_for_a_cpu_each_with_a_reason():
+def test_cheap_settings_are_for_a_cpu():
     found = cheap_settings(torch.device("cpu"))
     assert found["bf16"] is False
     assert found.get("activation_checkpointing", found.get("gradient_checkpointing")) is False
-    assert found.keys() <= REASON_BY_SETTING.keys()
     assert cheap_settings("cuda:0") == {}
     made = TrainingArguments(output_dir="unused", **found)
     assert made.gradient_checkpointing is False

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import gzip
 import io
 import itertools
 import json
-import os
-import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -43,18 +38,10 @@ CELLS = (".csv", ".tsv")
 """Endings of tables of text."""
 PACKABLE = (*LINES_OR_LIST, *CELLS)
 SUFFIXES = (*PACKABLE, ".parquet", *(end + packed for packed in (".gz", ".zst") for end in PACKABLE))
-SPACE = re.compile(r"[ \t\n\r]*")
-"""What may stand between two values of JSON."""
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-READ_BYTES = 2**22
-"""Bytes of a file that is read as a whole, at a time."""
-MAX_LINE_BYTES = 2**28
-"""Longest line of a text file, bytes unpacked: a packed file can hold more than the memory does."""
-MAX_BLANK_LINES = 100_000
-"""Blank lines one after another in a file of rows: a packed file of a few kilobytes can hold more than anyone waits for."""
-MAX_UNPACKED_BYTES = 2**31
-"""Size of a packed JSON list, which is read as a whole; one with a row per line is not."""
+MAX_CELL_CHARACTERS = 2**28
+"""Longest cell of a table of text."""
 DATASETS_FOLDER_FILES = ("dataset_dict.json", "state.json")
 """Files of a folder that datasets' save_to_disk wrote."""
 SPLIT_BY_NAME = {"train": "train", "training": "train"}
@@ -116,7 +103,7 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
     elif files := files_of(source, relative_to):
         rows = _read_several(files, path, source, notes)
     elif path.is_dir():
-        rows = _read_datasets_folder(path, split)
+        rows = _read_dataset(str(path), split, path)
     elif path.is_file():
         rows = _read_file(path, notes)
     elif suffix_of(path) in SUFFIXES or source.startswith((".", "/", "~")) or source.count("/") > 1 or "*" in source:
@@ -124,7 +111,7 @@ def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: lis
             "a file", "nothing there", "Correct the path. In a settings file it starts from that file's folder.", file=path
         )
     else:
-        rows = _read_hub(source, split)
+        rows = _read_dataset(source, split, None)
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007 - counts
         yield row
@@ -247,54 +234,41 @@ def open_unpacked(path: Path) -> IO[bytes]:
     """A file to read, unpacked. Raises InputError for a pointer of Git LFS."""
     refuse_pointer(path)
     packed_by = _packed_by(path)
-    if packed_by == "zstd":
-        import pyarrow as pa
+    if packed_by is None:
+        return path.open("rb")
+    import pyarrow as pa
 
-        return io.BufferedReader(pa.CompressedInputStream(path.open("rb"), "zstd"))  # type: ignore[arg-type]
-    return gzip.open(path) if packed_by else path.open("rb")  # type: ignore[return-value]
-
-
-def _unpack(path: Path, *, lines: bool) -> Iterator[bytes]:
-    """The lines of a file, or parts of it, each of bounded size. Raises InputError where a packed file is broken."""
-    with open_unpacked(path) as file:
-        read = partial(file.readline, MAX_LINE_BYTES) if lines else partial(file.read, READ_BYTES)
-        try:
-            yield from iter(read, b"")
-        except (EOFError, zlib.error, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # of the system, not of what is packed
-                raise
-            raise InputError(
-                "a complete compressed file", str(error)[:120], "Download or compress it again.", file=path
-            ) from None
+    return io.BufferedReader(pa.CompressedInputStream(path.open("rb"), packed_by))  # type: ignore[arg-type]
 
 
 def _read_texts(path: Path) -> Iterator[tuple[str, RowLocation]]:
-    """The lines of a text file. Raises InputError for other text than UTF-8, a line too long, or blank lines without end."""
-    blank = 0
-    for line, raw in enumerate(_unpack(path, lines=True), 1):
-        location = RowLocation(str(path), line)
-        if len(raw) == MAX_LINE_BYTES:
-            raise location.error("a row", f"a line of {MAX_LINE_BYTES:,} bytes or more", "Write a row per line.")
-        blank = 0 if raw.strip() else blank + 1
-        if blank > MAX_BLANK_LINES:
-            raise location.error("a row", f"{blank:,} blank lines one after another", "Take the blank lines out.")
-        try:
-            yield raw.decode("utf-8-sig" if line == 1 else "utf-8"), location
-        except UnicodeDecodeError as error:
-            raise location.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
+    """The lines of a text file. Raises InputError for other text than UTF-8, and for a packed file that is broken."""
+    line = 0
+    try:
+        with open_unpacked(path) as file:
+            for line, raw in enumerate(file, 1):
+                yield raw.decode("utf-8-sig" if line == 1 else "utf-8"), RowLocation(str(path), line)
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{error.object[error.start]:02x}"
+        raise RowLocation(str(path), line).error("UTF-8 text", got, "Save the file as UTF-8.") from None
+    except OSError as error:
+        if error.errno is not None:  # of the system, not of what is packed
+            raise
+        remedy = "Download or compress it again."
+        raise InputError("a complete compressed file", str(error)[:120], remedy, file=path) from None
 
 
 def read_lines(path: Path) -> Rows:
     """The values of a file with one JSON value per line, whatever it is called; packed by gzip or zstd.
 
     Raises:
-        InputError: with file and line what is damaged, a line of `MAX_LINE_BYTES`, or blank lines without end.
+        InputError: with file and line what is damaged.
     """
     for text, location in _read_texts(path):
         try:
             if text.strip():
                 yield DECODER.decode(text), location
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise location.error("a JSON object", _json_problem(error), "Correct that line or remove it.") from None
 
 
@@ -304,7 +278,7 @@ def read_cells(path: Path) -> Rows:
     Raises:
         InputError: with file and line a cell too many or too few, a column twice, or quotes that do not close.
     """
-    csv.field_size_limit(MAX_LINE_BYTES)
+    csv.field_size_limit(MAX_CELL_CHARACTERS)
     lines = (text for text, _ in _read_texts(path))
     head = next(lines, "")
     mark = "\t" if ".tsv" in suffix_of(path) else max(",;\t", key=head.count)
@@ -330,7 +304,7 @@ def read_cells(path: Path) -> Rows:
 def messages_in(value: Any) -> Any:
     """The messages that a text holds as JSON; any other value as it is."""
     if isinstance(value, str) and value.lstrip()[:1] == "[":
-        with contextlib.suppress(ValueError, RecursionError):
+        with contextlib.suppress(ValueError):
             messages = json.loads(value)
             if messages and all(isinstance(one, dict) and {"role", "from"} & one.keys() for one in messages):
                 return messages
@@ -342,89 +316,47 @@ def _json_problem(error: Exception) -> str:
     return f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)[:120]
 
 
-def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
-    """The rows of a JSON object that has them under one of its keys, beside a canary or a description."""
+def read_json_list(path: Path, notes: list[str]) -> Rows:
+    """The objects of a JSON list, or of an object that has one list of them, by their number; or a row per line.
+
+    Raises:
+        InputError: with file and line what is damaged, or what has no such list.
+    """
+    text = "".join(text for text, _ in _read_texts(path))
     try:
-        record = DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        remedy = "Correct the file." if line is None else "If the file has one row per line, rename it to .jsonl."
-        raise RowLocation(str(path), line).error("JSON", _json_problem(error), remedy) from None
-    lists = [
-        name for name, rows in record.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
-    ]
+        rows = DECODER.decode(text)
+    except ValueError as error:
+        if _has_row_per_line(text):
+            notes.append(f"{path.name}: a row per line")
+            yield from read_lines(path)
+            return
+        remedy = "Correct the file, or rename it to .jsonl if it has one row per line."
+        raise RowLocation(str(path), getattr(error, "lineno", None)).error("JSON", _json_problem(error), remedy) from None
+    if not isinstance(rows, list):
+        rows = _rows_under_key(rows, path, notes)
+    for number, row in enumerate(rows, 1):
+        yield row, RowLocation(str(path), row=number)
+
+
+def _has_row_per_line(text: str) -> bool:
+    first, _, rest = text.lstrip().partition("\n")
+    with contextlib.suppress(ValueError):
+        return bool(rest.strip()) and isinstance(DECODER.decode(first), dict)
+    return False
+
+
+def _rows_under_key(record: Any, path: Path, notes: list[str]) -> list[Any]:
+    """The rows of a JSON object that has them under one of its keys, beside a canary or a description."""
+    keys = list(record) if isinstance(record, dict) else []
+    lists = [key for key in keys if isinstance(record[key], list) and record[key] and isinstance(record[key][0], dict)]
     if len(lists) != 1:
-        got = f"an object with keys {', '.join(map(repr, list(record)[:8]))}"[:160]
+        got = f"an object with keys {', '.join(map(repr, keys[:8]))}"[:160]
         remedy = "Write the rows as a list, or one per line as .jsonl."
         raise RowLocation(str(path), 1).error("a JSON list of objects, or an object with one such list", got, remedy)
     note = f"rows from the list {lists[0]!r} of the file"
     if not any(earlier_note.endswith(note) for earlier_note in notes[-1:]):
         notes.append(f"{path.name}: {note}")
-    for number, row in enumerate(record[lists[0]], 1):
-        yield row, RowLocation(str(path), row=number)
-
-
-def read_json_list(path: Path, notes: list[str]) -> Rows:
-    """The objects of a JSON list, one at a time, so that each is known by its line; in a file of one line, by its number.
-
-    Raises:
-        InputError: with file and line what is damaged, or what is no list.
-    """
-    chunks, size = list[bytes](), 0
-    for chunk in _unpack(path, lines=False):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > MAX_UNPACKED_BYTES and is_packed(path):
-            got = f"a list of more than {MAX_UNPACKED_BYTES:,} bytes"
-            raise RowLocation(str(path)).error("a JSON list that fits in memory", got, "Write a row per line, as .jsonl.")
-    try:
-        text = b"".join(chunks).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RowLocation(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
-    position, line, row_count, is_last = _after_space(text, 0), 1, 0, False
-    if text[position : position + 1] == "{":
-        first, _, rest = text[position:].partition("\n")
-        if rest.strip() and _is_json(first):
-            notes.append(f"{path.name}: a row per line")
-            yield from read_lines(path)
-            return
-        yield from _rows_under_key(text, path, notes)
-        return
-    if text[position : position + 1] != "[":
-        raise RowLocation(str(path), 1).error(
-            "a JSON list of objects", repr(text[position : position + 20]), "For a row per line: .jsonl."
-        )
-    position, row_number, has_one_line = _after_space(text, position + 1), 0, "\n" not in text.strip()
-    while not is_last and text[position : position + 1] != "]":
-        line, row_count, row_number = line + text.count("\n", row_count, position), position, row_number + 1
-        location = RowLocation(str(path), row=row_number) if has_one_line else RowLocation(str(path), line)
-        try:
-            row, position = DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError) as error:
-            location = RowLocation(str(path), getattr(error, "lineno", line))
-            raise location.error("JSON", _json_problem(error), "Correct the file.") from None
-        yield row, location
-        position = _after_space(text, position)
-        is_last = text[position : position + 1] != ","
-        position = position if is_last else _after_space(text, position + 1)
-    if text[position : position + 1] != "]" or text[position + 1 :].strip():
-        line += text.count("\n", row_count, position)
-        raise RowLocation(str(path), line).error(
-            "one JSON list that ends with ]", repr(text[position : position + 20]), "Correct the file."
-        )
-
-
-def _is_json(text: str) -> bool:
-    try:
-        DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _after_space(text: str, position: int) -> int:
-    match = SPACE.match(text, position)
-    return position if match is None else match.end()
+    return record[lists[0]]
 
 
 def read_parquet(path: Path, find_columns: Callable[[Sequence[str]], list[str] | None] = lambda _: None) -> Rows:
@@ -433,7 +365,6 @@ def read_parquet(path: Path, find_columns: Callable[[Sequence[str]], list[str] |
     Raises:
         InputError: no such file, a broken one, a column twice, or values that Python does not know.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     row = 0
@@ -447,77 +378,51 @@ def read_parquet(path: Path, find_columns: Callable[[Sequence[str]], list[str] |
                 for value in batch.to_pylist():
                     row += 1
                     yield value, RowLocation(str(path), row=row)
-    except UnicodeDecodeError as error:
-        got = f"byte 0x{error.object[error.start]:02x} in a text of rows {row + 1} to {row + PARQUET_BATCH_ROWS}"
-        raise InputError("UTF-8 text", got, "Write it again as UTF-8.", file=path) from None
-    except (OSError, pa.ArrowException) as error:
-        raise InputError("a Parquet file", str(error)[:120], "Write it again.", file=path) from None
-    # dates beyond the year 9999, nanoseconds without pandas, unknown time zones, a field of a struct twice
-    except (ValueError, ArithmeticError, LookupError, ImportError) as error:
-        got = f"{type(error).__name__}: {_reason(error).partition('. ')[0]}, in rows {row + 1} to {row + PARQUET_BATCH_ROWS}"
-        remedy = "Write these columns as text or numbers, or leave them out."
-        raise InputError("values that Python can represent", got, remedy, file=path) from None
-
-
-def _read_datasets_folder(path: Path, split: str) -> Rows:
-    if not any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES):
-        expected = "a folder written by datasets' save_to_disk, or a folder of data files, one per task"
-        raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
-    check_regular(*(Path(directory, name) for directory, _, names in os.walk(path) for name in names))
-    try:
-        loaded = _import_datasets(str(path)).load_from_disk(str(path))
     except InputError:
         raise
-    except Exception as error:  # the library raises many kinds, all of them about what stands in the folder
-        raise _damaged_error(path, error) from None
-    return _read_dataset(loaded, str(path), split)
-
-
-def _damaged_error(path: str | Path, error: Exception) -> InputError:
-    return InputError("a complete folder written by datasets' save_to_disk", _reason(error), "Save it again.", file=path)
+    except Exception as error:  # a broken file, text that is not UTF-8, dates beyond the year 9999, a field twice
+        got = f"{_reason(error)}, in rows {row + 1} to {row + PARQUET_BATCH_ROWS}"
+        remedy = "Write it again, columns of such values as text or numbers."
+        raise InputError("a Parquet file with values that Python can represent", got, remedy, file=path) from None
 
 
 def _reason(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:160]
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}"
 
 
-def _read_hub(source: str, split: str) -> Rows:
-    name, _, configuration = source.partition(":")
-    config, _, split_at_hub = configuration.partition(":")
-    try:
-        loaded = _import_datasets(source).load_dataset(name, config or None, split=split_at_hub or None)
-    except InputError:
-        raise
-    except Exception as error:  # the library raises many kinds, all of them about the name or the network
-        got = f"{source!r}: {_reason(error)}"
-        raise InputError("a file, or a data set's name on the hub", got, "Correct the name.") from None
-    return _read_dataset(loaded, source, split)
-
-
-def _import_datasets(name: str) -> Any:
+def _read_dataset(source: str, split: str, folder: Path | None) -> Rows:
+    """The rows of a folder that datasets saved, or without one of a data set at the hub."""
+    expected = "a complete folder written by datasets' save_to_disk, or a folder of data files, one per task"
+    remedy = "Save it again, or name a file in it."
+    if folder is None:
+        expected, remedy = "a file, or a data set's name on the hub", "Correct the name."
+    elif not any((folder / mark).is_file() for mark in DATASETS_FOLDER_FILES):
+        raise InputError(expected, "another folder", remedy, file=folder)
     try:
         import datasets
     except ImportError:
-        raise missing_extra(name, ["datasets"], "train") from None
-    return datasets
-
-
-def _read_dataset(loaded: Any, name: str, split: str) -> Rows:
-    if hasattr(loaded, "keys"):
-        split_names = ("test", "validation", "eval", "dev") if split == "eval" else ("train",)
-        splits_found = [key for key in split_names if key in loaded]
-        if not splits_found:
-            remedy = "Name the split: owner/name:config:split, or save only that split."
-            raise InputError(f"a split called {' or '.join(split_names)}", f"splits {', '.join(loaded)}", remedy, file=name)
-        loaded = loaded[splits_found[0]]
-    row = 0
+        raise missing_extra(source, ["datasets"], "train") from None
+    name, _, configuration = source.partition(":")
+    config, _, split_at_hub = configuration.partition(":")
     try:
-        for row, value in enumerate(loaded.with_format(None), 1):
-            yield value, RowLocation(name, row=row)
-    except UnicodeDecodeError as error:
-        got = f"byte 0x{error.object[error.start]:02x}"
-        raise RowLocation(name, row=row + 1).error("UTF-8 text", got, "Write it again as UTF-8.") from None
-    except GeneratorExit:
+        if folder is None:
+            loaded: Any = datasets.load_dataset(name, config or None, split=split_at_hub or None)
+        else:
+            loaded = datasets.load_from_disk(str(folder))
+        for row, value in enumerate(_split_of(loaded, source, split).with_format(None), 1):
+            yield value, RowLocation(source, row=row)
+    except InputError:
         raise
-    except (OSError, ValueError, TypeError, KeyError, IndexError, ImportError, ArithmeticError) as error:
-        raise _damaged_error(name, error) from None
+    except Exception as error:  # the library raises many kinds, all of them about the name, the network or the folder
+        raise InputError(expected, _reason(error), remedy, file=source) from None
+
+
+def _split_of(loaded: Any, name: str, split: str) -> Any:
+    if not hasattr(loaded, "keys"):
+        return loaded
+    split_names = ("test", "validation", "eval", "dev") if split == "eval" else ("train",)
+    splits_found = [key for key in split_names if key in loaded]
+    if not splits_found:
+        remedy = "Name the split: owner/name:config:split, or save only that split."
+        raise InputError(f"a split called {' or '.join(split_names)}", f"splits {', '.join(loaded)}", remedy, file=name)
+    return loaded[splits_found[0]]

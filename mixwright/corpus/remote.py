@@ -31,7 +31,9 @@ def fetch_file(source: str) -> Path:
         InputError: fsspec or the package of the protocol is missing, or the file cannot be fetched as a whole.
     """
     try:
-        files, path = open_address(source)
+        import fsspec.core
+
+        files, path = fsspec.core.url_to_fs(source)
         info: dict[str, Any] = files.info(path)
         copy = _place_of(source, info)
         if not copy.is_file():
@@ -42,39 +44,16 @@ def fetch_file(source: str) -> Path:
                 if (size := info.get("size")) is not None and part.stat().st_size != size:
                     raise OSError(f"{part.stat().st_size:,} of {size:,} bytes came")
                 part.replace(copy)
-    except InputError:
-        raise
+    except ImportError as error:
+        remedy = "Install fsspec and the protocol's package: pip install fsspec s3fs, or aiohttp for https."
+        raise InputError("the packages for that address", one_line(str(error)), remedy, file=source) from None
     except Exception as error:  # each file system has its own
+        if (full := disk_full_error(error)) is not None:
+            raise full from None
         remedy = "Check the address, its credentials, and that there is disk space for a copy."
-        raise address_error(error, "a file that can be downloaded", remedy, source) from None
+        got = one_line(f"{type(error).__name__}: {error}")[:MAX_MESSAGE_CHARACTERS]
+        raise InputError("a file that can be downloaded", got, remedy, file=source) from None
     return copy
-
-
-def open_address(address: str) -> tuple[Any, str]:
-    """The file system behind an address, and the path there.
-
-    Raises:
-        InputError: there is no fsspec.
-        Exception: what the file system raises; `address_error` makes one of ours of it.
-    """
-    try:
-        import fsspec.core
-    except ImportError:
-        remedy = "Install it and the protocol's package: pip install fsspec s3fs, or aiohttp for https."
-        raise InputError("fsspec, for files behind an address", "an environment without it", remedy, file=address) from None
-    return fsspec.core.url_to_fs(address)
-
-
-def address_error(error: Exception, expected: str, remedy: str, address: str) -> InputError:
-    """An `InputError` for what a file system behind an address raised: a package that is missing, a full disk here, or
-    anything else, which is told as `expected` and `remedy` say.
-    """
-    if isinstance(error, ImportError):
-        return InputError("the package of that protocol", one_line(str(error)), "Install it.", file=address)
-    if (full := disk_full_error(error)) is not None:
-        return full
-    got = one_line(f"{type(error).__name__}: {error}")[:MAX_MESSAGE_CHARACTERS]
-    return InputError(expected, got, remedy, file=address)
 
 
 def _place_of(source: str, info: dict[str, Any]) -> Path:

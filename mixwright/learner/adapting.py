@@ -72,11 +72,6 @@ def freeze(model: nn.Module) -> None:
     model.requires_grad_(False)
 
 
-def count_trainable(model: nn.Module) -> int:
-    """Number of parameters that train."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-
-
 def name_of(adapter: Adapter) -> str:
     """The name by which the catalogue knows an adapter; that of its module where the catalogue does not."""
     module = type(adapter).__module__
@@ -93,15 +88,12 @@ def write_settings(adapter: Adapter, model: nn.Module, folder: Path, **more: Any
 def read_settings(folder: Path) -> dict[str, Any]:
     """What `write_settings` wrote. Raises InputError for a folder without it."""
     file = folder / SETTINGS_FILE
-    settings: Any = None
-    with contextlib.suppress(OSError, ValueError, RecursionError):  # nested a thousandfold
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    if not (
-        isinstance(settings, dict) and isinstance(settings.get("adapter"), str) and isinstance(settings.get("options"), dict)
-    ):
+    try:
+        settings: Any = json.loads(file.read_text(encoding="utf-8"))
+        return {**settings, "adapter": str(settings["adapter"]), "options": dict(settings["options"])}
+    except (OSError, ValueError, TypeError, KeyError):
         remedy = "Name a folder that an adapter was saved in."
-        raise InputError("the folder of an adapter", f"no readable {SETTINGS_FILE}", remedy, file=file)
-    return settings
+        raise InputError("the folder of an adapter", f"no readable {SETTINGS_FILE}", remedy, file=file) from None
 
 
 def load_adapted(model: Any, folder: Path) -> tuple[Adapter, Any]:

@@ -1,34 +1,21 @@
-"""Checks of checkpoints and adapters: their files before anything is loaded, and what came out of them afterwards.
+"""Checks of what was loaded from checkpoints and adapters: a tokenizer, weights, and whether the model reads.
 
 What transformers, PEFT and safetensors refuse themselves is left to them, and told in one line by who calls them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError, join_some
 from mixwright.run.folder import check_regular
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-"""The weights of a checkpoint in one file, which comes first, and the list of the files of one in several."""
-SETTINGS_FILES = {
-    "config.json": "the settings of a model",
-    "generation_config.json": "the settings by which a model writes",
-    **dict.fromkeys(ADAPTER_FILES, "the settings of an adapter"),
-}
-"""Files that hold a JSON object, and what they are."""
-REMEDY_SAVE_AGAIN = "Copy or save it again."
-MAX_BY_SETTING = {"num_hidden_layers": 10_000, "num_attention_heads": 100_000, "hidden_size": 10**7, "vocab_size": 10**9}
-"""Settings of a model that count something, and more than anyone has: what is far above is built for ever."""
 TRIED_TOKENS = 4
 """Tokens of a row by which a loaded model is tried."""
 SAME_LOGITS_SHARE = 1e-4
@@ -46,96 +33,8 @@ def reason_of(error: Exception) -> str:
 
 
 def check_files(folder: Path) -> None:
-    """Whether the files of a checkpoint or an adapter are files, whole, and fit each other. Reads no weights.
-
-    Raises:
-        InputError: a pipe or a device, settings that are no JSON object or hold NaN, a safetensors file that is cut, or an
-            index that speaks of other files.
-    """
+    """Raise InputError for a pipe or a device among the files of a checkpoint or an adapter, which would be waited for."""
     check_regular(*folder.iterdir(), *folder.glob("additional_chat_templates/*"))
-    for name, description in SETTINGS_FILES.items():
-        if (folder / name).is_file():
-            _read_settings(folder / name, description)
-    tensors = {file.name: _read_names(file) for file in sorted(folder.glob("*.safetensors"))}
-    if (folder / INDEX).is_file() and WEIGHTS not in tensors:
-        _check_index(folder / INDEX, tensors)
-
-
-def _read_settings(file: Path, description: str) -> dict[str, Any]:
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_nan)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{description} as a JSON object", reason_of(error), REMEDY_SAVE_AGAIN, file=file) from None
-    if not isinstance(settings, dict):
-        raise InputError(f"{description} as a JSON object", f"a {type(settings).__name__}", REMEDY_SAVE_AGAIN, file=file)
-    return settings
-
-
-def _refuse_nan(constant: str) -> float:
-    if constant == "NaN":
-        raise ValueError("NaN as a value")
-    return float(constant)  # some models have a setting without an upper limit
-
-
-def _read_names(file: Path) -> Collection[str]:
-    """Names of the weights in a safetensors file, which has all the bytes that its header speaks of. Raises InputError."""
-    size, problem, names = file.stat().st_size, "", list[str]()
-    with file.open("rb") as opened:
-        length = int.from_bytes(opened.read(8), "little")
-        try:
-            header = json.loads(opened.read(length)) if length <= size else {}
-            names = [name for name in header if name != "__metadata__"]
-            end = max((header[name]["data_offsets"][1] for name in names), default=0)
-            if not header or 8 + length + end != size:
-                problem = f"{size:,} bytes of {8 + length + end:,}"
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            problem = "an unreadable header"
-    if problem:
-        raise InputError("a complete safetensors file", problem, REMEDY_SAVE_AGAIN, file=file)
-    return names
-
-
-def _check_index(index: Path, tensors: Mapping[str, Collection[str]]) -> None:
-    file_by_weight = _read_settings(index, "the index of a checkpoint").get("weight_map")
-    if (
-        not isinstance(file_by_weight, dict)
-        or not file_by_weight
-        or not all(isinstance(name, str) for name in file_by_weight.values())
-    ):
-        expected = "an index with the file of each weight (weight_map)"
-        raise InputError(expected, repr(file_by_weight)[:80], REMEDY_SAVE_AGAIN, file=index)
-    if missing_names := sorted(set(file_by_weight.values()) - tensors.keys()):
-        got = f"{join_some(missing_names)}, which the folder lacks"
-        raise InputError("an index that names files in its folder", got, REMEDY_SAVE_AGAIN, file=index)
-    weights_by_file = {name: set(names) for name, names in tensors.items()}
-    if missing_names := [weight for weight, name in file_by_weight.items() if weight not in weights_by_file[name]]:
-        expected = "an index whose weights are in the files that it names"
-        raise InputError(expected, f"one whose files lack {join_some(missing_names)}", REMEDY_SAVE_AGAIN, file=index)
-
-
-def check_config(config: Any, model_path: str) -> None:
-    """Whether a model can be built of its settings, as far as transformers does not say. Raises InputError."""
-    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
-
-    text_config = config.get_text_config()
-    for name, limit in MAX_BY_SETTING.items():
-        value = getattr(text_config, name, None)
-        is_valid = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= limit
-        if isinstance(value, int | float | str) and not is_valid:  # some models have a list, a number for each layer
-            remedy = "Correct config.json, or save the model again."
-            raise InputError(f"{name} of 1 to {limit:,} in the settings of {model_path!r}", repr(value), remedy)
-    if isinstance(config.dtype, int | float | str):  # a name was looked up by transformers
-        raise InputError(
-            f"the name of a torch dtype in the settings of {model_path!r}", repr(config.dtype), "Correct config.json."
-        )
-    quantization = getattr(config, "quantization_config", None) or getattr(text_config, "quantization_config", None)
-    method = quantization.get("quant_method") if isinstance(quantization, dict) else None
-    if isinstance(method, str) and method not in AUTO_QUANTIZATION_CONFIG_MAPPING:
-        remedy = "Use unquantized weights, or one of these quantizations."
-        known_methods = join_some(sorted(map(str, AUTO_QUANTIZATION_CONFIG_MAPPING)))
-        raise InputError(
-            f"a quantization that transformers can read at {model_path!r}: {known_methods}", repr(method), remedy
-        )
 
 
 def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:
@@ -227,8 +126,6 @@ def check_reading(learner: Learner) -> None:
     ids = torch.tensor([[number % size for number in range(TRIED_TOKENS)]] * 2, device=learner.device)
     ids[1, -1] = TRIED_TOKENS % size
     try:
-        if wrong := [end for end in learner.end_ids if not isinstance(end, int)]:
-            raise TypeError(f"{wrong[0]!r} as the token that ends a completion")
         with reading_mode(learner.model):
             logits_found = learner.forward(ids, torch.ones_like(ids)).logits[:, -TRIED_TOKENS:]
     except Exception as error:  # whatever its settings make impossible

@@ -9,7 +9,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -23,50 +23,12 @@ from mixwright.learner.batches import (
     token_batches,
     writing_token_limit,
 )
+from mixwright.learner.causal_model import CausalModel
 
 FINGERPRINT_VALUES = 1000
 """Values of each parameter that tell one checkpoint from another."""
 TOKENS_PER_BLOCK = 256
 """Entries of the vocabulary whose probabilities are added up before one of them is looked for."""
-
-
-@runtime_checkable
-class GeneratingModel(Protocol):
-    """What is asked of a `Learner`, whose docstrings say what each is."""
-
-    model: Any
-    tokenizer: Any
-    batch_size: int | None
-    shares_prompts: bool
-    """Whether completions of a prompt can share its keys and values; False once the attention was found to differ."""
-
-    @property
-    def device(self) -> torch.device:
-        """See `Learner`."""
-        ...
-
-    @property
-    def end_ids(self) -> frozenset[int]:
-        """See `Learner`."""
-        ...
-
-    @property
-    def forward_arguments(self) -> frozenset[str]:
-        """See `Learner`."""
-        ...
-
-    @property
-    def cache_name(self) -> str | None:
-        """See `Learner`."""
-        ...
-
-    def read_cache(self, output: Any) -> Any:
-        """See `Learner`."""
-
-    def forward(
-        self, ids: Tensor, mask: Tensor, *, last_positions: int = 0, cache: Any = None, use_cache: bool = False
-    ) -> Any:
-        """See `Learner`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +102,7 @@ class Continuation:
 
 
 def generate_in_batches(
-    learner: GeneratingModel,
+    learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None,
@@ -179,9 +141,7 @@ def scale_progress(progress: Callable[[float], None] | None, start: float, share
     return None if progress is None else lambda done: progress(start + share * done)
 
 
-def _batches(
-    learner: GeneratingModel, jobs: Sequence[GenerationJob], room: int, most_tokens: int | None
-) -> Iterator[list[int]]:
+def _batches(learner: CausalModel, jobs: Sequence[GenerationJob], room: int, most_tokens: int | None) -> Iterator[list[int]]:
     """Indices of jobs with equally many rows that are written together, at most so many tokens where a number is given."""
     jobs_by_rows: dict[int, list[int]] = {}
     for job_index, job in enumerate(jobs):
@@ -194,7 +154,7 @@ def _batches(
             yield [job_indices[i] for i in batch]
 
 
-def _most_together(learner: GeneratingModel) -> tuple[int, int]:
+def _most_together(learner: CausalModel) -> tuple[int, int]:
     """Tokens and completions that are written together at most."""
     if learner.batch_size is not None:
         return sys.maxsize, learner.batch_size
@@ -206,7 +166,7 @@ def _most_together(learner: GeneratingModel) -> tuple[int, int]:
 
 
 def _write_batch(
-    learner: GeneratingModel, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+    learner: CausalModel, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
 ) -> list[list[Continuation]]:
     """The completions of jobs with equally many rows; stops when all have ended."""
     device, count = learner.device, jobs[0].rows

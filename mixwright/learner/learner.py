@@ -7,10 +7,8 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,7 @@ from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, token_batches, without_progress_bars
+from mixwright.learner.causal_model import CausalModel
 from mixwright.learner.generation import Continuation, Decoding, Engine, GenerationJob, scale_progress
 from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
@@ -29,7 +28,6 @@ from mixwright.tool_calls import calls_of, write_calls
 
 if TYPE_CHECKING:
     from mixwright.records import Text
-
 
 CONTINUATION_PLACE_OFFSET = 2**32
 """Added to the place of a prompt where numbers are drawn that continue its completions; no corpus has as many prompts."""
@@ -55,7 +53,7 @@ class Completion:
     """True when it ended itself, False when it was cut at the longest that was allowed."""
 
 
-class Learner:
+class Learner(CausalModel):
     """A causal language model (any transformers class, PEFT-wrapped or not) and its tokenizer.
 
     Sampling and reading leave parameters, gradients, train/eval mode and the global random state as they were.
@@ -84,33 +82,15 @@ class Learner:
             form: how prompts reach the tokenizer; None takes its chat template wherever it has one.
             batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
         """
-        self.model = model
-        self.tokenizer = tokenizer
+        super().__init__(model, tokenizer, batch_size)
         self.name = name
         self.template_arguments = dict(template_arguments or {})
         self.form = (form or PromptForm()).resolved_for(getattr(tokenizer, "chat_template", None))
-        self.batch_size = batch_size
-        self.shares_prompts = True
-        """Whether its completions can share their prompt's keys and values; False once its attention was found to differ."""
-        if tokenizer.pad_token_id is None:
-            tokenizer.pad_token = tokenizer.eos_token
-
-    @property
-    def device(self) -> torch.device:
-        """Where the parameters are."""
-        return next(self.model.parameters()).device
 
     @property
     def engine_name(self) -> str | None:
         """Of what writes the completions, with its version; None for transformers."""
         return None if self.engine is None else self.engine.name
-
-    @property
-    def end_ids(self) -> frozenset[int]:
-        """Tokens that end a completion: the tokenizer's and those of the generation config, as in TRL."""
-        configured = getattr(self.model.generation_config, "eos_token_id", None)
-        ids = {configured} if isinstance(configured, int) else set(configured or ())
-        return frozenset(ids | {self.tokenizer.eos_token_id} - {None})
 
     def encode(self, prompt: Text) -> list[int]:
         """Token ids of a prompt, as TRL's GRPO makes them: plain text with the tokenizer's own special tokens, chat
@@ -168,11 +148,6 @@ class Learner:
             expected = f"a chat template of {self.name} that includes the user's message"
             remedy = "Correct the template, or use plain text: --no-chat-template, model.chat_template: false."
             raise InputError(expected, "the same tokens for two different messages", remedy)
-
-    @property
-    def context(self) -> int | None:
-        """Longest prompt and completion together, tokens; None where the model does not say."""
-        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
 
     def sample(
         self,
@@ -305,49 +280,6 @@ class Learner:
                 tables = [torch.log_softmax(logits[p, -len(rows[i][1]) - 1 : -1].float(), -1) for p, i in enumerate(members)]
             yield from zip(members, tables, strict=True)
 
-    def forward(
-        self, ids: Tensor, mask: Tensor, *, last_positions: int = 0, cache: Any = None, use_cache: bool = False
-    ) -> Any:
-        """One call of the model on left-padded rows, with positions counted from each row's first real token.
-
-        Args:
-            ids: (batch, time) token ids; only the new ones when there is a cache.
-            mask: (batch, all time) 1 for real tokens.
-            last_positions: logits of the last `last_positions` positions are enough; 0 for all. More may come back.
-            cache: the cache that an earlier call returned.
-            use_cache: ask for one.
-        """
-        accepts = self.forward_arguments
-        options: dict[str, Any] = {"attention_mask": mask}
-        if "position_ids" in accepts:
-            options["position_ids"] = (mask.cumsum(1) - 1).clamp_min(0)[:, -ids.shape[1] :]
-        if "logits_to_keep" in accepts and last_positions:
-            options["logits_to_keep"] = last_positions
-        if self.cache_name is not None:
-            options |= {self.cache_name: cache, "use_cache": use_cache}
-        return self.model(input_ids=ids, **options)
-
-    @property
-    def forward_arguments(self) -> frozenset[str]:
-        """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
-        return _arguments_of(type(self._base_model))
-
-    @property
-    def cache_name(self) -> str | None:
-        """Of the argument, and of the field of its output, in which the model has keys and values of the tokens before; None
-        where it has none, but perhaps a state. transformers calls it `cache` from 5.24 on.
-        """
-        names, stateful = self.forward_arguments, getattr(self._base_model, "_is_stateful", False)
-        return next((name for name in ("past_key_values", "cache") if name in names and not stateful), None)
-
-    def read_cache(self, output: Any) -> Any:
-        """Keys and values in an output of the model; None where it has none."""
-        return None if self.cache_name is None else getattr(output, self.cache_name, None)
-
-    @property
-    def _base_model(self) -> Any:
-        return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
-
     def save(self, folder: Path) -> None:
         """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back.
 
@@ -380,7 +312,9 @@ class Learner:
     def _completion(self, row: Continuation, prompt: Sequence[int]) -> Completion:
         text = self._read_calls(row.token_ids)
         if text is None:
-            text = self.open_tag(prompt) + self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
+            # some chat templates open the model's thoughts at the end of the prompt
+            open_tag = find_open_tag(self.tokenizer.decode(prompt[-OPEN_TAG_TOKENS:]))
+            text = open_tag + self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
 
     def _read_calls(self, ids: Sequence[int]) -> str | None:
@@ -396,10 +330,6 @@ class Learner:
             return None
         return "\n".join(filter(None, (str(message.get("content") or ""), write_calls(calls)))) if calls else None
 
-    def open_tag(self, prompt: Sequence[int]) -> str:
-        """Return the opening tag of the model's thoughts that a prompt ends with, as some chat templates write it."""
-        return find_open_tag(self.tokenizer.decode(prompt[-OPEN_TAG_TOKENS:]))
-
     def check_length(self, total_tokens: int) -> None:
         """Raises InputError where a prompt and a completion of so many tokens together pass the model's context."""
         limit = self.context
@@ -409,9 +339,3 @@ class Learner:
                 f"{total_tokens}",
                 "Shorten the prompts or lower max_new_tokens.",
             )
-
-
-@cache
-def _arguments_of(kind: type) -> frozenset[str]:
-    """Names of the arguments of a model's forward."""
-    return frozenset(inspect.signature(kind.forward).parameters)  # type: ignore[attr-defined]

@@ -16,7 +16,6 @@ from mixwright.errors import InputError, missing_extra
 from mixwright.learner.adapting import SETTINGS_FILE, load_adapted, load_peft, read_settings
 from mixwright.learner.batches import without_progress_bars
 from mixwright.learner.checkpoint_checks import (
-    check_config,
     check_files,
     check_loaded,
     check_reading,
@@ -52,18 +51,7 @@ def load_learner(
             reachable, or weights that are missing, too many or no numbers; the same of the adapter.
     """
     describe_work(f"loading {path}")
-    path = resolve_model(path)
-    folder = Path(path)
-    if is_local(path) and not folder.is_dir():
-        raise InputError("the folder of a model", f"{path!r}, which is none", "Correct the path.")
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        if adapter is None and is_adapter(folder):
-            return load_learner(adapter_base(folder, base), adapter=path, form=form, batch_size=batch_size)
-        raise InputError(
-            "the folder of a model (config.json, *.safetensors, tokenizer files)",
-            f"{path!r} without config.json",
-            "Give the checkpoint folder that save_pretrained wrote.",
-        )
+    path, adapter = _find_checkpoint(path, adapter, base)
     _, tokenizer = _read_settings(path)
     device = find_device()
     kind = torch.float32 if device.type == "cpu" else "auto"
@@ -78,9 +66,23 @@ def load_learner(
     return learner
 
 
-def is_local(path: str) -> bool:
-    """Tell whether a model's path cannot be the name of one at the hub."""
-    return path.startswith((".", "/", "~")) or path.count("/") > 1 or Path(path).is_file()
+def _find_checkpoint(path: str, adapter: str | None, base: str | None) -> tuple[str, str | None]:
+    """The folder or hub name of the whole model that is meant, and the adapter to put on top. Raises InputError."""
+    path = resolve_model(path)
+    folder = Path(path)
+    is_local = path.startswith((".", "/", "~")) or path.count("/") > 1 or folder.is_file()
+    if is_local and not folder.is_dir():
+        remedy = "Correct the path. Of an adapter: put its base back, or write the new path into its settings."
+        raise InputError("the folder of a model", f"{path!r}, which is none", remedy, file=adapter)
+    if not folder.is_dir() or (folder / "config.json").is_file():
+        return path, adapter
+    if adapter is None and is_adapter(folder):
+        return _find_checkpoint(adapter_base(folder, base), path, None)
+    raise InputError(
+        "the folder of a model (config.json, *.safetensors, tokenizer files)",
+        f"{path!r} without config.json",
+        "Give the checkpoint folder that save_pretrained wrote.",
+    )
 
 
 def plain_source(path: str) -> str | None:
@@ -145,14 +147,8 @@ def check_checkpoint(path: str, adapter: str | None = None, *, base: str | None 
     Raises:
         InputError: no causal language model, no tokenizer, no safetensors, or chats and no chat template.
     """
-    path = resolve_model(path)
+    path, adapter = _find_checkpoint(path, adapter, base)
     folder = Path(path)
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        path, adapter = resolve_model(adapter_base(folder, base)), path
-        folder = Path(path)
-        if is_local(path) and not folder.is_dir():
-            remedy = "Put the base back, or write its new path there."
-            raise InputError("an adapter whose base model is there", f"{path!r}, which is not", remedy, file=adapter)
     if _read_settings(path)[1].chat_template is None and chats:
         raise no_template(path)
     if folder.is_dir() and not list(folder.glob("*.safetensors")):
@@ -182,12 +178,6 @@ def _check_adapter(folder: Path) -> None:
             raise InputError("the folder of a PEFT adapter", f"no {name}", "Correct the path.", file=folder)
     if importlib.util.find_spec("peft") is None:
         raise missing_extra("a PEFT adapter", ["peft"], "train")
-    from peft import PeftConfig
-
-    try:
-        PeftConfig.from_pretrained(str(folder))
-    except Exception as error:  # the library raises many kinds, all of them about what stands in the file
-        raise InputError("settings of a PEFT adapter", reason_of(error), "Save it again.", file=folder) from error
 
 
 def load_tokenizer(path: str) -> Any:
@@ -200,7 +190,6 @@ def _read_settings(path: str) -> tuple[Any, Any]:
     if Path(path).is_dir():
         check_files(Path(path))
     config = _read(AutoConfig, path)
-    check_config(config, path)
     tokenizer = _read(AutoTokenizer, path)
     check_tokenizer(tokenizer, config, path)
     return config, tokenizer
@@ -228,27 +217,21 @@ def _with_adapter(model: Any, adapter: str) -> Any:
     return load_adapted(model, folder)[1] if _is_catalogue_adapter(folder) else load_peft(model, folder)
 
 
-def _base_of(folder: Path) -> str:
-    from_catalogue = _is_catalogue_adapter(folder)
-    name, file = "base" if from_catalogue else "base_model_name_or_path", folder / ADAPTER_FILES[from_catalogue]
-    try:
-        base = json.loads(file.read_text(encoding="utf-8")).get(name)
-    except (ValueError, AttributeError, RecursionError):
-        base = None
-    if not isinstance(base, str) or not base or Path(base) == folder:
-        remedy = "Give the base model as path and this folder as adapter."
-        raise InputError(name, repr(base), remedy, file=file)
-    return base
-
-
 def adapter_base(folder: Path, otherwise: str | None = None) -> str:
     """The model that an adapter belongs to: what its settings name, when that is a folder here or no other model is known;
     else `otherwise`. Raises InputError when neither is there.
     """
-    if otherwise is None or is_adapter(Path(otherwise)):
-        return _base_of(folder)
+    from_catalogue = _is_catalogue_adapter(folder)
+    name, file = "base" if from_catalogue else "base_model_name_or_path", folder / ADAPTER_FILES[from_catalogue]
     try:
-        named_base = _base_of(folder)
-    except InputError:
+        named_base = json.loads(file.read_text(encoding="utf-8")).get(name)
+    except (ValueError, AttributeError):
+        named_base = None
+    is_named = isinstance(named_base, str) and named_base != "" and Path(named_base) != folder
+    is_here = is_named and Path(named_base).is_dir()
+    if otherwise is not None and not is_here and not is_adapter(Path(otherwise)):
         return otherwise
-    return named_base if Path(named_base).is_dir() else otherwise
+    if not is_named:
+        remedy = "Give the base model as path and this folder as adapter."
+        raise InputError(name, repr(named_base), remedy, file=file)
+    return named_base

@@ -12,7 +12,6 @@ from typing import Any
 from mixwright.corpus.tool_messages import with_tools
 from mixwright.errors import InputError
 from mixwright.records import Example, Text, list_messages, messages, plain
-from mixwright.time_limit import TooSlow, call_with_timeout
 from mixwright.tool_calls import read_tools, write_as_text
 
 TINY_TEMPLATE = (
@@ -22,12 +21,6 @@ TINY_TEMPLATE = (
 )
 """Of the tiny models that are built here, so that conversational data work with them. They learn from plain strings as these
 stand, so that it is not taken where nobody asks for it."""
-MAX_TEMPLATE_CHARACTERS = 10_000_000
-"""Characters that a chat template may add to the messages of a conversation."""
-MAX_TEMPLATE_SECONDS = 10.0
-"""Seconds that a chat template may take for one conversation."""
-ROLE_BY_COLUMN = {"prompt": "user", "completion": "assistant", "chosen": "assistant", "rejected": "assistant"}
-"""Columns of TRL's data sets -> whose message a plain string in them is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +78,8 @@ class PromptForm:
         row = {name: value for name, value in row.items() if name != "tools" or not self._writes_tools}
         completions = {
             name: self.format_answer(prompt, _text(row[name]))
-            for name in ROLE_BY_COLUMN
-            if row.get(name) and name != "prompt"
+            for name in ("completion", "chosen", "rejected")
+            if row.get(name)
         }
         listed = {name: messages(text) for name, text in completions.items()}
         formatted = messages(self.format_prompt(prompt))
@@ -162,27 +155,15 @@ def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str
         arguments: handed to the template.
 
     Raises:
-        InputError: a template that is broken, refuses the messages as some do for a system message, does not end, or makes
-            far more text than it was given.
+        InputError: a template that is broken, or refuses the messages, as some do for a system message.
     """
     tools = messages[0].get("tools") if messages else None
     message_dicts = list_messages(messages)
     arguments |= {"tools": tools} if tools else {}
     try:
-        text = call_with_timeout(
-            MAX_TEMPLATE_SECONDS, lambda: tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)
-        )
-    except TooSlow:
-        raise _template_refused(name, message_dicts, f"no end within {MAX_TEMPLATE_SECONDS:g} s") from None
+        return tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)
     except Exception as error:  # a template is code, which fails in any way
-        raise _template_refused(name, message_dicts, f"{type(error).__name__}: {error}"[:200]) from error
-    if len(text) > MAX_TEMPLATE_CHARACTERS + sum(len(str(message.get("content"))) for message in message_dicts):
-        raise _template_refused(name, message_dicts, f"{len(text):,} characters")
-    return text
-
-
-def _template_refused(name: str, messages: Sequence[Mapping[str, Any]], got: str) -> InputError:
-    roles = ", ".join(str(message.get("role")) for message in messages)
-    expected = f"a chat template of {name} that accepts messages of the roles {roles}"
-    remedy = "Leave out --system, correct the messages or the template, or use plain text: --no-chat-template."
-    return InputError(expected, got, remedy)
+        roles = ", ".join(str(message.get("role")) for message in message_dicts)
+        expected = f"a chat template of {name} that accepts messages of the roles {roles}"
+        remedy = "Leave out --system, correct the messages or the template, or use plain text: --no-chat-template."
+        raise InputError(expected, f"{type(error).__name__}: {error}"[:200], remedy) from error

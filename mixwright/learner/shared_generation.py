@@ -23,10 +23,10 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
 from mixwright.learner.batches import count_cached_values, left_padded
+from mixwright.learner.causal_model import CausalModel
 from mixwright.learner.generation import (
     Continuation,
     Decoding,
-    GeneratingModel,
     GenerationJob,
     choose_tokens,
     generate_in_batches,
@@ -52,7 +52,7 @@ class Unsupported(Exception):
 
 
 def generate(
-    learner: GeneratingModel,
+    learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None = None,
@@ -82,21 +82,20 @@ def generate(
         yield {waiting_indices[job_index]: rows for job_index, rows in ended_jobs.items()}
 
 
-def is_supported(learner: GeneratingModel) -> bool:
+def is_supported(learner: CausalModel) -> bool:
     """Whether to try: a model on a CPU that calls its attention through the interface of transformers."""
-    base_model = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
     needed_arguments = {"position_ids", "logits_to_keep"}
     return (
         learner.shares_prompts
         and learner.device.type == "cpu"
-        and bool(getattr(base_model, "_supports_attention_backend", False))
+        and bool(getattr(learner.base_model, "_supports_attention_backend", False))
         and learner.cache_name is not None
         and needed_arguments <= learner.forward_arguments
     )
 
 
 def generate_shared(
-    learner: GeneratingModel,
+    learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None = None,
@@ -284,7 +283,7 @@ def _attending_to(cache: SharedCache, model: Any) -> Iterator[None]:
 class _Batch:
     """Jobs of similar length: those under way have a slot each, the others wait."""
 
-    def __init__(self, learner: GeneratingModel, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
+    def __init__(self, learner: CausalModel, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
         self.learner, self.jobs, self.decoding = learner, jobs, decoding
         self.width = max(job.rows for job in jobs)
         longest_prompt, longest_completion = (

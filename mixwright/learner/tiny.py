@@ -9,7 +9,6 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import TINY_TEMPLATE
 
@@ -21,9 +20,6 @@ SPECIAL_TOKENS = {"pad_token": "<|pad|>", "bos_token": "<|bos|>", "eos_token": "
 
 INITIAL_WEIGHT_SPREAD = 0.03
 """Standard deviation of the initial weights."""
-
-MIN_VOCABULARY = len(SPECIAL_TOKENS) + 256
-"""Special tokens and one entry per byte, so that every text can be written."""
 
 MIN_OCCURRENCES_PER_TEXT = 0.02
 """A piece of the tokenizer occurs at least this often per text."""
@@ -41,11 +37,7 @@ def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> L
         corpus_texts: what the tokenizer is trained on.
         config: width, depth, heads, vocabulary.
         seed: of the initial weights.
-
-    Raises:
-        InputError: sizes that cannot be built.
     """
-    _check(config)
     tokenizer = train_tokenizer(corpus_texts, config.vocabulary)
     ids = {f"{name}_id": getattr(tokenizer, f"{name}_id") for name in SPECIAL_TOKENS}
     llama_config = LlamaConfig(
@@ -98,14 +90,3 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
         chat_template=TINY_TEMPLATE,
         **SPECIAL_TOKENS,
     )
-
-
-def _check(config: ModelConfig) -> None:
-    if config.vocabulary < MIN_VOCABULARY:
-        raise InputError(f"a vocabulary of at least {MIN_VOCABULARY}", f"{config.vocabulary}", "Raise model.vocabulary.")
-    if min(config.width, config.depth, config.heads) < 1 or config.width % (2 * config.heads):
-        raise InputError(
-            "positive sizes, the width an even multiple of the heads",
-            f"width {config.width}, depth {config.depth}, heads {config.heads}",
-            "Correct model.width, model.depth or model.heads.",
-        )

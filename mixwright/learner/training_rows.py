@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from mixwright.config import TrainConfig
@@ -91,12 +92,6 @@ def _split_at_target(prompt: Sequence[int], whole_row: Sequence[int]) -> tuple[l
     """The whole row, parted where the prompt's own tokens end or differ; the first token has nothing before it to be
     predicted from, so it is never part of the target.
     """
-    pairs = enumerate(zip(prompt, whole_row, strict=False))
-    shared_tokens = max(
-        1,
-        next(
-            (position for position, (prompt_token, row_token) in pairs if prompt_token != row_token),
-            min(len(prompt), len(whole_row)),
-        ),
-    )
+    same_tokens = takewhile(lambda pair: pair[0] == pair[1], zip(prompt, whole_row, strict=False))
+    shared_tokens = max(1, sum(1 for _ in same_tokens))
     return list(whole_row[:shared_tokens]), list(whole_row[shared_tokens:])

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from mixwright.learner.batches import right_padded
 from mixwright.learner.warmup_rows import warmup_shares
 from mixwright.tool_calls import text_of
 
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.records import Example, Text
 
-LossProgress = Callable[[int, int, float], None]
-"""Called with (step, steps, loss in nats per token)."""
-
 
 def warm_up(
-    learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int, progress: LossProgress | None = None
+    learner: Learner,
+    corpus: Corpus,
+    config: WarmupConfig,
+    *,
+    seed: int,
+    progress: Callable[[int, int, float], None] | None = None,
 ) -> None:
     """Train on prompt + target (the answer where there is no target), the loss on the completion and its end token only.
 
@@ -42,7 +45,7 @@ def warm_up(
         corpus: its train split is trained on, or all of it when there is none.
         config: steps, batch size, learning rate, weights of cells.
         seed: of the draws.
-        progress: called every 50 steps and at the end.
+        progress: called every 50 steps and at the end with (step, steps, loss in nats per token).
 
     Raises:
         InputError: a cell that the corpus lacks, or no row with a target.
@@ -72,7 +75,8 @@ def warm_up(
 
 def _loss(learner: Learner, rows: Sequence[tuple[list[int], list[int]]], takes_logits_to_keep: bool) -> Float[Tensor, ""]:
     """Mean cross-entropy over completion tokens. Rows are padded on the right: causal attention needs no mask then."""
-    ids, labels = _padded(rows, learner.tokenizer.pad_token_id or 0)
+    ids = right_padded([prompt + completion for prompt, completion in rows], learner.tokenizer.pad_token_id or 0)
+    labels = right_padded([[-100] * len(prompt) + completion for prompt, completion in rows], -100)
     first_position = min(len(prompt) for prompt, _ in rows) - 1
     options: dict[str, Any] = {"use_cache": False} | (
         {"logits_to_keep": ids.shape[1] - first_position} if takes_logits_to_keep else {}
@@ -81,18 +85,6 @@ def _loss(learner: Learner, rows: Sequence[tuple[list[int], list[int]]], takes_l
     logits = logits[:, -(ids.shape[1] - first_position) : -1]
     targets = labels[:, first_position + 1 :].to(learner.device)
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
-
-
-def _padded(
-    rows: Sequence[tuple[list[int], list[int]]], pad: int
-) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
-    longest = max(len(prompt) + len(completion) for prompt, completion in rows)
-    ids, labels = [], []
-    for prompt, completion in rows:
-        padding = longest - len(prompt) - len(completion)
-        ids.append(prompt + completion + [pad] * padding)
-        labels.append([-100] * len(prompt) + completion + [-100] * padding)
-    return torch.tensor(ids), torch.tensor(labels)
 
 
 def _batches(shares: np.ndarray, config: WarmupConfig, rng: np.random.Generator) -> Iterator[list[int]]:

@@ -66,8 +66,6 @@ def warmup_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np
         inside = np.array([name in names for names in keys]) * usable
         if not inside.any():
             raise unknown_name("cell to warm up on", name, {key for names in keys for key in names})
-        if weight < 0:
-            raise InputError("weights of at least 0", f"{name}: {weight:g}", "Correct model.warmup.cells.")
         shares += weight * inside / inside.sum()
     if shares.sum() <= 0:
         raise InputError("a weight above 0", "none", "Correct model.warmup.cells.")
