@@ -28,7 +28,7 @@ class Kind:
     name: str
     """Plural, as in `mixwright list checks`; its entry-point group is `mixwright.<name>`."""
     base: str
-    """Name of its class in `mixwright.contracts`."""
+    """Name of its class in `mixwright.contracts`, or in those of the extras or the laboratory."""
     package: str
     """Package whose files are the plug-ins, or module whose classes are."""
 

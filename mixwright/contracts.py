@@ -18,8 +18,6 @@ from mixwright.records import (
     Action,
     Alarm,
     Cell,
-    Example,
-    Expectation,
     GroupOutcome,
     Measurement,
     MiningResult,
@@ -27,7 +25,6 @@ from mixwright.records import (
     Observation,
     PairOutcome,
     Plan,
-    Plot,
     SFTOutcome,
     Signals,
     TrainingSetup,
@@ -316,62 +313,3 @@ class Section(ABC):
     @abstractmethod
     def blocks(self, verdict: Verdict) -> list[Block]:
         """Return what to show, as data (text, tables, charts); an empty list when the verdict has nothing for it."""
-
-
-class World(ABC):
-    """A generated task family with a known ground truth."""
-
-    @abstractmethod
-    def make(self, index: int, level: float, split: str) -> Example:
-        """The example at that index: random access, same arguments same example, splits never share a prompt."""
-
-
-class Finding(ABC):
-    """One published claim, re-run on tiny models from scratch; what it expects is written before the run.
-
-    The laboratory runs each arm with each seed in a process of its own, forms the contrasts of `EXPECT` within seeds, and
-    decides the word; a finding only trains and measures.
-    """
-
-    CLAIM: ClassVar[str] = ""
-    """The claim as it is tested here, one sentence."""
-    SOURCE: ClassVar[str] = ""
-    """Paper: first author, title, number."""
-    WHAT_IT_SHOWS: ClassVar[str] = ""
-    """What the source itself shows, with its figures."""
-    POPULAR_READING: ClassVar[str] = ""
-    """What the popular version says, and where it goes beyond the source."""
-    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Plug-ins of Mixwright that rest on the claim, "kind/name" -> the contrasts that judge it, by their names in `EXPECT`;
-    with "-" in front where the plug-in is what is subtracted. Written out: `mixwright explain` reads the source."""
-    EXPECT: ClassVar[tuple[Expectation, ...]] = ()
-    """Contrasts that the claim says are above 0; all must hold."""
-    RUN_TWICE: ClassVar[tuple[str, ...]] = ()
-    """Arms that are run twice, with other seeds of their training: what two runs of one differ by is the noise floor of the
-    contrasts of its readings; the first that has them all counts."""
-    SCALES: ClassVar[Mapping[str, Any]] = {}
-    """Settings of `smoke` (seconds) and `laptop` (minutes), each a frozen dataclass."""
-    SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}
-    """Paired seeds of each scale."""
-    PLOTS: ClassVar[tuple[Plot, ...]] = ()
-    """Drawn from the readings."""
-    REMARKS: ClassVar[str] = ""
-    """Why the result differs from its source, and other remarks: written after the run, may be edited without a new one."""
-
-    @abstractmethod
-    def arms(self, settings: Any) -> tuple[str, ...]:
-        """Every arm of that scale, nulls included."""
-
-    @abstractmethod
-    def run(self, arm: str, seed: int, settings: Any, *, again: bool = False) -> Mapping[str, float]:
-        """Readings of one arm: train it from the starting point of the seed, and measure it.
-
-        Args:
-            arm: one of `arms`.
-            seed: of the world, of the starting point and of the training; arms of one seed share the first two.
-            settings: of the scale.
-            again: train with another seed, on the same world and from the same starting point.
-        """
-
-    def prepare(self, seed: int, settings: Any) -> None:  # noqa: B027
-        """What the arms of a seed share, such as a starting model that is kept on disk; done once before they start."""

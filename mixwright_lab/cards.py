@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mixwright import catalog
-from mixwright.contracts import Finding
 from mixwright.verdict.page.text import MINUS_SIGN, NO_VALUE_SIGN, format_count
 from mixwright_lab import result_files
+from mixwright_lab.contracts import Finding
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
 from mixwright_lab.result_files import Result
 

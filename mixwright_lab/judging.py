@@ -20,7 +20,7 @@ import numpy as np
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import holm, t_quantile, t_tail
-from mixwright.records import Expectation
+from mixwright_lab.contracts import Expectation
 
 Word = Literal["refuted", "not reproduced", "inconclusive", "in part", "reproduced"]
 WORDS_WORST_FIRST: tuple[Word, ...] = ("refuted", "not reproduced", "inconclusive", "in part", "reproduced")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.intervals import mean_interval
-from mixwright.records import Plot
 from mixwright.verdict.page.blocks import (
     Block,
     Code,
@@ -47,6 +46,7 @@ from mixwright_lab.cards import (
     seeds,
     tally,
 )
+from mixwright_lab.contracts import Plot
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
 from mixwright_lab.result_files import Result
 

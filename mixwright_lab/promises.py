@@ -9,7 +9,7 @@ from mixwright import catalog
 from mixwright.conformance import check_plugin, require
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Finding
+    from mixwright_lab.contracts import Finding
 
 
 def check_finding(cls: type[Finding]) -> None:

@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import to_data
 from mixwright.run.folder import read_json, write_json
 from mixwright_lab.conditions import conditions
+from mixwright_lab.contracts import Finding
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged, Row, Word, judge, word_of
 
 RESULTS_FOLDER = Path(__file__).parent / "results" / "findings"

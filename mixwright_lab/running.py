@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mixwright import catalog
-from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.run.folder import read_json, write_json
 from mixwright.run.progress import Progress, format_time_left
 from mixwright.run.workers import Job, Workers
 from mixwright_lab.conditions import digest_of
+from mixwright_lab.contracts import Finding
 from mixwright_lab.judging import LARGEST_READING, Row
 from mixwright_lab.promises import check_finding
 from mixwright_lab.result_files import Result, result_of

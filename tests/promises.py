@@ -23,9 +23,10 @@ from mixwright_extras.scan.contract import Pass
 from mixwright_lab.promises import check_finding
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Controller, Export, Gate, Monitor, Planner, Probe, Section, World
+    from mixwright.contracts import Controller, Export, Gate, Monitor, Planner, Probe, Section
     from mixwright.learner.learner import Learner
     from mixwright_extras.scan.contract import Columns
+    from mixwright_lab.contracts import World
 
 __all__ = ["check_adapter", "check_finding"]
 

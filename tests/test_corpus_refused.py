@@ -29,7 +29,6 @@ WRONG = {
     "a value in column 'text', got null": {"text": None},
     "a value in column 'question', got null": {"question": None, "answer": "4"},
     r"corpus\.columns: {knobs: \"\"}": {"prompt": "p", "knobs": {"a": "b"}},
-    r"a level of at most 9,007,199,254,740,992 \(2\^53\).*, got -9007199254740995": {"prompt": "p", "level": -(2**53) - 3},
     r"another task name, got '\*'": {"prompt": "p", "task": "*"},
 }
 
@@ -39,10 +38,6 @@ def test_a_row_that_means_nothing_is_refused_with_what_to_do(told: str, tmp_path
     with pytest.raises(InputError, match=told) as caught:
         read_one(tmp_path, WRONG[told])
     assert caught.value.line == 1
-
-
-def test_the_largest_level_that_a_float_tells_apart_is_read(tmp_path: Path) -> None:
-    assert [read_one(tmp_path, {"prompt": "p", "level": level}).level for level in (2**53, -0.25)] == [2.0**53, -0.25]
 
 
 def test_calls_that_are_empty_are_none(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from forked import lab
 
 from mixwright import catalog
 from mixwright.errors import InputError
-from mixwright.records import Expectation, difference
 from mixwright_lab import cards, report, result_files, running
+from mixwright_lab.contracts import Expectation, difference
 from mixwright_lab.judging import Row, judge
 from mixwright_lab.running import Task, load_checked, run, run_task
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from mixwright.errors import InputError
-from mixwright.records import Expectation, Term, difference
+from mixwright_lab.contracts import Expectation, Term, difference
 from mixwright_lab.judging import Row, judge, noise_floor, word_of
 
 EASY = Expectation("a - b", difference("a", "b", "x"), 0.1, "b is above a")

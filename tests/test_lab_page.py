@@ -24,12 +24,11 @@ from scipy import stats
 from test_page_browser import CHROMIUM, look
 
 from mixwright import catalog
-from mixwright.contracts import Finding
 from mixwright.errors import InputError
-from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright.verbs.laboratory import describe_support, read_features, turned_word
 from mixwright_lab import result_files
 from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, unknown
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.judging import Judged, Row, word_of
 from mixwright_lab.page import html, lines
 from mixwright_lab.promises import check_finding

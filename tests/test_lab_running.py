@@ -14,9 +14,9 @@ import pytest
 from forked import lab
 
 from mixwright import catalog
-from mixwright.records import Expectation, difference
 from mixwright_lab import result_files
 from mixwright_lab.conditions import closure, digest_of
+from mixwright_lab.contracts import Expectation, difference
 from mixwright_lab.running import run, tasks_of
 
 LAB = [sys.executable, "-m", "mixwright_lab"]

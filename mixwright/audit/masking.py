@@ -11,7 +11,7 @@ from typing import Any
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus
-from mixwright.corpus.columns import ROLE_BY_SHAREGPT_NAME, find_columns
+from mixwright.corpus.columns import ROLE_BY_SHAREGPT_NAME, recognise_columns
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, mask_of, read_spans
 from mixwright.records import Example, Observation, plain
 
@@ -85,7 +85,7 @@ def write_mask(raw: Mapping[str, Any], row: RowMask, config: CorpusConfig) -> di
         row: its mask.
         config: how columns are named.
     """
-    names = find_columns(raw, config)
+    names = recognise_columns(raw, config.columns)
     made = dict(raw)
     if row.spans:
         spans = [*(raw.get(MASK_COLUMN) or []), *row.spans]

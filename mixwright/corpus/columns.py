@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
 from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in
 from mixwright.corpus.tool_messages import has_calls, structure_answer, with_tools
-from mixwright.errors import unknown_name
+from mixwright.errors import InputError, unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
 from mixwright.records.corpus import Message
@@ -59,8 +60,6 @@ REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Fields: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
-MAX_LEVEL = 2**53
-"""Size of a level at most: larger whole numbers are not told apart as floating-point numbers."""
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
@@ -99,235 +98,29 @@ def read_example(
     Raises:
         InputError: a column missing, a value of the wrong type, or images, audio or video.
     """
-    if not isinstance(row, dict):
-        raise location.error(
-            "a row that is an object with named columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it."
-        )
-    column_by_name, missing_column = _columns(tuple(row), tuple(config.columns.items()))
-    if missing_column:
-        raise location.error(
-            f"the column {missing_column!r} that corpus.columns names", _list_columns(row), REMEDY_NAME_COLUMN
-        )
-    if split:
-        column_by_name = {ours: theirs for ours, theirs in column_by_name.items() if ours != "split"}
-    values = {ours: row[theirs] for ours, theirs in column_by_name.items() if row[theirs] is not None}
-    taken_columns = {theirs for ours, theirs in column_by_name.items() if ours not in KEPT_COLUMNS}
-    extra = {_known(name, row): value for name, value in row.items() if name not in taken_columns and value is not None}
-    if media := next((name for name in MEDIA_COLUMNS if extra.get(name)), None):
-        remedy = "Leave these rows out, or rename the column so that Mixwright ignores it."
-        raise location.error("rows with only text", f"data in the column {media!r}", remedy)
-    verifier = extra.get("reward_model")
-    truth = verifier.get("ground_truth") if isinstance(verifier, dict) else None  # as verl has it
-    if "answer" not in values and isinstance(truth, str | int | float) and truth != "":
-        values["answer"] = truth
-        column_conversions["answer from reward_model.ground_truth"] += 1
-    task = _checked_name(values.get("task", config.task), "task", location)
-    if task == "*":
-        raise location.error("another task name", "'*', which means all tasks in tables", "Rename it.")
-    empty = [
-        theirs for ours, theirs in column_by_name.items() if ours in ("prompt", "messages", "text") and row[theirs] is None
-    ]
-    takes_input = column_by_name.get("prompt", "").casefold() == INSTRUCTION
-    texts = _texts(values, extra, row, empty, location, column_conversions, takes_input=takes_input)
-    texts["prompt"] = _without_flags(texts["prompt"], extra)
-    if not texts["prompt"]:
-        values.pop("label", None)
-    elif texts["target"] is not None and _is_undesired(values, extra, location):
-        column_conversions["rows labelled false or with weight 0 left out"] += 1
-        return None
-    answer = _given_answer(values, texts, extra, location, column_conversions)
-    texts["prompt"] = _with_earlier_turns(texts["prompt"], values, location, column_conversions)
-    tools = read_tools(extra.get("tools")) if texts["prompt"] else []
-    if tools:
-        texts["prompt"] = with_tools(texts["prompt"], tools)
-        del extra["tools"]
-        if isinstance(texts["target"], str):
-            texts["target"] = structure_answer(texts["target"])
-    if answer is None and task in config.graders and texts["target"] is not None:
-        answer = plain(texts["target"])
-    if answer is not None and texts["target"] is None and split != "rehearse":  # there the model answers, and is graded
-        texts["target"] = structure_answer(answer) if tools else answer
-    _check_mask(extra, texts["target"], location)
-    for ours in KEPT_COLUMNS:
-        if ours in values:
-            del extra[column_by_name[ours]]
-    if unread is not None:
-        read_by_name = {UNTRAINED_TURNS, *(OPTION_COLUMNS if answer is not None else ())}
-        read_by_name |= {MASK_COLUMN} if texts["target"] is not None else set()
-        read_by_name |= {"reward_model"} if values.get("answer") == truth is not None else set()
-        unread.update(name for name in extra if name not in read_by_name)
-        unread.update(
-            theirs
-            for ours, theirs in column_by_name.items()
-            if ours in ("messages", "text") and ours not in values and row[theirs] is not None
-        )
-    column_conversions.update(
-        f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
-        for ours, theirs in column_by_name.items()
-        if ours in values
-        and theirs not in (ours, NAMES_IN_NOTES.get(ours))
-        and (ours, theirs.casefold()) != ("prompt", INSTRUCTION)
-    )
-    if texts["target"] is not None and has_calls(texts["prompt"]):
-        column_conversions["tool calls in earlier turns are not trained on"] += 1
-    return Example(
-        id=_checked_name(values["id"], "id", location) if "id" in values else "",
-        task=task,
-        answer=answer,
-        level=_level(values["level"], location, column_conversions) if "level" in values else None,
-        knobs=_knobs(values.get("knobs", {}), location),
-        skills=_skills(values.get("skills", []), location),
-        source=str(location),
-        split=split or _split(values.get("split"), location),
-        extra=extra,
-        **texts,
-    )
+    return _Reading(row, location, config, split, column_conversions).read(unread)
 
 
-def recognise_columns(present: Iterable[str]) -> dict[str, str]:
-    """Our name -> the one of the columns `present` that is taken for it when nobody says otherwise."""
-    return dict(_columns(tuple(present), ())[0])
-
-
-def find_columns(row: Mapping[str, Any], config: CorpusConfig) -> dict[str, str]:
-    """Our name -> the column of a row that is taken for it, as the settings name them."""
-    return dict(_columns(tuple(row), tuple(config.columns.items()))[0])
+def recognise_columns(present: Iterable[str], mapping: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our name -> the one of the columns `present` that is taken for it; `mapping` has those that the user named."""
+    return dict(_find_columns(tuple(present), tuple((mapping or {}).items())))
 
 
 @functools.lru_cache(maxsize=256)
-def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], str]:
-    """Our name -> file's column, and the mapped column that is not there (empty when all are)."""
+def _find_columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> dict[str, str]:
     mapped = dict(mapping)
     folded = {name.strip().casefold(): name for name in reversed(present)}
     column_by_name = {}
     for ours, names in NAMES.items():
-        theirs = mapped.get(ours)
-        if theirs and theirs not in present:
-            return {}, theirs
         found = [name if name in present else folded.get(name.casefold(), "") for name in names]
         free = (name for name in found if name and name not in mapped.values())
-        name = next(free, None) if theirs is None else theirs
+        name = mapped[ours] if ours in mapped else next(free, None)
         if name in present:
             column_by_name[ours] = name
     taken = [column_by_name.get(name, "").casefold() for name in ("prompt", "target")]
     if taken == ["input", "target"] and "answer" not in {*column_by_name, *mapped}:
         column_by_name["answer"] = column_by_name["target"]
-    return column_by_name, ""
-
-
-def _known(name: str, row: Mapping[str, Any]) -> str:
-    """The name of a column as it is read here, whatever its case."""
-    folded = name.strip().casefold()
-    return folded if folded in READ_BY_NAME and folded not in row else name
-
-
-def _given_answer(
-    values: dict[str, Any],
-    texts: dict[str, Any],
-    extra: Mapping[str, Any],
-    location: RowLocation,
-    column_conversions: Counter[str],
-) -> str | None:
-    """The answer that the columns hold; options that the prompt does not list are put into it."""
-    value = values.get("answer")
-    if texts["target"] is None:
-        label = values.get("label")
-        if value is None and texts["chosen"] is None and isinstance(label, str | int) and not isinstance(label, bool):
-            value = label
-            column_conversions["answer from label"] += 1
-        else:
-            values.pop("label", None)
-    answer = None if value is None else _answer(value, location)
-    options = _given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
-    if answer is None or not options:
-        return answer
-    listed = _with_options(texts["prompt"], options)
-    if listed != texts["prompt"]:
-        texts["prompt"] = listed
-        column_conversions["options listed in the prompt"] += 1
-    letter = _letter_of_index(answer, options, is_number=isinstance(value, int) and not isinstance(value, bool))
-    if letter != answer:
-        column_conversions["index of the right option turned into its letter"] += 1
-    return letter
-
-
-def _list_columns(columns: Any) -> str:
-    names = [str(name)[:40] for name in columns]
-    return f"columns {', '.join(names[:20])}" if names else "no columns"
-
-
-def _texts(
-    values: dict[str, Any],
-    extra: dict[str, Any],
-    row: dict[str, Any],
-    empty: Sequence[str],
-    location: RowLocation,
-    column_conversions: Counter[str],
-    *,
-    takes_input: bool,
-) -> dict[str, Any]:
-    """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null;
-    `takes_input`: the prompt is an instruction, to which the column `input` belongs. Chat or text that is not read is taken
-    out of the values.
-    """
-    texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
-    for name in texts:
-        if name in values:
-            texts[name] = _text(values[name], name, location)
-    if (texts["chosen"] is None) != (texts["rejected"] is None):
-        raise location.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
-    chat = values.pop("messages", None)
-    text = values.pop("text", None)
-    is_talk = isinstance(texts["prompt"], tuple) and texts["prompt"][-1]["role"] == "assistant"
-    if is_talk and _is_without_answer({**texts, "prompt": None}, values):  # a whole talk was named as the prompt
-        chat, texts["prompt"] = values["prompt"], None
-    if texts["chosen"] is not None:
-        answers_alone = isinstance(texts["chosen"], str) or texts["chosen"][0]["role"] == "assistant"
-        if texts["prompt"] is None and chat is not None and answers_alone:
-            values["messages"] = chat
-            texts["prompt"] = _text(chat, "messages", location)
-            if isinstance(texts["prompt"], str) or texts["prompt"][-1]["role"] == "assistant":
-                got = f"{texts['prompt'][-1]}"[:60]
-                raise location.error(
-                    "messages that end with the user's turn, because the row has chosen and rejected", got, "Correct it."
-                )
-        elif texts["prompt"] is None or (isinstance(texts["prompt"], str) and not answers_alone):
-            texts |= _shared_prompt(texts["chosen"], texts["rejected"], location)
-            column_conversions["prompt from the common beginning of chosen and rejected"] += 1
-    elif chat is not None and _is_without_answer(texts, values):
-        values["messages"] = chat = messages_in(chat)
-        turns = _turns(_text(chat, "messages", location), location)
-        if turns[1] is None and values.get("answer") is None:
-            column_conversions["chats without a last assistant turn have no completion"] += 1
-        if turns[1] is not None:
-            if len(turns[0]) + len(turns[1]) < len(chat):
-                extra.pop(MASK_COLUMN, None)  # of the last message, which is not trained on
-                column_conversions["turns after the last trained one left out"] += 1
-            if any(message["role"] == "assistant" for message in turns[0]):
-                column_conversions["last of several assistant turns taken as the completion"] += 1
-        texts["prompt"], texts["target"] = turns
-    elif texts["prompt"] is None and text is not None:
-        values["text"] = text
-        texts["prompt"], texts["target"] = "", _text(text, "text", location)
-        return texts
-    if isinstance(texts["prompt"], str) and takes_input:
-        joined = extra.pop("input") if isinstance(extra.get("input"), str) else ""
-        column_conversions["prompt from instruction and input" if joined else "prompt from instruction"] += 1
-        texts["prompt"] = "\n\n".join(one for one in (texts["prompt"], joined) if one)
-    if texts["prompt"] is None and empty:
-        raise location.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
-    if texts["prompt"] is None:
-        expected = f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)"
-        raise location.error(expected, _list_columns(row), REMEDY_NAME_COLUMN)
-    if not plain(texts["prompt"]).strip():
-        raise location.error("a prompt", "an empty one", REMEDY_EMPTY_VALUE)
-    return texts
-
-
-def _is_without_answer(texts: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-    """Whether a row has no prompt beside its chat, or one of plain text without an answer: then the chat is read."""
-    has_answer = texts["target"] is not None or texts["chosen"] is not None or values.get("answer") is not None
-    return texts["prompt"] is None or (isinstance(texts["prompt"], str) and not has_answer)
+    return column_by_name
 
 
 Chat = tuple[Message, ...]
@@ -338,240 +131,407 @@ ROLE_BY_SHAREGPT_NAME = {"human": "user", "gpt": "assistant", "function_call": "
 """What ShareGPT data and LLaMA-Factory call a role -> what chat templates call it."""
 
 
+class _Reading:
+    """One raw row while it is read: `values` by our names, columns beside them in `extra`, and `texts` made of both."""
+
+    def __init__(
+        self, row: Any, location: RowLocation, config: CorpusConfig, split: str, column_conversions: Counter[str]
+    ) -> None:
+        self.location, self.config, self.split, self.noted = location, config, split, column_conversions
+        if not isinstance(row, dict):
+            raise self.error("a row that is an object with named columns", f"{type(row).__name__} {str(row)[:40]!r}")
+        for theirs in config.columns.values():
+            if theirs and theirs not in row:
+                expected = f"the column {theirs!r} that corpus.columns names"
+                raise self.error(expected, _list_columns(row), REMEDY_NAME_COLUMN)
+        self.row, self.columns = row, recognise_columns(row, config.columns)
+        if split:
+            self.columns.pop("split", None)
+        self.values = {ours: row[theirs] for ours, theirs in self.columns.items() if row[theirs] is not None}
+        taken = {theirs for ours, theirs in self.columns.items() if ours not in KEPT_COLUMNS}
+        self.extra = {_known(name, row): one for name, one in row.items() if name not in taken and one is not None}
+        self.texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
+
+    def error(self, expected: str, got: str, remedy: str = "Correct it.") -> InputError:
+        """Return an `InputError` at the row."""
+        return self.location.error(expected, got, remedy)
+
+    def read(self, unread: Counter[str] | None) -> Example | None:
+        """Return what `read_example` does."""
+        if media := next((name for name in MEDIA_COLUMNS if self.extra.get(name)), None):
+            remedy = "Leave these rows out, or rename the column so that Mixwright ignores it."
+            raise self.error("rows with only text", f"data in the column {media!r}", remedy)
+        verifier = self.extra.get("reward_model")
+        truth = verifier.get("ground_truth") if isinstance(verifier, dict) else None  # as verl has it
+        if "answer" not in self.values and isinstance(truth, str | int | float) and truth != "":
+            self.values["answer"] = truth
+            self.noted["answer from reward_model.ground_truth"] += 1
+        task, texts = self.read_name("task", self.config.task), self.texts
+        if task == "*":
+            raise self.error("another task name", "'*', which means all tasks in tables", "Rename it.")
+        self.read_texts()
+        self.take_flags()
+        if not texts["prompt"]:
+            self.values.pop("label", None)
+        elif texts["target"] is not None and self.is_undesired():
+            self.noted["rows labelled false or with weight 0 left out"] += 1
+            return None
+        answer = self.read_answer()
+        self.add_earlier_turns()
+        tools = read_tools(self.extra.get("tools")) if texts["prompt"] else []
+        if tools:
+            texts["prompt"] = with_tools(texts["prompt"], tools)
+            del self.extra["tools"]
+            if isinstance(texts["target"], str):
+                texts["target"] = structure_answer(texts["target"])
+        if answer is None and task in self.config.graders and texts["target"] is not None:
+            answer = plain(texts["target"])
+        if answer is not None and texts["target"] is None and self.split != "rehearse":  # there the model answers
+            texts["target"] = structure_answer(answer) if tools else answer
+        self.check_mask()
+        for ours in KEPT_COLUMNS:
+            if ours in self.values:
+                del self.extra[self.columns[ours]]
+        if unread is not None:
+            unread.update(self.find_unread(answer, is_truth=self.values.get("answer") == truth is not None))
+        self.note_columns()
+        return Example(
+            id=self.read_name("id", "") if "id" in self.values else "",
+            task=task,
+            answer=answer,
+            level=self.read_level(),
+            knobs=self.read_knobs(),
+            skills=self.read_skills(),
+            source=str(self.location),
+            split=self.split or self.read_split(),
+            extra=self.extra,
+            **texts,
+        )
+
+    def find_unread(self, answer: str | None, *, is_truth: bool) -> list[str]:
+        """Return the columns that nothing is made of."""
+        read_by_name = {UNTRAINED_TURNS, *(OPTION_COLUMNS if answer is not None else ())}
+        read_by_name |= {MASK_COLUMN} if self.texts["target"] is not None else set()
+        read_by_name |= {"reward_model"} if is_truth else set()
+        unread_texts = [
+            self.columns[ours]
+            for ours in ("messages", "text")
+            if ours in self.columns and ours not in self.values and self.row[self.columns[ours]] is not None
+        ]
+        return [name for name in self.extra if name not in read_by_name] + unread_texts
+
+    def note_columns(self) -> None:
+        """Count which columns were taken under another name of ours."""
+        for ours, theirs in self.columns.items():
+            told = NAMES_IN_NOTES.get(ours, ours)
+            is_instruction = ours == "prompt" and theirs.casefold() == INSTRUCTION
+            if ours in self.values and theirs not in (ours, told) and not is_instruction:
+                self.noted[f"{told} from {theirs}"] += 1
+        if self.texts["target"] is not None and has_calls(self.texts["prompt"]):
+            self.noted["tool calls in earlier turns are not trained on"] += 1
+
+    def read_texts(self) -> None:
+        """Read prompt, target, chosen and rejected. Chat or text that is not read is taken out of the values."""
+        texts, values = self.texts, self.values
+        for name in texts:
+            if name in values:
+                texts[name] = self.read_text(values[name], name)
+        if (texts["chosen"] is None) != (texts["rejected"] is None):
+            raise self.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
+        chat, text = values.pop("messages", None), values.pop("text", None)
+        is_talk = isinstance(texts["prompt"], tuple) and texts["prompt"][-1]["role"] == "assistant"
+        if is_talk:  # a whole talk was named as the prompt
+            chat, texts["prompt"] = values["prompt"], None
+        if texts["chosen"] is not None:
+            self.read_prompt_of_pair(chat)
+        elif chat is not None and (texts["prompt"] is None or (isinstance(texts["prompt"], str) and not self.has_answer())):
+            values["messages"] = messages_in(chat)
+            self.read_chat(values["messages"])
+        elif texts["prompt"] is None and text is not None:
+            values["text"] = text
+            texts["prompt"], texts["target"] = "", self.read_text(text, "text")
+            return
+        if isinstance(texts["prompt"], str) and self.columns.get("prompt", "").casefold() == INSTRUCTION:
+            joined = self.extra.pop("input") if isinstance(self.extra.get("input"), str) else ""
+            self.noted["prompt from instruction and input" if joined else "prompt from instruction"] += 1
+            texts["prompt"] = "\n\n".join(one for one in (texts["prompt"], joined) if one)
+        if texts["prompt"] is None:
+            for ours in ("prompt", "messages", "text"):
+                if ours in self.columns and self.row[self.columns[ours]] is None:
+                    raise self.error(f"a value in column {self.columns[ours]!r}", "null", REMEDY_EMPTY_VALUE)
+            expected = f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)"
+            raise self.error(expected, _list_columns(self.row), REMEDY_NAME_COLUMN)
+        if not plain(texts["prompt"]).strip():
+            raise self.error("a prompt", "an empty one", REMEDY_EMPTY_VALUE)
+
+    def has_answer(self) -> bool:
+        """Return whether there is a completion or an answer beside the prompt."""
+        is_text_there = self.texts["target"] is not None or self.texts["chosen"] is not None
+        return is_text_there or self.values.get("answer") is not None
+
+    def read_prompt_of_pair(self, chat: Any) -> None:
+        """Take the chat as the prompt of a pair, or the common beginning of chosen and rejected."""
+        texts = self.texts
+        answers_alone = isinstance(texts["chosen"], str) or texts["chosen"][0]["role"] == "assistant"
+        if texts["prompt"] is None and chat is not None and answers_alone:
+            self.values["messages"] = chat
+            texts["prompt"] = self.read_text(chat, "messages")
+            if isinstance(texts["prompt"], str) or texts["prompt"][-1]["role"] == "assistant":
+                expected = "messages that end with the user's turn, because the row has chosen and rejected"
+                raise self.error(expected, f"{texts['prompt'][-1]}"[:60])
+        elif texts["prompt"] is None or (isinstance(texts["prompt"], str) and not answers_alone):
+            self.share_prompt()
+            self.noted["prompt from the common beginning of chosen and rejected"] += 1
+
+    def share_prompt(self) -> None:
+        """Cut the common beginning off chosen and rejected; a space before the difference stays with them.
+
+        Dialogues in one text (`Human: ... Assistant: ...`) are cut before the last turn of the assistant that both have.
+        """
+        chosen, rejected = self.texts["chosen"], self.texts["rejected"]
+        if isinstance(chosen, str) != isinstance(rejected, str):
+            raise self.error("chosen and rejected in the same format", "text and messages", "Write both the same way.")
+        same_parts = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(chosen, rejected, strict=False))
+        shared_length = sum(1 for _ in same_parts)
+        if isinstance(chosen, str) and (turn := chosen.rfind(LAST_TURN_MARK, 0, shared_length)) >= 0:
+            shared_length = turn + len(LAST_TURN_MARK)
+        elif shared_length and chosen[shared_length - 1] == " ":
+            shared_length -= 1
+        if not shared_length:
+            raise self.error("a prompt", "none, and no common beginning of chosen and rejected", "Add a prompt column.")
+        self.texts["prompt"] = chosen[:shared_length]
+        self.texts["chosen"], self.texts["rejected"] = chosen[shared_length:], rejected[shared_length:]
+
+    def read_chat(self, chat: Any) -> None:
+        """Part a conversation into prompt and target: the last assistant turn that is trained on, or the last."""
+        messages = self.read_text(chat, "messages")
+        if isinstance(messages, str):
+            remedy = "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml."
+            raise self.error("a list of chat messages", "text", remedy)
+        if messages[-1]["role"] != "assistant":
+            self.texts["prompt"], self.texts["target"] = messages, None
+            if self.values.get("answer") is None:
+                self.noted["chats without a last assistant turn have no completion"] += 1
+            return
+        trained = (n for n, turn in enumerate(messages) if n and turn["role"] == "assistant" and is_trained(turn))
+        end = max(trained, default=len(messages) - 1)
+        if not end:
+            raise self.error("a message before the assistant's", "none", "Add the user's message or drop the row.")
+        self.texts["prompt"], self.texts["target"] = messages[:end], messages[end : end + 1]
+        if end + 1 < len(messages):
+            self.extra.pop(MASK_COLUMN, None)  # of the last message, which is not trained on
+            self.noted["turns after the last trained one left out"] += 1
+        if any(message["role"] == "assistant" for message in messages[:end]):
+            self.noted["last of several assistant turns taken as the completion"] += 1
+
+    def read_text(self, value: Any, name: str) -> Text:
+        """Return a string, or chat messages with role and content (from and value are renamed)."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, dict) and name in ("chosen", "rejected"):  # one message, as LLaMA-Factory has it
+            value = [value]
+        if not isinstance(value, list):
+            raise self.error(f"text or chat messages in {name}", f"{type(value).__name__} {str(value)[:40]}")
+        if not value:
+            raise self.error(f"messages in {name}", "an empty list", REMEDY_EMPTY_VALUE)
+        return tuple(self.read_message(message, name) for message in value)
+
+    def read_message(self, message: Any, name: str) -> Message:
+        """Return one message of a chat; of one that is not trained on, marked so."""
+        message = decode(message) if isinstance(message, str) else message  # as Parquet holds messages whose keys differ
+        if not isinstance(message, dict):
+            raise self.error(f"messages with role and content in {name}", f"{type(message).__name__}")
+        read = structure(message)
+        role, content, calls = read["role"], read["content"], read.get("tool_calls", [])
+        given = message.get("tool_calls") or message.get("function_call") or []
+        if not isinstance(role, str) or not isinstance(content, str):
+            remedy = "Images and structured content are not supported; drop or rewrite them."
+            raise self.error(f"messages with a role, and text as content, in {name}", f"{str(message)[:60]}", remedy)
+        if len(calls) < (1 if isinstance(given, dict) else len(given)):
+            raise self.error(f"tool calls with a name in {name}", f"{str(given)[:60]}", "Correct or drop the row.")
+        role = ROLE_BY_SHAREGPT_NAME.get(role, role)
+        if role not in ROLES:
+            expected = f"one of the roles {', '.join(ROLES)} in {name}"
+            raise self.error(expected, repr(role)[:40], "Rename it: user or assistant.")
+        kept = {key: read[key] for key in ("tool_calls", "tool_call_id", "name") if key in read}
+        read = {"role": role, "content": content, **kept}
+        if name not in ("prompt", "target", "messages"):
+            return read
+        try:
+            return read if is_trained(message) else {**read, TRAIN_KEYS[0]: False}
+        except ValueError as error:
+            expected = f"true, false, 1 or 0 as {' or '.join(TRAIN_KEYS)} of a message"
+            raise self.error(expected, str(error), "Correct it, or leave it out.") from None
+
+    def take_flags(self) -> None:
+        """Take out of the prompt what says that its turns are not trained on, and keep it beside it."""
+        prompt = self.texts["prompt"]
+        if isinstance(prompt, str):
+            return
+        replies = [message for message in prompt if message["role"] == "assistant"]
+        if untrained := [number for number, message in enumerate(replies) if not is_trained(message)]:
+            self.extra[UNTRAINED_TURNS] = untrained
+        self.texts["prompt"] = tuple(
+            {name: value for name, value in message.items() if name not in TRAIN_KEYS} for message in prompt
+        )
+
+    def check_mask(self) -> None:
+        """Put the spans of the row's mask in order. Raises InputError for what is none."""
+        target = self.texts["target"]
+        if self.extra.get(MASK_COLUMN) is None or target is None:
+            return
+        try:
+            if not isinstance(target, str) and len(target) > 1:
+                raise ValueError(f"a completion of {len(target)} messages")
+            self.extra[MASK_COLUMN] = list(map(list, read_spans(self.extra[MASK_COLUMN], len(plain(target)))))
+        except ValueError as error:
+            remedy = (
+                'Correct it, or rename the column if it is not a mask. With several messages, use "train": false instead.'
+            )
+            raise self.error("a mask of the completion, [[start, end], ...]", str(error), remedy) from None
+
+    def add_earlier_turns(self) -> None:
+        """Put the system message and the earlier turns of the row's columns before the prompt; those that are not read leave
+        the values.
+        """
+        prompt = self.texts["prompt"]
+        turns: Chat = prompt if isinstance(prompt, tuple) else ({"role": "user", "content": prompt},)
+        first: Chat = turns[:1] if turns[0]["role"] in ("system", "developer") else ()
+        system, history = self.values.get("system", ""), _read_history(self.values.get("history") or [])
+        if not prompt or not isinstance(system, str) or (system and first):
+            self.values.pop("system", None)
+            system = ""
+        if not prompt or history is None:
+            self.values.pop("history", None)
+            history = ()
+        if system:
+            self.noted["system as the first message"] += 1
+        if history:
+            self.noted["history as earlier turns"] += 1
+        if system or history:
+            opening: Chat = ({"role": "system", "content": system},) if system else first
+            self.texts["prompt"] = (*opening, *history, *turns[len(first) :])
+
+    def is_undesired(self) -> bool:
+        """Whether the row says that its completion is not to be learned. A label that says something else is left to the
+        graders.
+
+        Raises:
+            InputError: a number as the label that is neither 0 nor 1, since other rows would be left out for their 0.
+        """
+        label = self.values.get("label")
+        said = [label, *(self.extra.get(name) for name in ("train", "weight", "loss_weight"))]
+        truths = [TRUTHS.get(str(value).strip().casefold()) for value in said]
+        if truths[0] is None and isinstance(label, int | float):
+            expected = "true, false, 1 or 0 as the label of a completion"
+            raise self.error(expected, f"{label}"[:40], _remedy_ignore("label"))
+        if truths[0] is None:
+            self.values.pop("label", None)
+        return False in truths
+
+    def read_answer(self) -> str | None:
+        """Return the answer that the columns hold; options that the prompt does not list are put into it."""
+        value, texts = self.values.get("answer"), self.texts
+        if texts["target"] is None:
+            label = self.values.get("label")
+            if value is None and texts["chosen"] is None and isinstance(label, str | int) and not isinstance(label, bool):
+                value = label
+                self.noted["answer from label"] += 1
+            else:
+                self.values.pop("label", None)
+        if value is None:
+            return None
+        answer = str(value).lower() if isinstance(value, bool) else str(value)
+        if not isinstance(value, str | int | float):
+            raise self.error("an answer that is text or a number", f"{type(value).__name__} {answer[:40]}")
+        if not answer.strip() or (isinstance(value, float) and not math.isfinite(value)):
+            raise self.error("an answer", answer.strip() or "an empty one", REMEDY_EMPTY_VALUE)
+        options = _given_options(self.extra) if isinstance(texts["prompt"], str) else {}
+        if not options:
+            return answer
+        if not all(text.strip() in texts["prompt"] for text in options.values()):
+            lines = [f"({letter}) {text.strip()}" for letter, text in options.items()]
+            texts["prompt"] = "\n".join([texts["prompt"].rstrip(), *lines])
+            self.noted["options listed in the prompt"] += 1
+        letter = _letter_of_index(answer, options, is_number=isinstance(value, int) and not isinstance(value, bool))
+        if letter != answer:
+            self.noted["index of the right option turned into its letter"] += 1
+        return letter
+
+    def read_name(self, name: str, otherwise: str) -> str:
+        """Return the row's own name for itself or its task."""
+        value = self.values.get(name, otherwise)
+        if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+            raise self.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}")
+        return str(value)
+
+    def read_number(self, value: Any, name: str) -> float:
+        """Return a finite number."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            got = f"{type(value).__name__} {str(value)[:40]!r}"
+            raise self.error(f"a number in {name}", got, _remedy_ignore(name.partition(".")[0]))
+        if not math.isfinite(value):
+            raise self.error(f"a finite number in {name}", f"{value}", "Correct it or drop the row.")
+        return float(value)
+
+    def read_level(self) -> float | None:
+        """Return the level: a number, or the number of a text such as `Level 3`; None for `Level ?` and for nothing."""
+        value = self.values.get("level")
+        if isinstance(value, str) and (match := _LEVEL.fullmatch(value.strip())):
+            self.noted["level read from its text"] += 1
+            return None if match[1] == "?" else float(match[1])
+        return None if value is None else self.read_number(value, "level")
+
+    def read_knobs(self) -> dict[str, float]:
+        """Return the difficulty settings behind the level."""
+        value = self.values.get("knobs", {})
+        if not isinstance(value, dict):
+            raise self.error("an object of numbers in knobs", type(value).__name__)
+        return {name: self.read_number(one, f"knobs.{name}") for name, one in value.items() if one is not None}
+
+    def read_skills(self) -> tuple[str, ...]:
+        """Return what the row exercises: a text, or a list of them."""
+        value = self.values.get("skills", [])
+        value = [value] if isinstance(value, str) else value
+        if not isinstance(value, list) or not all(isinstance(skill, str) for skill in value):
+            raise self.error("a list of texts in skills", str(value)[:40])
+        return tuple(value)
+
+    def read_split(self) -> str:
+        """Return our name of the row's own split; empty when it has none."""
+        value = self.values.get("split")
+        if value is None:
+            return ""
+        if not isinstance(value, str) or value.lower() not in SPLIT_BY_NAME:
+            raise self.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _remedy_ignore("split"))
+        return SPLIT_BY_NAME[value.lower()]
+
+
+def _known(name: str, row: Mapping[str, Any]) -> str:
+    """The name of a column as it is read here, whatever its case."""
+    folded = name.strip().casefold()
+    return folded if folded in READ_BY_NAME and folded not in row else name
+
+
+def _list_columns(columns: Any) -> str:
+    names = [str(name)[:40] for name in columns]
+    return f"columns {', '.join(names[:20])}" if names else "no columns"
+
+
 def _remedy_ignore(name: str) -> str:
     return f'Correct it, or ignore the column: --column {name}=, or corpus.columns: {{{name}: ""}} in run.yaml.'
 
 
-def _text(value: Any, name: str, location: RowLocation) -> Text:
-    """A string, or chat messages with role and content (from and value are renamed)."""
-    if isinstance(value, str):
-        return _unicode(value, name, location)
-    if isinstance(value, dict) and name in ("chosen", "rejected"):  # one message, as LLaMA-Factory has it
-        value = [value]
-    if not isinstance(value, list):
-        raise location.error(f"text or chat messages in {name}", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
-    if not value:
-        raise location.error(f"messages in {name}", "an empty list", REMEDY_EMPTY_VALUE)
-    return tuple(_message(message, name, location) for message in value)
-
-
-def _message(message: Any, name: str, location: RowLocation) -> Message:
-    message = decode(message) if isinstance(message, str) else message  # as Parquet holds messages whose keys differ
-    if not isinstance(message, dict):
-        raise location.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
-    read = structure(message)
-    role, content, calls = read["role"], read["content"], read.get("tool_calls", [])
-    given = message.get("tool_calls") or message.get("function_call") or []
-    if not isinstance(role, str) or not isinstance(content, str):
-        remedy = "Images and structured content are not supported; drop or rewrite them."
-        raise location.error(f"messages with a role, and text as content, in {name}", f"{str(message)[:60]}", remedy)
-    if len(calls) < (1 if isinstance(given, dict) else len(given)):
-        remedy = "Correct or drop the row."
-        raise location.error(f"tool calls with a name in {name}", f"{str(given)[:60]}", remedy)
-    role = ROLE_BY_SHAREGPT_NAME.get(role, role)
-    if role not in ROLES:
-        raise location.error(
-            f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it: user or assistant."
-        )
-    kept = {key: read[key] for key in ("tool_calls", "tool_call_id", "name") if key in read}
-    read = {"role": role, "content": _unicode(content, name, location), **kept}
-    if name not in ("prompt", "target", "messages"):
-        return read
-    try:
-        return read if is_trained(message) else {**read, TRAIN_KEYS[0]: False}
-    except ValueError as error:
-        expected = f"true, false, 1 or 0 as {' or '.join(TRAIN_KEYS)} of a message"
-        raise location.error(expected, str(error), "Correct it, or leave it out.") from None
-
-
-def _without_flags(prompt: Text, extra: dict[str, Any]) -> Text:
-    """The prompt without what says that its turns are not trained on, which is kept beside it."""
-    if isinstance(prompt, str):
-        return prompt
-    replies = [message for message in prompt if message["role"] == "assistant"]
-    if untrained := [number for number, message in enumerate(replies) if not is_trained(message)]:
-        extra[UNTRAINED_TURNS] = untrained
-    return tuple({name: value for name, value in message.items() if name not in TRAIN_KEYS} for message in prompt)
-
-
-def _check_mask(extra: dict[str, Any], target: Text | None, location: RowLocation) -> None:
-    """Put the spans of a row's mask in order. Raises InputError for what is none."""
-    if extra.get(MASK_COLUMN) is None or target is None:
-        return
-    try:
-        if not isinstance(target, str) and len(target) > 1:
-            raise ValueError(f"a completion of {len(target)} messages")
-        spans = read_spans(extra[MASK_COLUMN], len(plain(target)))
-    except ValueError as error:
-        remedy = 'Correct it, or rename the column if it is not a mask. With several messages, use "train": false instead.'
-        raise location.error("a mask of the completion, [[start, end], ...]", str(error), remedy) from None
-    extra[MASK_COLUMN] = [list(span) for span in spans]
-
-
-def _unicode(value: str, name: str, location: RowLocation) -> str:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise location.error(f"Unicode text in {name}", "half of a surrogate pair", "Repair the text.") from None
-    return value
-
-
-def _with_earlier_turns(
-    prompt: Text, values: dict[str, Any], location: RowLocation, column_conversions: Counter[str]
-) -> Text:
-    """The prompt behind the system message and the earlier turns of the row's columns, which stay in `values` if they are
-    read.
-    """
-    turns: Chat = prompt if isinstance(prompt, tuple) else ({"role": "user", "content": prompt},)
-    first: Chat = turns[:1] if turns[0]["role"] in ("system", "developer") else ()
-    system, history = values.get("system", ""), _read_history(values.get("history") or [], location)
-    if not prompt or not isinstance(system, str) or (system and first):
-        values.pop("system", None)
-        system = ""
-    if not prompt or history is None:
-        values.pop("history", None)
-        history = ()
-    if not system and not history:
-        return prompt
-    if system:
-        column_conversions["system as the first message"] += 1
-    if history:
-        column_conversions["history as earlier turns"] += 1
-    opening: Chat = ({"role": "system", "content": _unicode(system, "system", location)},) if system else first
-    return (*opening, *history, *turns[len(first) :])
-
-
-def _read_history(value: Any, location: RowLocation) -> Chat | None:
+def _read_history(value: Any) -> Chat | None:
     """The earlier turns that pairs of user and assistant hold, as lists or as JSON; None for another history."""
-    with contextlib.suppress(ValueError, RecursionError):
+    with contextlib.suppress(ValueError):
         value = json.loads(value) if isinstance(value, str) else value
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         return None
-    turns = [turn for pair in value for turn in zip(("user", "assistant"), pair, strict=True)]
-    if not all(isinstance(text, str) for _, text in turns):
+    texts = [text for pair in value for text in pair]
+    if not all(isinstance(text, str) for text in texts):
         return None
-    return tuple({"role": role, "content": _unicode(text, "history", location)} for role, text in turns)
-
-
-def _is_undesired(values: dict[str, Any], extra: Mapping[str, Any], location: RowLocation) -> bool:
-    """Whether a row says that its completion is not to be learned. A label that says something else is left to the graders.
-
-    Raises:
-        InputError: a number as the label that is neither 0 nor 1, since other rows would be left out for their 0.
-    """
-    label = values.get("label")
-    said = [label, *(extra.get(name) for name in ("train", "weight", "loss_weight"))]
-    truths = [TRUTHS.get(str(value).strip().casefold()) for value in said]
-    if truths[0] is None and isinstance(label, int | float):
-        expected = "true, false, 1 or 0 as the label of a completion"
-        raise location.error(expected, f"{label}"[:40], _remedy_ignore("label"))
-    if truths[0] is None:
-        values.pop("label", None)
-    return False in truths
-
-
-def _turns(messages: Text, location: RowLocation) -> tuple[Chat, Chat | None]:
-    """Prompt and target of a conversation: the last assistant turn that is trained on is the target, or the last."""
-    if isinstance(messages, str):
-        remedy = "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml."
-        raise location.error("a list of chat messages", "text", remedy)
-    if messages[-1]["role"] != "assistant":
-        return messages, None
-    trained = (place for place, one in enumerate(messages) if place and one["role"] == "assistant" and is_trained(one))
-    messages = messages[: max(trained, default=len(messages) - 1) + 1]
-    if len(messages) == 1:
-        raise location.error("a message before the assistant's", "none", "Add the user's message or drop the row.")
-    return messages[:-1], messages[-1:]
-
-
-def _shared_prompt(chosen: Text, rejected: Text, location: RowLocation) -> dict[str, Any]:
-    """The common beginning of chosen and rejected as the prompt; a space before the difference stays with the answers.
-
-    Dialogues in one text (`Human: ... Assistant: ...`) are cut before the last turn of the assistant that both have.
-    """
-    if isinstance(chosen, str) != isinstance(rejected, str):
-        raise location.error("chosen and rejected in the same format", "text and messages", "Write both the same way.")
-    pairs = enumerate(zip(chosen, rejected, strict=False))
-    shared_length = next(
-        (index for index, (chosen_part, rejected_part) in pairs if chosen_part != rejected_part),
-        min(len(chosen), len(rejected)),
-    )
-    if isinstance(chosen, str) and (turn := chosen.rfind(LAST_TURN_MARK, 0, shared_length)) >= 0:
-        end = turn + len(LAST_TURN_MARK)
-        return {"prompt": chosen[:end], "chosen": chosen[end:], "rejected": rejected[end:]}
-    if shared_length and isinstance(chosen, str) and chosen[shared_length - 1] == " ":
-        shared_length -= 1
-    if not shared_length:
-        raise location.error("a prompt", "none, and no common beginning of chosen and rejected", "Add a prompt column.")
-    return {"prompt": chosen[:shared_length], "chosen": chosen[shared_length:], "rejected": rejected[shared_length:]}
-
-
-def _checked_name(value: Any, name: str, location: RowLocation) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise location.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}", "Correct it.")
-    return _unicode(str(value), name, location)
-
-
-def _answer(value: Any, location: RowLocation) -> str:
-    if isinstance(value, bool):
-        value = "true" if value else "false"
-    if isinstance(value, float) and not math.isfinite(value):
-        raise location.error("an answer", f"{value}", REMEDY_EMPTY_VALUE)
-    if not isinstance(value, str | int | float):
-        raise location.error(
-            "an answer that is text or a number", f"{type(value).__name__} {str(value)[:40]}", "Correct it."
-        )
-    if not str(value).strip():
-        raise location.error("an answer", "an empty one", REMEDY_EMPTY_VALUE)
-    return _unicode(str(value), "answer", location)
-
-
-def _number(value: Any, name: str, location: RowLocation) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        got = f"{type(value).__name__} {str(value)[:40]!r}"
-        raise location.error(f"a number in {name}", got, _remedy_ignore(name.partition(".")[0]))
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise location.error(f"a finite number in {name}", f"{value}"[:40], "Correct it or drop the row.")
-    return number
-
-
-def _level(value: Any, location: RowLocation, column_conversions: Counter[str]) -> float | None:
-    """A level: a number, or the number of a text such as `Level 3`; None for `Level ?`."""
-    if isinstance(value, str) and (match := _LEVEL.fullmatch(value.strip())):
-        column_conversions["level read from its text"] += 1
-        return None if match[1] == "?" else float(match[1])
-    number = _number(value, "level", location)
-    if abs(number) > MAX_LEVEL:
-        expected = f"a level of at most {MAX_LEVEL:,} (2^53), because larger floating-point numbers are not exact"
-        raise location.error(expected, f"{value}"[:40], _remedy_ignore("level"))
-    return number
-
-
-def _knobs(value: Any, location: RowLocation) -> dict[str, float]:
-    if not isinstance(value, dict):
-        raise location.error("an object of numbers in knobs", type(value).__name__, "Correct it.")
-    return {str(name): _number(number, f"knobs.{name}", location) for name, number in value.items() if number is not None}
-
-
-def _skills(value: Any, location: RowLocation) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, list) or not all(isinstance(skill, str) for skill in value):
-        raise location.error("a list of texts in skills", str(value)[:40], "Correct it.")
-    return tuple(_unicode(skill, "skills", location) for skill in value)
-
-
-def _split(value: Any, location: RowLocation) -> str:
-    """Our name of a row's own split; empty when it has none."""
-    if value is None:
-        return ""
-    if not isinstance(value, str) or value.lower() not in SPLIT_BY_NAME:
-        raise location.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _remedy_ignore("split"))
-    return SPLIT_BY_NAME[value.lower()]
+    return tuple({"role": "assistant" if number % 2 else "user", "content": text} for number, text in enumerate(texts))
 
 
 def _given_options(extra: Mapping[str, Any]) -> dict[str, str]:
@@ -580,14 +540,7 @@ def _given_options(extra: Mapping[str, Any]) -> dict[str, str]:
     return options if len(options) > 1 and all(text.strip() for text in options.values()) else {}
 
 
-def _with_options(prompt: str, options: Mapping[str, str]) -> str:
-    """The prompt followed by its options, a line each; as it is where it holds them all already."""
-    if all(text.strip() in prompt for text in options.values()):
-        return prompt
-    return "\n".join([prompt.rstrip(), *(f"({letter}) {text.strip()}" for letter, text in options.items())])
-
-
-def _letter_of_index(answer: str, options: Mapping[str, str], *, is_number: bool = False) -> str:
+def _letter_of_index(answer: str, options: Mapping[str, str], *, is_number: bool) -> str:
     """The letter of an answer that is a whole number and no option: its place, counted from 0. Else the answer itself.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.corpus.reading import folder_of, read_rows
-from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts, with_column
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, decode, pc, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
 from mixwright.corpus.tool_messages import has_structures, tools_of
 from mixwright.errors import InputError, missing_extra, one_line, unknown_name
@@ -148,17 +149,12 @@ class Corpus:
 
     def grader(self, task: str) -> Grader:
         """The grader of a task. Raises InputError when it cannot be loaded or the corpus has no such task."""
-        if task not in self._graders:
-            if task not in self.tasks:
-                raise InputError("a task of the corpus", repr(task), f"It has: {', '.join(self.tasks)}.")
-            name = self.tasks[task].grader
-            task_with_grader = next(
-                (other_task for other_task in self._graders if self.tasks[other_task].grader == name), None
-            )
-            self._graders[task] = (
-                self._graders[task_with_grader] if task_with_grader else load_grader(name, never_import_from=self._folder)
-            )
-        return self._graders[task]
+        if task not in self.tasks:
+            raise InputError("a task of the corpus", repr(task), f"It has: {', '.join(self.tasks)}.")
+        name = self.tasks[task].grader
+        if name not in self._graders:
+            self._graders[name] = load_grader(name, never_import_from=self._folder)
+        return self._graders[name]
 
     def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
         """Score of a completion, 0..1, by the grader of the example's task; `cut` where it ran into the limit of tokens.
@@ -233,7 +229,6 @@ class Corpus:
                 if not file.schema_arrow.equals(SCHEMA):
                     raise pa.ArrowInvalid("other columns")
                 table = store_batches(file.iter_batches(BATCH_ROWS))
-            check_saved(table)
         except (OSError, pa.ArrowException) as error:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
         return cls(table, settings.graders, notes=settings.notes, folder=folder)
@@ -298,7 +293,11 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
         sources.append((config.eval, "eval", config))
     if config.rehearse is not None:  # rows that name no task are one of their own
         sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
-    table = build_table(_of_all_sources(sources, relative_to, notes), config.eval_share)
+    examples = (
+        read_source(source, split=split, config=settings, relative_to=relative_to, notes=notes)
+        for source, split, settings in sources
+    )
+    table = build_table(itertools.chain.from_iterable(examples), config.eval_share)
     table = _with_one_form(table, notes)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)
@@ -311,14 +310,6 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
         corpus.grader(task.name)
     _check_answers(corpus, split_from_own_file=config.eval is not None or config.rehearse is not None)
     return corpus
-
-
-def _of_all_sources(
-    sources: Sequence[tuple[str, str, CorpusConfig]], relative_to: Path, notes: list[str]
-) -> Iterator[Example]:
-    """The examples of (source, split, settings) after each other."""
-    for source, split, config in sources:
-        yield from _examples(source, split, config, relative_to, notes)
 
 
 def _with_one_form(table: pa.Table, notes: list[str]) -> pa.Table:
@@ -354,7 +345,8 @@ def read_source(
 
     Args:
         source: file, `datasets` folder, hub name or `reasoning-gym:...`.
-        split: train or eval; which half of a generated task, and what `Example.split` says.
+        split: train, eval or rehearse, which `Example.split` says; empty leaves it to the row, and takes both halves of a
+            generated task.
         config: columns, task name and graders.
         relative_to: folder that relative paths start from.
         notes: what the reader should know is appended here, such as a task whose items ran out.
@@ -362,15 +354,8 @@ def read_source(
     Raises:
         InputError: as `read_corpus` does, when the row is reached.
     """
-    if split not in ("train", "eval"):
-        raise InputError("a split called train or eval", repr(split), "Name one of them.")
-    return _examples(source, split, config, relative_to, notes if notes is not None else [])
-
-
-def _examples(source: str, split: str, config: CorpusConfig, relative_to: Path, notes: list[str]) -> Iterator[Example]:
     check_mapping(config)
-    if not 0 <= config.eval_share < 1:
-        raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
+    notes = [] if notes is None else notes
     if source.startswith(GENERATED_PREFIX):
         from mixwright.corpus._gym import generate
 

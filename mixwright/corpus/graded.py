@@ -6,7 +6,6 @@ Where nothing can be graded, two checkpoints can still be compared by what their
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mixwright.config import CorpusConfig
@@ -59,8 +58,8 @@ def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool
     if not gradable_tasks:
         remedy = (
             "Name the column of the answers (--column answer=COLUMN) and how to grade them (--grader NAME). Rows without "
+            "answers can be compared by `mixwright verdict` and trained on by `mixwright run`."
         )
-        remedy += "answers can be compared by `mixwright verdict` and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
     full_corpus = None if len(gradable_tasks) == len(corpus.tasks) else corpus
     return Graded(
@@ -84,26 +83,13 @@ def _propose_graders(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, st
     proposals = {task: proposal for task, proposal in proposed_graders(corpus).items() if task not in config.graders}
     tasks_by_reason: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for task, proposal in proposals.items():
-        tasks_by_reason[proposal.grader, proposal.form or proposal.why].append(task)
-    lines = [_format_proposal(tasks, [proposals[task] for task in tasks]) for tasks in tasks_by_reason.values()]
+        tasks_by_reason[proposal.grader, proposal.form].append(task)
+    lines = []
+    for (grader, form), tasks in tasks_by_reason.items():
+        count, total = (sum(getattr(proposals[task], name) for task in tasks) for name in ("count", "total"))
+        together = ProposedGrader(grader, form, count, total)
+        if grader is None:
+            lines.append(f"{join_some(tasks)} is not measured, {together.why}")
+        else:
+            lines.append(f"grader of {join_some(tasks)}: {grader}, {together.reason}; change it with --grader NAME")
     return {task: proposal.grader for task, proposal in proposals.items()}, lines
-
-
-def _format_proposal(tasks: Sequence[str], proposals: Sequence[ProposedGrader]) -> str:
-    """One line: which tasks take this grader, and why, which is true of each of them."""
-    first_proposal, count, total = (
-        proposals[0],
-        sum(proposal.count for proposal in proposals),
-        sum(proposal.total for proposal in proposals),
-    )
-    why = (
-        f"{count:,} of {total:,} answers {first_proposal.form}"
-        if first_proposal.form
-        else first_proposal.why.removeprefix(f"{first_proposal.grader}: ")
-    )
-    subject = (
-        f"grader of {join_some(tasks)}: {first_proposal.grader}"
-        if first_proposal.grader
-        else f"{join_some(tasks)} is not measured"
-    )
-    return f"{subject}, {why}" + ("; change it with --grader NAME" if first_proposal.grader else "")

@@ -37,11 +37,12 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
     def batches() -> Iterator[pa.RecordBatch]:
         stream = iter(examples)
         while chunk := list(itertools.islice(stream, BATCH_ROWS)):
+            batch = encode(chunk)  # first, since it refuses what cannot be hashed
             content_hashes.extend(0 if example.id else _content_hash(example) for example in chunk)
             prompt_hashes.extend(
                 0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk
             )
-            yield encode(chunk)
+            yield batch
 
     table = store_batches(batches())
     if any(content_hashes):

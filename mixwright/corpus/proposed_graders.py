@@ -44,14 +44,22 @@ class ProposedGrader:
 
     grader: str | None
     """Name of the grader; None where nothing can be graded, so that only supervised training and pairs are left."""
-    why: str
-    """One sentence with counts."""
-    form: str = ""
-    """What the answers are or do, without counts; empty where something else decided."""
+    form: str
+    """What the answers are or do; where none are counted, another reason."""
     count: int = 0
     """Answers of this form."""
     total: int = 0
-    """Answers that were looked at."""
+    """Answers that were looked at; 0 where none are counted."""
+
+    @property
+    def reason(self) -> str:
+        """The form, with counts."""
+        return f"{self.count:,} of {self.total:,} answers {self.form}" if self.total else self.form
+
+    @property
+    def why(self) -> str:
+        """One sentence: the grader, and the reason."""
+        return f"{self.grader or 'nothing to grade'}: {self.reason}"
 
 
 def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
@@ -93,64 +101,50 @@ def _spread(count: int) -> NDArray[np.int64]:
 
 
 def _propose(rows: Sequence[Example]) -> ProposedGrader:
-    if any(row.chosen is not None for row in rows):
-        return ProposedGrader(
-            None, f"nothing to grade: {_share_text(sum(r.chosen is not None for r in rows), rows)} rows are pairs"
-        )
+    if pair_count := sum(row.chosen is not None for row in rows):
+        return ProposedGrader(None, f"{pair_count:,} of {len(rows):,} rows are pairs")
     texts = [(row, (row.answer if row.answer is not None else plain(row.target)).strip()) for row in rows]
     texts = [(row, text) for row, text in texts if text]
+    total = len(texts)
     if not texts:
-        return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
-    answers = [text for _, text in texts]
+        return ProposedGrader(None, "the rows have neither answers nor completions")
     called = sum(_calls_tools(row, text) for row, text in texts)
     declined = sum(_declines_tools(row, text) for row, text in texts)
-    if called + declined >= MIN_FORM_SHARE * len(texts) and called >= declined:
-        none_text = f", and {_share_text(declined, texts)} answer a request with tools without a call" if declined else ""
-        return ProposedGrader("tool_call", f"tool_call: {_share_text(called, texts)} answers are tool calls{none_text}")
-    rules_count = sum(row.answer is not None and are_rules(text) for row, text in texts)
-    if rules_count >= MIN_FORM_SHARE * len(texts):
-        return ProposedGrader("follows", f"follows: {_share_text(rules_count, texts)} answers are rules to keep")
-    json_count = sum(map(_is_json_object, answers))
-    if json_count >= MIN_FORM_SHARE * len(answers):
-        return ProposedGrader("json_fields", f"json_fields: {_share_text(json_count, answers)} answers are JSON")
-    for form, words in ANSWER_FORMS:
-        count = sum(form(row, text) for row, text in texts)
-        if count >= MIN_FORM_SHARE * len(texts):
-            return _propose_by_form(words, count, texts)
+    if called + declined >= MIN_FORM_SHARE * total and called >= declined:
+        none_text = f", and {declined:,} of {total:,} answer a request with tools without a call" if declined else ""
+        return ProposedGrader("tool_call", f"are tool calls{none_text}", called, total)
+    for grader, has_form, words in ANSWER_FORMS:
+        count = sum(has_form(row, text) for row, text in texts)
+        if count >= MIN_FORM_SHARE * total:
+            return ProposedGrader(grader, words, count, total)
     if all(row.answer is None for row, _ in texts):
-        return ProposedGrader(None, f"nothing to grade: the {len(texts):,} completions have no common answer format")
+        return ProposedGrader(None, f"the {total:,} completions have no common answer format")
+    answers = [text for _, text in texts]
     prose = sum(len(text) > SHORT_ANSWER_CHARACTERS or "\n" in text or _is_sentence(text) for text in answers)
-    if prose > (1 - MIN_FORM_SHARE) * len(texts):
-        why = f"{_share_text(prose, texts)} answers are sentences or longer than {SHORT_ANSWER_CHARACTERS} characters"
-        return ProposedGrader(None, f"nothing to grade: {why}")
+    if prose > (1 - MIN_FORM_SHARE) * total:
+        return ProposedGrader(None, f"are sentences or longer than {SHORT_ANSWER_CHARACTERS} characters", prose, total)
     return _propose_for_words(answers)
 
 
 def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
     """For short texts: exact for lists of words, and where case or outer marks may tell answers apart."""
-    lists = list(map(_words_in_list, answers))
+    total, lists = len(answers), list(map(_words_in_list, answers))
     several = sum(words > 1 for words in lists)
-    if several >= MIN_FORM_SHARE * len(answers) and max(lists) > 2:
-        return ProposedGrader("exact", f"exact: {_share_text(several, answers)} answers are lists of words in a fixed order")
+    if several >= MIN_FORM_SHARE * total and max(lists) > 2:
+        return ProposedGrader("exact", "are lists of words in a fixed order", several, total)
     distinct_answers = set(answers)
     mixed_case_count = sum(
         not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers
     )
     readings = Counter(final_answer_of(text).casefold().strip(" .,;:!?\"'`*_") for text in distinct_answers)
     clash = sum(count for text, count in readings.items() if count > 1 or not text)
-    if mixed_case_count > (1 - MIN_FORM_SHARE) * len(answers) or clash:
-        mixed = f"{mixed_case_count:,} of {len(answers):,} mix upper and lower case"
+    if mixed_case_count > (1 - MIN_FORM_SHARE) * total or clash:
+        mixed = f"{mixed_case_count:,} of {total:,} mix upper and lower case"
         clash_text = mixed if mixed_case_count else f"{clash:,} differ only by case or punctuation"
-        return ProposedGrader("exact", f"exact: all answers are short, and {clash_text}")
+        return ProposedGrader("exact", f"all answers are short, and {clash_text}")
     repeated_text = "one text" if len(distinct_answers) == 1 else f"one of {len(distinct_answers)} texts"
-    return _propose_by_form(
-        f"are {repeated_text if len(distinct_answers) <= MAX_LABELS else 'short texts'}", len(answers), answers
-    )
-
-
-def _propose_by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader:
-    why = f"{FINAL_ANSWER_GRADER}: {_share_text(count, answers)} answers {form}"
-    return ProposedGrader(FINAL_ANSWER_GRADER, why, form, count, len(answers))
+    words = repeated_text if len(distinct_answers) <= MAX_LABELS else "short texts"
+    return ProposedGrader(FINAL_ANSWER_GRADER, f"are {words}", total, total)
 
 
 def _calls_tools(row: Example, text: str) -> bool:
@@ -189,15 +183,21 @@ def _words_in_list(text: str) -> int:
     return len(entries) if is_list else 1
 
 
-ANSWER_FORMS: tuple[tuple[Callable[[Example, str], bool], str], ...] = (
-    (lambda _, text: "####" in text and final_answer_of(text) != text, "end in `#### answer`"),
-    (lambda _, text: "\\boxed" in text and final_answer_of(text) != text, r"hold `\boxed{answer}`"),
-    (lambda _, text: any(statement.kind == "marked" for statement in find_stated_answers(text)), 'say "the answer is ..."'),
-    (lambda row, text: answer_kind(row, text) == "number", "are one number"),
-    (lambda row, text: answer_kind(row, text) == "letter", "are the letter of an option that the prompt lists"),
+ANSWER_FORMS: tuple[tuple[str, Callable[[Example, str], bool], str], ...] = (
+    ("follows", lambda row, text: row.answer is not None and are_rules(text), "are rules to keep"),
+    ("json_fields", lambda _, text: _is_json_object(text), "are JSON"),
+    (FINAL_ANSWER_GRADER, lambda _, text: "####" in text and final_answer_of(text) != text, "end in `#### answer`"),
+    (FINAL_ANSWER_GRADER, lambda _, text: "\\boxed" in text and final_answer_of(text) != text, r"hold `\boxed{answer}`"),
+    (
+        FINAL_ANSWER_GRADER,
+        lambda _, text: any(statement.kind == "marked" for statement in find_stated_answers(text)),
+        'say "the answer is ..."',
+    ),
+    (FINAL_ANSWER_GRADER, lambda row, text: answer_kind(row, text) == "number", "are one number"),
+    (
+        FINAL_ANSWER_GRADER,
+        lambda row, text: answer_kind(row, text) == "letter",
+        "are the letter of an option that the prompt lists",
+    ),
 )
-"""Form of an answer, and the words for it, the most telling first."""
-
-
-def _share_text(count: int, total: Sequence[object]) -> str:
-    return f"{count:,} of {len(total):,}"
+"""Grader of a form of answers, the form, and the words for it, the most telling first."""

@@ -25,8 +25,6 @@ SCHEMA = pa.schema([(name, KINDS.get(name, pa.string())) for name in (*COLUMNS, 
 """One column per field of `Example`. `knobs` and `extra` are JSON objects. Where `chat` is true, prompt, target, chosen and
 rejected are JSON lists of messages; `texts` reads either form."""
 
-OPTIONAL_COLUMNS = ("target", "answer", "level", "chosen", "rejected")
-"""Columns in which a value may be missing."""
 PLAIN_COLUMNS = ("id", "task", "answer", "level", "source", "split")
 TEXT_COLUMNS = ("prompt", "target", "chosen", "rejected")
 BATCH_ROWS = 8192
@@ -90,25 +88,11 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def check_saved(table: pa.Table) -> None:
-    """Raise ArrowInvalid for a missing value, a level or a split that `encode` never writes; reads no JSON."""
-    lacking = [name for name in SCHEMA.names if name not in OPTIONAL_COLUMNS and table[name].null_count]
-    if pc.list_flatten(table["skills"]).null_count:
-        lacking.append("skills")
-    if lacking:
-        raise pa.ArrowInvalid(f"a missing value in column {lacking[0]}")
-    if not pc.all(pc.is_finite(table["level"]), min_count=0).as_py():
-        raise pa.ArrowInvalid("a level that is not finite")
-    if unknown_splits := set(pc.unique(table["split"]).to_pylist()) - {"train", "eval", "rehearse"}:
-        raise pa.ArrowInvalid(f"a split {unknown_splits.pop()!r:.40}")
-
-
 def decode(row: Mapping[str, Any]) -> Example:
-    """The example that one row of `SCHEMA` (as a dict) holds. Raises InputError when its JSON is damaged."""
-    plain_fields = {name: row[name] for name in PLAIN_COLUMNS}
+    """The example that one row of `SCHEMA` (as a dict) holds."""
     texts = {name: _decode_text(row[name], row["chat"]) for name in TEXT_COLUMNS}
-    objects: dict[str, Any] = {name: _read_object(row[name], name) for name in ("knobs", "extra")}
-    return Example(**plain_fields, **texts, **objects, skills=tuple(row["skills"]))
+    objects: dict[str, Any] = {name: json.loads(row[name]) for name in ("knobs", "extra")}
+    return Example(**{name: row[name] for name in PLAIN_COLUMNS}, **texts, **objects, skills=tuple(row["skills"]))
 
 
 def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -186,30 +170,7 @@ def _encode_text(text: Text | None, chat: bool, role: str) -> str | None:
 def _decode_text(value: str | None, chat: bool) -> Text | None:
     if not chat or value is None:
         return value
-    messages = _loads(value)
-    if not isinstance(messages, list) or not all(isinstance(m, dict) and {"role", "content"} <= m.keys() for m in messages):
-        raise _damaged_error("a list of chat messages", value)
-    return tuple(messages)
-
-
-def _read_object(value: str, name: str) -> dict[str, Any]:
-    if value == "{}":
-        return {}
-    record = _loads(value)
-    if not isinstance(record, dict) or (name == "knobs" and not all(isinstance(v, int | float) for v in record.values())):
-        raise _damaged_error(f"a JSON object of {'numbers' if name == 'knobs' else 'values'} in {name}", value)
-    return record
-
-
-def _loads(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise _damaged_error("JSON", value) from None
-
-
-def _damaged_error(expected: str, got: str) -> InputError:
-    return InputError(f"{expected} in a saved corpus (rows.parquet)", repr(got)[:60], "The file is damaged: save it again.")
+    return tuple(json.loads(value))
 
 
 def _to_json(value: Mapping[str, Any], example: Example) -> str:

@@ -20,11 +20,6 @@ from mixwright.records.corpus import cell_key as cell_key
 from mixwright.records.corpus import list_messages as list_messages
 from mixwright.records.corpus import messages as messages
 from mixwright.records.corpus import plain as plain
-from mixwright.records.finding import Curve as Curve
-from mixwright.records.finding import Expectation as Expectation
-from mixwright.records.finding import Plot as Plot
-from mixwright.records.finding import Term as Term
-from mixwright.records.finding import difference as difference
 from mixwright.records.plan import TRAINING_ONLY_FIELDS as TRAINING_ONLY_FIELDS
 from mixwright.records.plan import CellAssessment as CellAssessment
 from mixwright.records.plan import CellState as CellState

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
 
 from mixwright.errors import InputError, check_range
 from mixwright.records.corpus import cell_key
@@ -20,12 +21,9 @@ CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
 ROUNDING_TOLERANCE = 1e-9
 """Numbers that are this near are one: an estimate may leave its interval by it."""
-SHARE_NAMES = re.compile(r"greedy|chance|pass@\d+")
-"""Names of measurements that are shares of right answers; others (S, dependence, kappa) may be under 0."""
-
-
-def _is_share(value: float) -> bool:
-    return -ROUNDING_TOLERANCE <= value <= 1 + ROUNDING_TOLERANCE
+Share = Annotated[float, Ge(-ROUNDING_TOLERANCE), Le(1 + ROUNDING_TOLERANCE)]
+"""A share of 0 to 1."""
+Count = Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +54,11 @@ class Measurement:
     """What the null is."""
 
     def __post_init__(self) -> None:
-        if problem := self._find_problem():
-            raise ValueError(f"{self.probe}.{self.name} of {self.task}: {problem}")
-
-    def _find_problem(self) -> str | None:
-        """What is wrong; a run reads millions of rows, so that fields are looked at one by one only where something is."""
-        if not type(self.probe) is type(self.task) is type(self.name) is type(self.unit) is str:
-            for name in ("probe", "task", "name", "unit"):
-                if not isinstance(getattr(self, name), str):
-                    return f"{name} is {getattr(self, name)!r}, no text"
         if not math.isfinite(self.value + self.low + self.high + (self.level or 0) + (self.null or 0)):
-            for name in ("value", "low", "high", "level", "null"):
-                if not math.isfinite(getattr(self, name) or 0):
-                    return f"{name} is {getattr(self, name)}, not finite"
+            raise ValueError(f"{self.probe}.{self.name} of {self.task}: a number that is not finite")
         if not self.low - ROUNDING_TOLERANCE <= self.value <= self.high + ROUNDING_TOLERANCE:
-            return f"{self.value} is not within its interval, {self.low} to {self.high}"
-        if self.n < 0:
-            return f"n is {self.n}, under 0"
-        if self.unit == "share" and not _is_share(self.value) and SHARE_NAMES.fullmatch(self.name):
-            return f"{self.value} is no share of 0 to 1"
-        return None
+            problem = f"{self.value} is not within its interval, {self.low} to {self.high}"
+            raise ValueError(f"{self.probe}.{self.name} of {self.task}: {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +71,20 @@ class CellAssessment:
     """Level."""
     state: CellState
     """mastered, hopeless (success over, under the band), lucky (shown not to depend on the prompt), reachable or unknown."""
-    success: float | None
+    success: Share | None
     """Measured pass@1, 0..1; None when it was not measured."""
-    chance: float
+    chance: Share
     """Chance level of the cell, 0..1."""
-    n: int
+    n: Count
     """Graded samples behind `success`."""
-    examples: int
+    examples: Count
     """Training examples in the cell."""
     low: float | None = None
     """Lower end of the 95 % interval of `success`; None when it is not known."""
     high: float | None = None
     """Upper end of it."""
 
-    learnability: float | None = None
+    learnability: Share | None = None
     """Variance of a 0/1 reward within one prompt, 0..0.25; None when it was not measured."""
     swapped: float | None = None
     """S, success of the cell's own sampled answers on other prompts, 0..1; None when it was not measured."""
@@ -109,19 +92,8 @@ class CellAssessment:
     """(success - S) / (1 - S), -1..1."""
     kappa_high: float | None = None
     """Upper end of its 95 % interval: under 0.10 the cell is lucky."""
-    p: float | None = None
+    p: Share | None = None
     """Of the permutation test that answers depend on their prompts."""
-
-    def __post_init__(self) -> None:
-        for name in ("success", "chance", "learnability", "p"):  # ends of an interval may lie outside
-            value = getattr(self, name)
-            if value is not None and not _is_share(value):
-                raise ValueError(f"{name} of {self.key} from 0 to 1, not {value}")
-        for name in ("n", "examples"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} of {self.key} of at least 0, not {getattr(self, name)}")
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(f"low of {self.key} not above high, {self.low} and {self.high}")
 
     @property
     def key(self) -> str:

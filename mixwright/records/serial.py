@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import UnionType
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
-_NO_NUMBER = re.compile("nan|inf")
 _VALIDATOR_LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
 """How pydantic names a validator or a member of a union in the path to an error; names of our fields hold no bracket."""
 _EXPECTED_BY_ERROR = {
@@ -29,10 +27,9 @@ _EXPECTED_BY_ERROR = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
     "dict_type": "names with their values",
     "tuple_type": "a list",
+    "finite_number": "a finite number",
 }
 """What pydantic's kinds of errors say in our words; other messages are taken over without their first words."""
-_NUMBER_ERRORS = ("finite_number", "int_", "float_", "greater_than", "less_than")
-"""Beginnings of the kinds of errors that a value in the place of a number leads to."""
 
 
 @functools.cache
@@ -86,13 +83,11 @@ def from_data(
         record: Any = _make_adapter(cls).validate_python(data)
     except ValidationError as errors:
         raise add_location(*_describe_error(errors.errors()[0], cls)) from None
-    made = to_data(record)
-    if repr(made) == repr(data) and not _NO_NUMBER.search(repr(made)):  # nothing was read as what it is not
+    if repr(to_data(record)) == repr(data):  # nothing was read as what it is not
         return record
     problems = [(path, "a number or a text", "true or false") for path in find_misread(data, record, bool)]
     if not texts_are_numbers:
         problems += [(path, "a number", "a text") for path in find_misread(data, record, str, int | float)]
-    problems = problems or [(path, "a finite number", repr(value)) for path, value in _not_finite(made)]
     for path, expected, got in problems:
         raise add_location(InputError(f"{'.'.join(map(str, path))}: {expected}", got, "Correct that field."), path)
     return record
@@ -123,10 +118,6 @@ def _describe_error(error: ErrorDetails, cls: Any) -> tuple[InputError, list[str
         return unknown_name(f"field ({name})", str(path[-1]), _field_names(cls, path[:-1])), path
     if error_kind == "missing":
         expected, got, remedy = "a value", "nothing", "Add it."
-    elif error_kind.startswith(_NUMBER_ERRORS) and not _is_finite(value):
-        expected, got = "a finite number", _format_value(value)
-    elif error_kind == "value_error" and (inner := next(_not_finite(value), None)) is not None:
-        path, expected, got = [*path, *inner[0]], "a finite number", _format_value(inner[1])
     else:
         message, got = (
             error["msg"].lower().removeprefix("value error, ").removeprefix("input should be "),
@@ -141,33 +132,7 @@ def _describe_error(error: ErrorDetails, cls: Any) -> tuple[InputError, list[str
 
 def _format_value(value: object) -> str:
     """A value as it is told to the user."""
-    try:
-        return "nothing" if value is None else repr(value)[:80]
-    except ValueError:  # Python writes no number of thousands of digits
-        return "a number of thousands of digits"
-
-
-def _is_finite(value: Any) -> bool:
-    """Whether a number, or a text that reads as one, is finite; what is neither counts as finite."""
-    try:
-        return math.isfinite(float(value))
-    except (OverflowError, TypeError, ValueError):  # the first: a whole number too large for a float
-        return True
-
-
-def _not_finite(given_data: Any) -> Iterator[tuple[tuple[str | int, ...], float]]:
-    """Where NaN or infinity was given: no file of ours is written with them, and no range check sees the first."""
-    # no recursion: what was refused may be of any depth
-    pending: list[tuple[tuple[str | int, ...], Any]] = [((), given_data)]
-    while pending:
-        path, value = pending.pop()
-        if isinstance(value, float) and not math.isfinite(value):
-            yield path, value
-        elif isinstance(value, Mapping | list | tuple):
-            items = list(value.items() if isinstance(value, Mapping) else enumerate(value))
-            pending += [
-                ((*path, key if isinstance(key, int) else str(key)), inner_value) for key, inner_value in reversed(items)
-            ]
+    return "nothing" if value is None else repr(value)[:80]
 
 
 @functools.cache
@@ -175,7 +140,7 @@ def _make_adapter(cls: type[T]) -> TypeAdapter[T]:
     from pydantic import TypeAdapter
 
     for record in _record_classes(cls):
-        setattr(record, "__pydantic_config__", {"extra": "forbid"})  # noqa: B010 - pydantic's name, unknown to the class
+        setattr(record, "__pydantic_config__", {"extra": "forbid", "allow_inf_nan": False})  # noqa: B010 - pydantic's name, unknown to the class
     return TypeAdapter(cls)
 
 

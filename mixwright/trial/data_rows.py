@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.identity import prompt_key
-from mixwright.corpus.rows import SCHEMA, check_saved, with_column
+from mixwright.corpus.rows import SCHEMA, with_column
 from mixwright.errors import InputError, join_some
 from mixwright.mine.choosing import resample_by_weight
 
@@ -258,7 +258,6 @@ def _read_new_rows(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
     """Return new rows as a corpus. Raises InputError for wrong columns, unknown tasks, and prompts that are held out."""
     try:
         rows = table.select(SCHEMA.names).cast(SCHEMA).combine_chunks()
-        check_saved(rows)
     except (pa.ArrowException, KeyError) as error:
         remedy = f"Write the columns of a corpus: {', '.join(SCHEMA.names)}."
         raise InputError("the columns of a corpus", str(error)[:120], remedy, file=path) from None

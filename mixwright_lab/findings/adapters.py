@@ -22,10 +22,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mixwright import catalog
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, Term, difference
 from mixwright_extras.experts.mixing import mix_experts, search_weights
 from mixwright_extras.experts.singular import scales, set_scales
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena

@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Example, Expectation, Plot, Term, difference
+from mixwright.records import Example
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena

@@ -23,9 +23,9 @@ from scipy.stats import binomtest, mannwhitneyu
 from torch import Tensor
 
 from mixwright import catalog
-from mixwright.contracts import Finding
 from mixwright.corpus import Corpus
-from mixwright.records import Curve, Example, Expectation, Plot, Term
+from mixwright.records import Example
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import HASH
 from mixwright_lab.training.sft import Batch, Schedule, fit

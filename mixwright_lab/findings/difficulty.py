@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Example, Expectation, Plan, Plot, Stage, difference
+from mixwright.records import Example, Plan, Stage
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Grpo

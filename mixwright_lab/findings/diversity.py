@@ -21,8 +21,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mixwright.contracts import Finding
-from mixwright.records import Example, Expectation, Term, difference
+from mixwright.records import Example
+from mixwright_lab.contracts import Expectation, Finding, Term, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Grpo

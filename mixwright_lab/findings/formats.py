@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, Term, difference
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.format_races import examples, foretell, pass_at_ks, recipe_of, summarise_styles
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Rollouts

@@ -22,9 +22,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_extras.mining.candidates import Candidates, lowest_per_prompt, random_per_prompt, train_on_each_source
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit

@@ -23,9 +23,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_extras.mining.relevance import bm25, choose_in_turn, cosines
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, Sft, fit

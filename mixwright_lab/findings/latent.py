@@ -22,9 +22,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from mixwright import catalog
-from mixwright.contracts import Finding
 from mixwright.estimates.dependence import dependence
-from mixwright.records import Curve, Example, Expectation, Plot, Term, difference
+from mixwright.records import Example
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts

@@ -15,10 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Example, Expectation, Plot, Term, difference
+from mixwright.records import Example
 from mixwright_extras.orders.effects import Effects, expected_success
 from mixwright_lab.changes import entropy_of, spearman
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena

@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright import catalog
-from mixwright.contracts import Finding
-from mixwright.records import Example, Expectation, Term
+from mixwright.records import Example
 from mixwright_lab.changes import entropy_of, spearman, weight_change
+from mixwright_lab.contracts import Expectation, Finding, Term
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena

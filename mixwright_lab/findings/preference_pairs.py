@@ -22,9 +22,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Example, Expectation, Plot, difference
+from mixwright.records import Example
 from mixwright_lab.answer_pairs import Candidate, balance_by_length, closeness, error_class, near_misses
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import END

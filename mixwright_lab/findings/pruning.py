@@ -16,8 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, Term, difference
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 
 WAYS = ("random", "hard", "easy", "hard, probe off", "hard, noise")
 

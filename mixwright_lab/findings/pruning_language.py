@@ -19,8 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, difference
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.pruned import KEPT_SHARE, Settings, at_random, best_of, el2n, error, examples, forgetting, trained
 
 SCARCE, ABUNDANT = 100, 2400

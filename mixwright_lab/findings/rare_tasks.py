@@ -18,9 +18,9 @@ import numpy as np
 
 from mixwright import Engine
 from mixwright.catalog import create
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plan, Plot, Stage, Term, TrainingSetup, difference
+from mixwright.records import Plan, Stage, TrainingSetup
 from mixwright_extras.orders.bursts import Burst
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.tables import Data, Model, Training, accuracies, interference
 from mixwright_lab.worlds.tables import Tables
 

@@ -16,9 +16,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, Term, difference
 from mixwright_lab.conditions import digest_of
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import EQUALS

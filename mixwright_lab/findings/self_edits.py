@@ -17,9 +17,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_extras.mining.halving import halve
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, Term, difference
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.hard_runs import FROZEN, LOSSES, OUT_OF_REACH, Settings, Way, arm_name, readings, start
 
 WAYS: Mapping[str, Way] = {

@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, Term, difference
+from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds import permutations

@@ -16,9 +16,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from mixwright import catalog
-from mixwright.contracts import World
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright_lab.contracts import World
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import Language
 from mixwright_lab.training.sft import Batch, Schedule, fit

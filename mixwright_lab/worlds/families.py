@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.contracts import World
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright_lab.contracts import World
 from mixwright_lab.worlds import chain
 from mixwright_lab.worlds.chain import MODULUS, in_eval, running_values
 

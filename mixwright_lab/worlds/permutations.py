@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.contracts import World
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright_lab.contracts import World
 
 if TYPE_CHECKING:
     from mixwright_lab.training.language import Language

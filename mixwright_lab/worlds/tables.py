@@ -17,9 +17,9 @@ from functools import cached_property
 
 import numpy as np
 
-from mixwright.contracts import World
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright_lab.contracts import World
 
 
 class Tables(World):
