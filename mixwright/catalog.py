@@ -150,7 +150,7 @@ def load(kind: str, name: str) -> type[Any]:
 def _is_child_of(cls: type, base_name: str) -> bool:
     """Whether a class is a child of Mixwright's abstract class of that name, which is known by name: nothing is imported."""
     parents = [(parent.__name__, parent.__module__.partition(".")[0]) for parent in cls.__mro__[1:]]
-    return any((base_name, package) in parents for package in ("mixwright", "mixwright_extras"))
+    return any((base_name, package) in parents for package in ("mixwright", "mixwright_extras", "mixwright_lab"))
 
 
 def create(kind: str, name: str, options: dict[str, Any] | None = None) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import errno
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -118,6 +119,27 @@ def disk_full_error(error: BaseException, file: str | Path | None = None) -> Inp
                 return system_error(OSError(error_number, str(current).splitlines()[0][:200]), file or "a file")
         current = current.__cause__ or current.__context__
     return None
+
+
+def reason_of(error: Exception) -> str:
+    """What a library's exception says, on one line and bounded."""
+    message = " ".join(str(error).split())[:200]
+    return (
+        message if type(error) in (OSError, ValueError, RuntimeError) and message else f"{type(error).__name__}: {message}"
+    )
+
+
+@contextlib.contextmanager
+def told_as(expected: str, remedy: str, *, file: str | Path | None = None) -> Iterator[None]:
+    """Whatever a library raises inside the block, which may be of any kind, is raised as an `InputError` of these words."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if (full := disk_full_error(error)) is not None:
+            raise full from error
+        raise InputError(expected, reason_of(error), remedy, file=file) from error
 
 
 def one_line(value: object, limit: int | None = None) -> str:

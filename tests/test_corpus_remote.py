@@ -78,7 +78,7 @@ def test_what_cannot_be_fetched_is_said_with_the_address(served: tuple[Path, str
     for source, words in (
         (f"{address}/nothing.jsonl", "a file that can be downloaded, got FileNotFoundError"),
         ("http://127.0.0.1:1/a.jsonl", "a file that can be downloaded"),
-        ("nowhere://a.jsonl", "a file that can be downloaded, got ValueError"),
+        ("nowhere://a.jsonl", "a file that can be downloaded, got Protocol"),
         (f"{address}/empty.jsonl", "at least one row"),
     ):
         with pytest.raises(InputError, match=words) as caught:

@@ -54,11 +54,9 @@ def parse_source(source: str) -> list[TaskRequest]:
     for text in source.removeprefix("reasoning-gym:").split(","):
         match = REQUEST_PATTERN.fullmatch(text.strip())
         if match is None or not int(match["count"]):
-            expected, remedy = (
-                "TASK@LEVELxCOUNT, separated by commas",
-                "For example reasoning-gym:chain_sum@1x200,gcd@1x300.",
-            )
-            raise InputError(f"reasoning-gym:{expected}", repr(text.strip()[:60]), remedy)
+            expected = "reasoning-gym:TASK@LEVELxCOUNT, separated by commas"
+            remedy = "For example reasoning-gym:chain_sum@1x200,gcd@1x300."
+            raise InputError(expected, repr(text.strip()[:60]), remedy)
         level = None if match["level"] is None else int(match["level"])
         requests.append(TaskRequest(match["task"], level, int(match["count"])))
     return requests

@@ -20,7 +20,7 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
 from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in
 from mixwright.corpus.tool_messages import has_calls, structure_answer, with_tools
-from mixwright.errors import InputError, unknown_name
+from mixwright.errors import InputError, join_some, unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
 from mixwright.records.corpus import Message
@@ -63,8 +63,6 @@ REMEDY_NAME_COLUMN = (
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
-MAX_CONVERSIONS_SHOWN = 8
-"""Different conversions of columns in one note."""
 MAX_UNREAD_SHOWN = 100
 """Columns that no one read in one note."""
 
@@ -566,13 +564,11 @@ def format_conversions(counts: Counter[str], source: str, rows: int) -> list[str
     """
     if not counts:
         return []
-    common = counts.most_common()
-    conversion_texts = [
+    texts = [
         conversion if count == rows else f"{conversion} ({count:,} of {rows:,} rows)"
-        for conversion, count in common[:MAX_CONVERSIONS_SHOWN]
+        for conversion, count in counts.most_common()
     ]
-    more_count = len(common) - len(conversion_texts)
-    return [f"{source}: {', '.join(conversion_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]
+    return [f"{source}: {join_some(texts)}"]
 
 
 def format_unread(unread_by_file: Mapping[str, Counter[str]]) -> list[str]:

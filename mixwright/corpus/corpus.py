@@ -23,13 +23,13 @@ from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
 from mixwright.corpus.reading import folder_of, read_rows
-from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, decode, pc, read_groups, store_batches, texts, with_column
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, decode, pc, pick_rows, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
 from mixwright.corpus.tool_messages import has_structures, tools_of
 from mixwright.errors import InputError, missing_extra, one_line, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
-from mixwright.records import Cell, Example, Task, Text, messages, plain
+from mixwright.records import Cell, Example, Task, messages, plain
 from mixwright.run.folder import read_json, replacing, write_json
 from mixwright.thoughts import drop_thoughts
 
@@ -120,15 +120,7 @@ class Corpus:
 
     def take(self, numbers: np.ndarray) -> Corpus:
         """The rows of these ascending positions (int64), with the shares of their tasks worked out anew."""
-
-        def taken() -> Iterator[pa.RecordBatch]:
-            first = 0
-            for batch in self.batches():
-                inside = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + batch.num_rows)]
-                yield batch.take(pa.array(inside - first))
-                first += batch.num_rows
-
-        return self._with_table(store_batches(taken()))
+        return self._with_table(pick_rows(self.table, numbers))
 
     def measured(self) -> Corpus:
         """The rows that are measured: those held out, or all of them when there are none."""
@@ -252,15 +244,15 @@ class Corpus:
             | {new: messages(text) if (text := getattr(example, name)) else text for name, new in columns.items()}
             for example in self
         ]
-        masks = [mask_of(example) for example in self] if "target" in columns else []
-        if any(masks):
-            rows = [{**row, MASK_COLUMN: [list(span) for span in mask]} for row, mask in zip(rows, masks, strict=True)]
-        options = [option_texts(example) for example in self] if "answer" in columns else []
-        if options and all(options):
-            rows = [{**row, "options": texts} for row, texts in zip(rows, options, strict=True)]
-        tools = [tools_of(example) for example in self]
-        if any(tools):
-            rows = [{**row, "tools": own.get("tools")} for row, own in zip(rows, tools, strict=True)]
+        added: dict[str, list[Any]] = {"tools": [tools_of(example).get("tools") for example in self]}
+        if "target" in columns:
+            added[MASK_COLUMN] = [list(map(list, mask_of(example))) for example in self]
+        if "answer" in columns:
+            added["options"] = [option_texts(example) for example in self]
+        for name, values in added.items():
+            if (all if name == "options" else any)(values):
+                for row, value in zip(rows, values, strict=True):
+                    row[name] = value
         return Dataset.from_list(rows, on_mixed_types="use_json" if any(map(has_structures, self)) else None)
 
     @classmethod
@@ -323,19 +315,12 @@ def _with_one_form(table: pa.Table, notes: list[str]) -> pa.Table:
         f"{pc.sum(is_plain).as_py():,} rows of plain text are turned into chat messages, like the other training rows"
     )
     rows = (decode(row) for batch in table.to_batches(BATCH_ROWS) for row in batch.to_pylist())
-    return build_table(
-        _as_messages(row) if row.split != "eval" and isinstance(row.prompt, str) and row.prompt else row for row in rows
+    return build_table(  # with its prompt, the whole row becomes a chat
+        replace(row, prompt=({"role": "user", "content": row.prompt},))
+        if row.split != "eval" and isinstance(row.prompt, str) and row.prompt
+        else row
+        for row in rows
     )
-
-
-def _as_messages(row: Example) -> Example:
-    """An example of plain text as a chat of a user and an assistant."""
-
-    def one(role: str, text: Text | None) -> Text | None:
-        return ({"role": role, "content": text},) if isinstance(text, str) else text
-
-    answers = {name: one("assistant", getattr(row, name)) for name in ("target", "chosen", "rejected")}
-    return replace(row, prompt=one("user", row.prompt) or "", **answers)
 
 
 def read_source(

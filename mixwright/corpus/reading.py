@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from mixwright.config import is_address, sources_of
 from mixwright.corpus.remote import fetch_file
-from mixwright.errors import InputError, join_some, missing_extra
+from mixwright.errors import InputError, join_some, missing_extra, told_as
 from mixwright.run.folder import check_regular
 
 
@@ -367,27 +367,21 @@ def read_parquet(path: Path, find_columns: Callable[[Sequence[str]], list[str] |
     """
     import pyarrow.parquet as pq
 
-    row = 0
-    try:
-        # opened by Python, which knows names that are not UTF-8
-        with path.open("rb") as source, pq.ParquetFile(source) as file:
-            names = file.schema_arrow.names
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise InputError("each column once", f"{twice[0]!r:.60} twice", "Rename one of them.", file=path)
-            for batch in file.iter_batches(PARQUET_BATCH_ROWS, columns=find_columns(names)):
-                for value in batch.to_pylist():
-                    row += 1
-                    yield value, RowLocation(str(path), row=row)
-    except InputError:
-        raise
-    except Exception as error:  # a broken file, text that is not UTF-8, dates beyond the year 9999, a field twice
-        got = f"{_reason(error)}, in rows {row + 1} to {row + PARQUET_BATCH_ROWS}"
-        remedy = "Write it again, columns of such values as text or numbers."
-        raise InputError("a Parquet file with values that Python can represent", got, remedy, file=path) from None
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}"
+    row, remedy = 0, "Write it again, columns with values that are neither text nor numbers as text."
+    # a broken file, text that is not UTF-8, dates beyond the year 9999, a field of a struct twice; it is opened by Python,
+    # which knows names that are not UTF-8
+    with (
+        told_as("a Parquet file with values that Python can represent", remedy, file=path),
+        path.open("rb") as source,
+        pq.ParquetFile(source) as file,
+    ):
+        names = file.schema_arrow.names
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError("each column once", f"{twice[0]!r:.60} twice", "Rename one of them.", file=path)
+        for batch in file.iter_batches(PARQUET_BATCH_ROWS, columns=find_columns(names)):
+            for value in batch.to_pylist():
+                row += 1
+                yield value, RowLocation(str(path), row=row)
 
 
 def _read_dataset(source: str, split: str, folder: Path | None) -> Rows:
@@ -404,17 +398,13 @@ def _read_dataset(source: str, split: str, folder: Path | None) -> Rows:
         raise missing_extra(source, ["datasets"], "train") from None
     name, _, configuration = source.partition(":")
     config, _, split_at_hub = configuration.partition(":")
-    try:
+    with told_as(expected, remedy, file=source):
         if folder is None:
             loaded: Any = datasets.load_dataset(name, config or None, split=split_at_hub or None)
         else:
             loaded = datasets.load_from_disk(str(folder))
         for row, value in enumerate(_split_of(loaded, source, split).with_format(None), 1):
             yield value, RowLocation(source, row=row)
-    except InputError:
-        raise
-    except Exception as error:  # the library raises many kinds, all of them about the name, the network or the folder
-        raise InputError(expected, _reason(error), remedy, file=source) from None
 
 
 def _split_of(loaded: Any, name: str, split: str) -> Any:

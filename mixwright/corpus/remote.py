@@ -12,13 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mixwright.errors import InputError, disk_full_error, one_line
+from mixwright.errors import told_as
 
 VERSION_NAMES = ("ETag", "etag", "Last-Modified", "LastModified", "last_modified", "mtime", "updated", "md5Hash", "blob_id")
 """What file systems call what changes with a file."""
 CACHE = Path("~/.cache/mixwright/files")
 """Folder of the copies, unless XDG_CACHE_HOME names another one."""
-MAX_MESSAGE_CHARACTERS = 200
 
 
 def fetch_file(source: str) -> Path:
@@ -30,7 +29,11 @@ def fetch_file(source: str) -> Path:
     Raises:
         InputError: fsspec or the package of the protocol is missing, or the file cannot be fetched as a whole.
     """
-    try:
+    remedy = (
+        "Check the address, its credentials, that there is disk space for a copy, and that the packages for it are there: "
+    )
+    remedy += "pip install fsspec s3fs, or aiohttp for https."
+    with told_as("a file that can be downloaded", remedy, file=source):
         import fsspec.core
 
         files, path = fsspec.core.url_to_fs(source)
@@ -44,16 +47,7 @@ def fetch_file(source: str) -> Path:
                 if (size := info.get("size")) is not None and part.stat().st_size != size:
                     raise OSError(f"{part.stat().st_size:,} of {size:,} bytes came")
                 part.replace(copy)
-    except ImportError as error:
-        remedy = "Install fsspec and the protocol's package: pip install fsspec s3fs, or aiohttp for https."
-        raise InputError("the packages for that address", one_line(str(error)), remedy, file=source) from None
-    except Exception as error:  # each file system has its own
-        if (full := disk_full_error(error)) is not None:
-            raise full from None
-        remedy = "Check the address, its credentials, and that there is disk space for a copy."
-        got = one_line(f"{type(error).__name__}: {error}")[:MAX_MESSAGE_CHARACTERS]
-        raise InputError("a file that can be downloaded", got, remedy, file=source) from None
-    return copy
+        return copy
 
 
 def _place_of(source: str, info: dict[str, Any]) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,9 @@ from transformers.pytorch_utils import Conv1D
 
 from mixwright import catalog
 from mixwright.config import ADAPTER_FILES
-from mixwright.errors import InputError, join_some
+from mixwright.errors import InputError, join_some, told_as
 from mixwright.learner.batches import without_warnings
-from mixwright.learner.checkpoint_checks import check_adapter_weights, reason_of
+from mixwright.learner.checkpoint_checks import check_adapter_weights
 from mixwright.learner.learner import Learner
 from mixwright.run.folder import write_json
 
@@ -65,11 +65,6 @@ def replace_module(model: nn.Module, name: str, module: nn.Module) -> None:
     """Put a module into the place of the one called `name`."""
     parent, _, last_name = name.rpartition(".")
     setattr(model.get_submodule(parent), last_name, module)
-
-
-def freeze(model: nn.Module) -> None:
-    """No parameter of the model trains."""
-    model.requires_grad_(False)
 
 
 def name_of(adapter: Adapter) -> str:
@@ -133,16 +128,9 @@ def load_peft(model: Any, folder: Path) -> Any:
     return adapted
 
 
-@contextlib.contextmanager
-def _told_as_misfit(folder: Path) -> Iterator[None]:
-    """Whatever a library raises inside the block is raised as an InputError: an adapter that does not fit its model."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # PEFT and safetensors raise many kinds, and one warning is an error here
-        remedy = "Use the model it was trained on, and a whole adapter."
-        raise InputError("an adapter that fits the model", reason_of(error), remedy, file=folder) from error
+def _told_as_misfit(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """PEFT and safetensors raise many kinds for an adapter that does not fit its model, and one warning is an error here."""
+    return told_as("an adapter that fits the model", "Use the model it was trained on, and a whole adapter.", file=folder)
 
 
 def can_switch_off(model: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from mixwright.config import ModelConfig, RunConfig
 from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder
+from mixwright.run.folder import RunFolder, replacing_folder
 from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 from mixwright.tool_calls import text_of
@@ -75,14 +74,8 @@ def build_base(job: BaseJob) -> str:
         rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.relative_to))
         warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report_share(step / steps))
     final_folder = Path(bases_of(config.model, run)[job.base_index])
-    partial_folder = final_folder.with_name(f".{final_folder.name}.partial")
-    try:
+    with replacing_folder(final_folder) as partial_folder:
         learner.save(partial_folder)
-        shutil.rmtree(final_folder, ignore_errors=True)  # one that is not whole
-        partial_folder.rename(final_folder)
-    except BaseException:
-        shutil.rmtree(partial_folder, ignore_errors=True)
-        raise
     return str(final_folder)
 
 

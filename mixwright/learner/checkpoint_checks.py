@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.errors import InputError, join_some
+from mixwright.errors import InputError, join_some, told_as
 from mixwright.run.folder import check_regular
 
 if TYPE_CHECKING:
@@ -20,16 +20,6 @@ TRIED_TOKENS = 4
 """Tokens of a row by which a loaded model is tried."""
 SAME_LOGITS_SHARE = 1e-4
 """Change of earlier logits, as a share of the change of the last ones, that still is rounding; in half precision more."""
-
-
-def reason_of(error: Exception) -> str:
-    """What a library's exception says, on one line and bounded."""
-    message = " ".join(str(error).split())[:200]
-    return (
-        message
-        if isinstance(error, OSError | ValueError | RuntimeError) and message
-        else f"{type(error).__name__} {message}".strip()
-    )
 
 
 def check_files(folder: Path) -> None:
@@ -44,13 +34,11 @@ def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:
     them; they are refused where a prompt has them.
     """
     remedy = "Use the tokenizer that was saved with the model."
-    try:
+    with told_as(f"a tokenizer that reads text at {model_path!r}", remedy):
         first_ids, second_ids = (list(tokenizer(text)["input_ids"]) for text in ("Name a colour.", "12 and 3"))
         vocabulary_ids = tokenizer.get_vocab().values()
         special_ids = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
         used_special_ids = {tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.bos_token_id} - {None}
-    except Exception as error:  # tokenizers raises plain exceptions
-        raise InputError(f"a tokenizer that reads text at {model_path!r}", reason_of(error), remedy) from error
     if first_ids == second_ids:
         got = "no tokens" if not first_ids else "the same tokens for two different texts"
         raise InputError(f"a tokenizer that reads text at {model_path!r}", got, remedy)
@@ -125,11 +113,8 @@ def check_reading(learner: Learner) -> None:
     size, remedy = learner.model.config.get_text_config().vocab_size, "Correct its settings, or use another model."
     ids = torch.tensor([[number % size for number in range(TRIED_TOKENS)]] * 2, device=learner.device)
     ids[1, -1] = TRIED_TOKENS % size
-    try:
-        with reading_mode(learner.model):
-            logits_found = learner.forward(ids, torch.ones_like(ids)).logits[:, -TRIED_TOKENS:]
-    except Exception as error:  # whatever its settings make impossible
-        raise InputError(f"a model that reads tokens at {learner.name!r}", reason_of(error), remedy) from error
+    with told_as(f"a model that reads tokens at {learner.name!r}", remedy), reading_mode(learner.model):
+        logits_found = learner.forward(ids, torch.ones_like(ids)).logits[:, -TRIED_TOKENS:]
     logits = logits_found.float()
     if not bool(logits.logsumexp(-1).isfinite().all()):
         got = "NaN or infinity, although the weights are finite"

@@ -185,63 +185,49 @@ class Learner(CausalModel):
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
         """
         encoded = [self.encode(prompt) for prompt in prompts]
-        self.check_length(max(map(len, encoded), default=0) + max(max_new_tokens, continue_up_to or 0))
+        longest = max(max_new_tokens, continue_up_to or 0)
+        self.check_length(max(map(len, encoded), default=0) + longest)
         rows = 1 if temperature == 0 else count
         rows_per_job = min(rows, self.batch_size or rows)
-        draw_keys = range(len(prompts)) if draw_keys is None else draw_keys
-        prompt_prefixes = [()] * len(prompts) if prefixes is None else prefixes
-        jobs, owners = [], []
-        for prompt_index, (ids, start, number) in enumerate(zip(encoded, prompt_prefixes, draw_keys, strict=True)):
-            for first_sample in range(0, rows, rows_per_job):  # more than one part only where --batch-size is below `count`
-                job_rows = min(rows_per_job, rows - first_sample)
-                jobs.append(GenerationJob(ids, job_rows, start, (number, rows, first_sample)))
-                owners.append((prompt_index, first_sample))
-        completions: list[list[Completion | None]] = [[None] * rows for _ in prompts]
-        longest = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else max_new_tokens
+        numbers = range(len(prompts)) if draw_keys is None else draw_keys
+        begun = [()] * len(prompts) if prefixes is None else prefixes
+        jobs = [
+            GenerationJob(ids, min(rows_per_job, rows - first_sample), start, (number, rows, first_sample))
+            for ids, start, number in zip(encoded, begun, numbers, strict=True)
+            for first_sample in range(0, rows, rows_per_job)  # more than one only where --batch-size is below `count`
+        ]
         first_progress = scale_progress(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
         with reading_mode(self.model):
-            for ended_jobs in self.generate(jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
-                for number, continuations in ended_jobs.items():
-                    prompt_index, first_sample = owners[number]
-                    completions[prompt_index][first_sample : first_sample + len(continuations)] = [
-                        self._completion(row, encoded[prompt_index]) for row in continuations
-                    ]
-            whole_rows = [[row for row in rows_written if row is not None] for rows_written in completions]
+            written = self._write(jobs, Decoding(temperature, max_new_tokens, seed), first_progress)
             if longest > max_new_tokens:
+                cut = [place for place, row in enumerate(written) if not row.finished]
+                longer_jobs = [
+                    GenerationJob(
+                        encoded[place // rows],
+                        1,
+                        written[place].token_ids,
+                        (CONTINUATION_PLACE_OFFSET + numbers[place // rows], rows, place % rows),
+                    )
+                    for place in cut
+                ]
                 later_progress = scale_progress(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
-                self._lengthen(encoded, whole_rows, Decoding(temperature, longest, seed), draw_keys, later_progress)
-        return [rows_written * count for rows_written in whole_rows] if temperature == 0 else whole_rows
+                longer = self._write(longer_jobs, Decoding(temperature, longest, seed), later_progress)
+                for place, row in zip(cut, longer, strict=True):
+                    before = written[place].logprobs
+                    row.logprobs[: len(before)] = before
+                    written[place] = row
+        completions = [self._completion(row, encoded[place // rows]) for place, row in enumerate(written)]
+        by_prompt = [completions[first : first + rows] for first in range(0, len(completions), rows)]
+        return [samples * count for samples in by_prompt] if temperature == 0 else by_prompt
 
-    def _lengthen(
-        self,
-        prompts: Sequence[list[int]],
-        completions: list[list[Completion]],
-        decoding: Decoding,
-        draw_keys: Sequence[int],
-        progress: Callable[[float], None] | None,
-    ) -> None:
-        """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
-        cut_samples = [
-            (prompt_index, sample_index)
-            for prompt_index, row in enumerate(completions)
-            for sample_index, completion in enumerate(row)
-            if not completion.finished
-        ]
-        jobs = [
-            GenerationJob(
-                prompts[prompt_index],
-                1,
-                completions[prompt_index][sample_index].token_ids,
-                (CONTINUATION_PLACE_OFFSET + draw_keys[prompt_index], len(completions[prompt_index]), sample_index),
-            )
-            for prompt_index, sample_index in cut_samples
-        ]
+    def _write(
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+    ) -> list[Continuation]:
+        """Return the completions of all jobs, in their order."""
+        rows_by_job: dict[int, list[Continuation]] = {}
         for ended_jobs in self.generate(jobs, decoding, progress):
-            for number, (row,) in ended_jobs.items():
-                prompt_index, sample_index = cut_samples[number]
-                before = completions[prompt_index][sample_index].logprobs
-                row.logprobs[: len(before)] = before
-                completions[prompt_index][sample_index] = self._completion(row, prompts[prompt_index])
+            rows_by_job |= ended_jobs
+        return [row for job_index in range(len(jobs)) for row in rows_by_job[job_index]]
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.

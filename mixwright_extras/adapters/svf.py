@@ -32,11 +32,10 @@ class SVF(Adapter):
 
     def wrap(self, model: Any) -> Any:
         """The same model, its matrices in `Scaled` modules."""
-        from mixwright.extend import freeze
         from mixwright_extras.experts.singular import add_scales, scaled_matrices
 
         add_scales(model, self.targets)
-        freeze(model)
+        model.requires_grad_(False)
         for module in scaled_matrices(model).values():
             module.log_scale.requires_grad_(True)
         return model

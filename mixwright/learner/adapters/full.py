@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.contracts import Adapter
-from mixwright.errors import InputError
+from mixwright.errors import told_as
 
 NEEDS = ("torch", "transformers", "safetensors")
 
@@ -36,19 +36,13 @@ class Full(Adapter):
 
     def load(self, model: Any, folder: Path) -> Any:
         """The model with the saved weights."""
-        from safetensors import SafetensorError
         from safetensors.torch import load_model
 
         from mixwright.learner.adapting import WEIGHTS_FILE, read_settings
 
         read_settings(folder)
-        try:
+        with told_as("weights of the same model", "Use the model they were trained on.", file=folder):
             load_model(model, folder / WEIGHTS_FILE)
-        except (OSError, RuntimeError, SafetensorError) as error:
-            reason = str(error).strip().splitlines()[0][:200]
-            raise InputError(
-                "weights of the same model", reason, "Use the model they were trained on.", file=folder
-            ) from error
         return self.wrap(model)
 
     def merge(self, model: Any) -> Any:
