@@ -57,13 +57,12 @@ if TYPE_CHECKING:
     )
     from mixwright.estimates.readings import READINGS
     from mixwright.final_answer import find_stated_answers
-    from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, replace_module, write_settings
+    from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, write_settings
     from mixwright.learner.bases import bases_of, build_bases
     from mixwright.learner.batches import (
         left_padded,
         pass_token_limit,
         reading_mode,
-        restrict_output,
         right_padded,
         token_batches,
     )

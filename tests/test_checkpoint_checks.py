@@ -241,7 +241,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, copied: Path
 def test_a_chat_template_that_fails_is_refused(copied: Path) -> None:
     (copied / "model" / "chat_template.jinja").write_text("{{ messages[0]['content'] / 2 }}")
     with pytest.raises(InputError, match=r"a chat template of .*TypeError"):
-        load_learner(str(copied / "model"))
+        load_learner(str(copied / "model")).encode(({"role": "user", "content": "1+2="},))
 
 
 def test_a_long_conversation_is_read(copied: Path) -> None:

@@ -78,8 +78,8 @@ def read_one(folder: Path, row: dict[str, Any], **config: Any) -> Example:
         ({"instruction": "i", "input": "", "output": "o"}, {"prompt": "i", "target": "o"}),
         ({"input": "i", "target": "t"}, {"prompt": "i", "target": "t"}),
         (
-            {"prompt": "p", "level": 3, "skills": "s", "knobs": {"n": 2}},
-            {"level": 3.0, "skills": ("s",), "knobs": {"n": 2.0}},
+            {"prompt": "p", "level": 3, "skills": "s"},
+            {"level": 3.0, "skills": ("s",)},
         ),
         ({"prompt": "p", "options": ["a"], "note": None}, {"extra": {"options": ["a"]}}),
         ({"prompt": "p", "task": "sums", "id": 7}, {"task": "sums", "id": "7"}),
@@ -152,7 +152,6 @@ WRONG: list[tuple[list[Any], dict[str, Any], int | None, str]] = [
     ([{"prompt": "p", "task": ""}], {}, 1, "text in task"),
     ([{"prompt": "p", "id": 1.5}], {}, 1, "text in id"),
     ([{"prompt": "p", "skills": [1]}], {}, 1, "texts in skills"),
-    ([{"prompt": "p", "knobs": 3}], {}, 1, "numbers in knobs"),
     ([{"prompt": "p", "split": "third"}], {}, 1, "in split"),
     ([{"prompt": "p", "note": "x"}, '{"prompt": "\\ud800"}'], {}, 2, "surrogate"),
     ([ROW, {"prompt": "q"}], {}, None, "answer in every row of task 'all'.*1 rows without.*jsonl:2"),

@@ -28,8 +28,6 @@ WRONG = {
     "line 1: expected one of the roles": {"messages": [{**USER, "role": "\ud800"}, BLUE]},
     "a value in column 'text', got null": {"text": None},
     "a value in column 'question', got null": {"question": None, "answer": "4"},
-    r"corpus\.columns: {knobs: \"\"}": {"prompt": "p", "knobs": {"a": "b"}},
-    r"another task name, got '\*'": {"prompt": "p", "task": "*"},
 }
 
 

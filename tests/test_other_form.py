@@ -10,7 +10,6 @@ from answer_rows import to_answers
 
 from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
-from mixwright.errors import InputError
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.tiny import build_tiny
@@ -96,11 +95,3 @@ def test_the_template_of_tiny_models_is_taken_only_where_somebody_asks() -> None
     assert tiny.tokenizer.decode(tiny.encode("say 1")) == "say 1"
     asked = tiny.with_form(PromptForm(template=True))
     assert asked.tokenizer.decode(asked.encode("say 1")) == "user: say 1\nassistant: "
-
-
-def test_a_template_that_ignores_the_message_is_refused() -> None:
-    deaf = "{% for m in messages %}<{{ m['role'] }}>{% endfor %}"
-    with pytest.raises(InputError, match="the same tokens for two different messages"):
-        learner(deaf).check_template()
-    learner(deaf, PromptForm(template=False)).check_template()
-    learner(TEMPLATE).check_template()

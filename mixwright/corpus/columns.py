@@ -33,7 +33,6 @@ NAMES: dict[str, tuple[str, ...]] = {
     "target": ("completion", "target", "output", "response"),
     "answer": ("answer", "gold", "ground_truth", "final_answer", "answerKey", "solution"),
     "level": ("level",),
-    "knobs": ("knobs",),
     "skills": ("skills",),
     "chosen": ("chosen",),
     "rejected": ("rejected",),
@@ -165,8 +164,6 @@ class _Reading:
             self.values["answer"] = truth
             self.noted["answer from reward_model.ground_truth"] += 1
         task, texts = self.read_name("task", self.config.task), self.texts
-        if task == "*":
-            raise self.error("another task name", "'*', which means all tasks in tables", "Rename it.")
         self.read_texts()
         self.take_flags()
         if not texts["prompt"]:
@@ -198,7 +195,6 @@ class _Reading:
             task=task,
             answer=answer,
             level=self.read_level(),
-            knobs=self.read_knobs(),
             skills=self.read_skills(),
             source=str(self.location),
             split=self.split or self.read_split(),
@@ -463,29 +459,20 @@ class _Reading:
             raise self.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}")
         return str(value)
 
-    def read_number(self, value: Any, name: str) -> float:
-        """Return a finite number."""
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            got = f"{type(value).__name__} {str(value)[:40]!r}"
-            raise self.error(f"a number in {name}", got, _remedy_ignore(name.partition(".")[0]))
-        if not math.isfinite(value):
-            raise self.error(f"a finite number in {name}", f"{value}", "Correct it or drop the row.")
-        return float(value)
-
     def read_level(self) -> float | None:
         """Return the level: a number, or the number of a text such as `Level 3`; None for `Level ?` and for nothing."""
         value = self.values.get("level")
         if isinstance(value, str) and (match := _LEVEL.fullmatch(value.strip())):
             self.noted["level read from its text"] += 1
             return None if match[1] == "?" else float(match[1])
-        return None if value is None else self.read_number(value, "level")
-
-    def read_knobs(self) -> dict[str, float]:
-        """Return the difficulty settings behind the level."""
-        value = self.values.get("knobs", {})
-        if not isinstance(value, dict):
-            raise self.error("an object of numbers in knobs", type(value).__name__)
-        return {name: self.read_number(one, f"knobs.{name}") for name, one in value.items() if one is not None}
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            got = f"{type(value).__name__} {str(value)[:40]!r}"
+            raise self.error("a number in level", got, _remedy_ignore("level"))
+        if not math.isfinite(value):
+            raise self.error("a finite number in level", f"{value}", "Correct it or drop the row.")
+        return float(value)
 
     def read_skills(self) -> tuple[str, ...]:
         """Return what the row exercises: a text, or a list of them."""

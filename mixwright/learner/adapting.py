@@ -61,12 +61,6 @@ def matrices(model: nn.Module, targets: Sequence[str] | None) -> dict[str, Any]:
     return chosen_matrices
 
 
-def replace_module(model: nn.Module, name: str, module: nn.Module) -> None:
-    """Put a module into the place of the one called `name`."""
-    parent, _, last_name = name.rpartition(".")
-    setattr(model.get_submodule(parent), last_name, module)
-
-
 def name_of(adapter: Adapter) -> str:
     """The name by which the catalogue knows an adapter; that of its module where the catalogue does not."""
     module = type(adapter).__module__

@@ -102,26 +102,6 @@ def reading_mode(model: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def restrict_output(model: Any, positions: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
-    """Have the output layer see only these places of the flattened hidden states; its logits have shape (1, tokens, ...).
-
-    Inside the block the list that is yielded takes the hidden states of the call, shape (batch, time, width).
-    """
-    layer, states = model.get_output_embeddings(), []
-
-    def keep_positions(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        states.append(inputs[0])
-        return (inputs[0].flatten(0, 1)[positions][None], *inputs[1:])
-
-    handle = layer.register_forward_pre_hook(keep_positions) if layer is not None else None
-    try:
-        yield states
-    finally:
-        if handle is not None:
-            handle.remove()
-
-
-@contextlib.contextmanager
 def without_warnings() -> Iterator[None]:
     """Without warnings that a user can do nothing about: of what PEFT sets by itself, and of a name that it reads.
 

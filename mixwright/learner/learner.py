@@ -137,18 +137,6 @@ class Learner(CausalModel):
         learner.engine = self.engine
         return learner
 
-    def check_template(self) -> None:
-        """Raises InputError where prompts go through a chat template that does not show them to the model."""
-        if self.form.template is not True:
-            return
-        first_ids, second_ids = (
-            self.encode(({"role": "user", "content": text},)) for text in ("Name a colour.", "Count to 3.")
-        )
-        if first_ids == second_ids:
-            expected = f"a chat template of {self.name} that includes the user's message"
-            remedy = "Correct the template, or use plain text: --no-chat-template, model.chat_template: false."
-            raise InputError(expected, "the same tokens for two different messages", remedy)
-
     def sample(
         self,
         prompts: Sequence[Text],

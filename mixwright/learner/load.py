@@ -61,7 +61,6 @@ def load_learner(
     name = describe_model(path) if adapter is None else f"{describe_model(path)} + {adapter}"
     learner = Learner(model.to(device), tokenizer, name, form=form, batch_size=batch_size)
     check_reading(learner)
-    learner.check_template()
     return learner
 
 

@@ -80,8 +80,7 @@ class SVF(Adapter):
 
     def merge(self, model: Any) -> Any:
         """The model with U diag(S exp(z)) V^T as plain weights."""
-        from mixwright.extend import replace_module
-        from mixwright_extras.experts.singular import scaled_matrices
+        from mixwright_extras.experts.singular import replace_module, scaled_matrices
 
         for name, module in scaled_matrices(model).items():
             replace_module(model, name, module.merged())

@@ -16,10 +16,16 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mixwright.extend import WEIGHTS_FILE, InputError, join_some, matrices, replace_module
+from mixwright.extend import WEIGHTS_FILE, InputError, join_some, matrices
 
 Scales = Mapping[str, Float[Tensor, " values"]]
 """An expert: z by the full name of its matrix."""
+
+
+def replace_module(model: nn.Module, name: str, module: nn.Module) -> None:
+    """Put a module into the place of the one called `name`."""
+    parent, _, last_name = name.rpartition(".")
+    setattr(model.get_submodule(parent), last_name, module)
 
 
 class Scaled(nn.Module):

@@ -31,12 +31,11 @@ from mixwright.extend import (
     TrainingRow,
     pass_token_limit,
     reading_mode,
-    restrict_output,
     right_padded,
     token_batches,
 )
 from mixwright_extras.scan.contract import Pass
-from mixwright_extras.scan.gradient_sketch import as_numpy
+from mixwright_extras.scan.gradient_sketch import as_numpy, restrict_output
 from mixwright_extras.scan.sketch_calibration import Calibration
 
 BATCH_TOKENS = 2048

@@ -63,7 +63,6 @@ class Writers:
         from mixwright.learner.load import load_learner
 
         self.learner = load_learner(MODEL)
-        self.learner.check_template()
 
     def ours(self, prompts: Sequence[Sequence[int]], room: int, seed: int) -> int:
         """Completions written by Mixwright's own generation."""
