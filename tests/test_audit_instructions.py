@@ -95,16 +95,12 @@ def test_answers_that_follow_their_instruction_are_counted() -> None:
 
 def test_paraphrases_with_the_same_answers_are_no_fault() -> None:
     asked = ["Label the sentiment of it.", "What does one feel who writes it?"]
-    seen, unknown = observed(made(asked, label))
+    (seen,) = observed(made(asked, label))
     assert (seen.severity, seen.count, seen.remedy) == (
         "info",
         0,
         "Add 50 inputs under another instruction, with another answer.",
     )
-    assert (unknown.severity, unknown.count) == ("info", 1)
-    (pair,) = unknown.evidence
-    assert (pair["inputs"], pair["same"]) == (100, 100)
-    assert {pair["first"], pair["second"]} == {*asked}
 
 
 NAMES = ("Ada", "Bo", "Cy", "Dee", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jo", "Kit", "Lou")
@@ -232,12 +228,11 @@ def test_tasks_that_share_inputs_are_compared() -> None:
     (seen,) = warnings(made(asked, label, tasks=tasks))
     assert seen.task is None
     assert "of the tasks 'mood' and 'topic'" in seen.message
-    constant, counted, alike = [one for one in observed(made(asked, label, tasks=tasks)) if one.severity == "info"]
+    constant, counted = [one for one in observed(made(asked, label, tasks=tasks)) if one.severity == "info"]
     assert (constant.count, constant.total) == (2, 2)
     assert (counted.count, counted.total) == (0, 200)
-    assert (alike.count, alike.total, len(alike.evidence)) == (1, 1, 50)
     decided = observed(made(asked, lambda place, at: label(place + at), tasks=tasks))
-    assert len(decided) == 2, "100 inputs stand in both with two answers, so that no pairs are asked for"
+    assert len(decided) == 2
 
 
 def test_a_constant_instruction_is_an_info() -> None:
@@ -340,9 +335,6 @@ def test_forms_that_are_asked_for_are_looked_for() -> None:
     assert requests["JSON"].pattern.search("Return the names as JSON.")
     assert not requests["JSON"].pattern.search("Read the JSON and say what it holds.")
     assert not requests["one word"].pattern.search("Do not answer in one word.")
-    assert requests["an answer in Russian"].is_fulfilled("\u0434\u0430")
-    assert requests["an answer in Russian"].is_fulfilled("42")
-    assert not requests["an answer in Russian"].is_fulfilled("yes")
 
 
 @pytest.mark.parametrize(
