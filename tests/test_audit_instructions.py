@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation, Text, plain
 from mixwright_extras.checks.instructions import Instructions
-from mixwright_extras.instructions.answers import Answered, describe_answer, what_answers_show
+from mixwright_extras.instructions.answers import Answered, describe_answer
 from mixwright_extras.instructions.following import find_instructions
 from mixwright_extras.instructions.parts import END_CHARACTERS, cut, divide_rows, read_parts, write_instruction
 from mixwright_extras.instructions.wording import REQUESTS, compare_with_named, what_excludes
@@ -139,18 +139,6 @@ def test_inputs_of_two_kinds_do_not_show_what_an_instruction_asks_for() -> None:
         text = f"Item {place} of this list of many is {kind} on most days."
         rows.append(Example(f"alone-{place}", "t", joined(ASKED[place % 2], text), target=kind))
     assert warnings(rows) == []
-
-
-@pytest.mark.parametrize("is_turned", [True, False])
-def test_a_rule_of_shared_inputs_that_fails_under_one_instruction_is_told(is_turned: bool) -> None:
-    rng = random.Random(1)
-    answered = [
-        Answered(f"{' '.join(rng.choices(WORDS, k=6))} {word}", says) for word, says in (("yea", "yes"), ("nay", "no")) * 30
-    ]
-    turned = [one._replace(answer={"yes": "no", "no": "yes"}[one.answer]) for one in answered[40:]]
-    shown = what_answers_show(answered[20:40], turned if is_turned else answered[40:], answered[:20] + answered[:20])
-    told = "a rule learned from these inputs predicts 20 of 20 other answers under one and 0 of 20 under the other"
-    assert shown == (told if is_turned else "")
 
 
 def test_an_answer_is_described_by_its_place_order_and_size() -> None:

@@ -46,7 +46,7 @@ MIN_INPUTS_OF_PAIR, MIN_SHARED_INPUTS = 3, 15
 MAX_PAIRS_COMPARED = 2_000
 """Pairs of instructions whose wording is compared; those with most inputs in common first."""
 MAX_PAIRS_READ, MAX_ROWS_OF_PAIR = 100, 200
-"""Pairs whose inputs and answers are read, and rows of each of three kinds that are read for one."""
+"""Pairs whose inputs and answers are read, and rows of either that are read for one."""
 LEAST_SAME_SHARE = 0.6
 """Share of the inputs under two instructions that ask for different things with one answer, from which on it is told."""
 ALPHA = 0.001
@@ -295,13 +295,12 @@ def _read_answers(
     ]
     for place in wanted[:MAX_PAIRS_READ]:
         both = rows[keys[place]]
-        same = [one for one, other in both if one.answer == other.answer]
         differing = [two for two in both if two[0].answer != two[1].answer]
         alone = [[two[side] for two in differing] + [*apart.get(keys[place][side], ())] for side in (0, 1)]
-        chosen = [own[:MAX_ROWS_OF_PAIR] for own in (*alone, same)]
+        chosen = [own[:MAX_ROWS_OF_PAIR] for own in alone]
         examples = _read_examples(reader, [row.number for own in chosen for row in own])
-        first, second, shared = ([Answered(*read_answered(examples[row.number], row)) for row in own] for own in chosen)
-        found[place] = replace(pairs[place], shown=what_answers_show(first, second, shared))
+        first, second = ([Answered(*read_answered(examples[row.number], row)) for row in own] for own in chosen)
+        found[place] = replace(pairs[place], shown=what_answers_show(first, second))
     return found
 
 
