@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation, Text, plain
 from mixwright_extras.checks.instructions import Instructions
-from mixwright_extras.instructions.answers import Answered, describe_answer, what_answers_show
+from mixwright_extras.instructions.answers import Answered, describe_answer
 from mixwright_extras.instructions.following import find_instructions
 from mixwright_extras.instructions.parts import END_CHARACTERS, cut, divide_rows, read_parts, write_instruction
 from mixwright_extras.instructions.wording import REQUESTS, compare_with_named, what_excludes
@@ -95,16 +95,12 @@ def test_answers_that_follow_their_instruction_are_counted() -> None:
 
 def test_paraphrases_with_the_same_answers_are_no_fault() -> None:
     asked = ["Label the sentiment of it.", "What does one feel who writes it?"]
-    seen, unknown = observed(made(asked, label))
+    (seen,) = observed(made(asked, label))
     assert (seen.severity, seen.count, seen.remedy) == (
         "info",
         0,
         "Add 50 inputs under another instruction, with another answer.",
     )
-    assert (unknown.severity, unknown.count) == ("info", 1)
-    (pair,) = unknown.evidence
-    assert (pair["inputs"], pair["same"]) == (100, 100)
-    assert {pair["first"], pair["second"]} == {*asked}
 
 
 NAMES = ("Ada", "Bo", "Cy", "Dee", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jo", "Kit", "Lou")
@@ -143,18 +139,6 @@ def test_inputs_of_two_kinds_do_not_show_what_an_instruction_asks_for() -> None:
         text = f"Item {place} of this list of many is {kind} on most days."
         rows.append(Example(f"alone-{place}", "t", joined(ASKED[place % 2], text), target=kind))
     assert warnings(rows) == []
-
-
-@pytest.mark.parametrize("is_turned", [True, False])
-def test_a_rule_of_shared_inputs_that_fails_under_one_instruction_is_told(is_turned: bool) -> None:
-    rng = random.Random(1)
-    answered = [
-        Answered(f"{' '.join(rng.choices(WORDS, k=6))} {word}", says) for word, says in (("yea", "yes"), ("nay", "no")) * 30
-    ]
-    turned = [one._replace(answer={"yes": "no", "no": "yes"}[one.answer]) for one in answered[40:]]
-    shown = what_answers_show(answered[20:40], turned if is_turned else answered[40:], answered[:20] + answered[:20])
-    told = "a rule learned from these inputs predicts 20 of 20 other answers under one and 0 of 20 under the other"
-    assert shown == (told if is_turned else "")
 
 
 def test_an_answer_is_described_by_its_place_order_and_size() -> None:
@@ -232,12 +216,11 @@ def test_tasks_that_share_inputs_are_compared() -> None:
     (seen,) = warnings(made(asked, label, tasks=tasks))
     assert seen.task is None
     assert "of the tasks 'mood' and 'topic'" in seen.message
-    constant, counted, alike = [one for one in observed(made(asked, label, tasks=tasks)) if one.severity == "info"]
+    constant, counted = [one for one in observed(made(asked, label, tasks=tasks)) if one.severity == "info"]
     assert (constant.count, constant.total) == (2, 2)
     assert (counted.count, counted.total) == (0, 200)
-    assert (alike.count, alike.total, len(alike.evidence)) == (1, 1, 50)
     decided = observed(made(asked, lambda place, at: label(place + at), tasks=tasks))
-    assert len(decided) == 2, "100 inputs stand in both with two answers, so that no pairs are asked for"
+    assert len(decided) == 2
 
 
 def test_a_constant_instruction_is_an_info() -> None:
@@ -340,9 +323,6 @@ def test_forms_that_are_asked_for_are_looked_for() -> None:
     assert requests["JSON"].pattern.search("Return the names as JSON.")
     assert not requests["JSON"].pattern.search("Read the JSON and say what it holds.")
     assert not requests["one word"].pattern.search("Do not answer in one word.")
-    assert requests["an answer in Russian"].is_fulfilled("\u0434\u0430")
-    assert requests["an answer in Russian"].is_fulfilled("42")
-    assert not requests["an answer in Russian"].is_fulfilled("yes")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,16 @@ what every kind promises, and `check_steerer` what all that steers does: a saved
 Left out on purpose: whether a plug-in is any good. That is what trials are for.
 """
 
-from mixwright.conformance._stages import check_arm, check_check, check_grader, check_miner
-from mixwright.conformance._steering import check_selector, check_steerer
-from mixwright.conformance.promises import check_plugin, require
+from mixwright.conformance.promises import (
+    check_arm,
+    check_check,
+    check_grader,
+    check_miner,
+    check_plugin,
+    check_selector,
+    check_steerer,
+    require,
+)
 
 __all__ = [
     "check_arm",

@@ -393,8 +393,6 @@ class GoldChange:
     """After minus before, 95 % over items."""
     success: Interval | None = None
     """Change of greedy success over the answered items."""
-    adjusted: Interval | None = None
-    """The same, adjusted by the probability of the items that were only read."""
 
 
 @dataclass(frozen=True, slots=True)

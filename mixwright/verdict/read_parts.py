@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
 from mixwright.estimates.outcome import (
     PART_PREFIX,
     Change,
@@ -155,9 +154,9 @@ def read_gold(sides: Sides, *, greedy: bool) -> tuple[GoldChange, ...]:
         sides: before and after.
         greedy: whether greedy success was measured, too.
     """
-    if not all(GOLD_MEASUREMENT in scores.columns for side in sides for scores in side):
+    if not all("gold" in scores.columns for side in sides for scores in side):
         return ()
-    tasks = sides[0][0].having(GOLD_MEASUREMENT).tasks
+    tasks = sides[0][0].having("gold").tasks
     groups = [(task, (task,)) for task in tasks] + ([("", tasks)] if len(tasks) > 1 else [])
     return tuple(found for name, members in groups if (found := _gold_change(name, members, sides, greedy=greedy)))
 
@@ -173,16 +172,13 @@ def _gold_change(name: str, tasks: Collection[str], sides: Sides, *, greedy: boo
     if probability is None:
         return None
     before, after = (
-        float(np.mean([mean_score(scores, GOLD_MEASUREMENT, probability.items, by="items") for scores in side]))
-        for side in sides
+        float(np.mean([mean_score(scores, "gold", probability.items, by="items") for scores in side])) for side in sides
     )
     plain = (
         estimate_change(*sides, outcome="greedy", weigh="items", included=lambda items: items.of_tasks(tasks))
         if greedy
         else None
     )
-    has_one_seed = len(sides[0]) == 1
-    adjusted = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and has_one_seed else None
     return GoldChange(
         task=name,
         items=len(probability.items),
@@ -190,5 +186,4 @@ def _gold_change(name: str, tasks: Collection[str], sides: Sides, *, greedy: boo
         after=after,
         change=probability.estimate.interval,
         success=plain.estimate.interval if plain is not None else None,
-        adjusted=adjusted.interval if adjusted is not None else None,
     )

@@ -41,14 +41,6 @@ NULL = "answers dealt out at random under each instruction"
 SAME_REMEDY = (
     "Correct the answers, or leave these rows out; then use inputs under both instructions, each with its own answer."
 )
-UNKNOWN_REMEDY = (
-    "Read both (--out FOLDER lists all). If they ask for different things, correct the answers: such rows teach the model "
-    "to ignore the instruction."
-)
-PAIR_REMEDY = (
-    f"Use inputs of each task under the other's instruction, too, with the answer that it asks for, until {PAIRS_WANTED} "
-    "inputs have a different answer under each (--out FOLDER lists rows)."
-)
 
 
 class Instructions(Check):
@@ -65,7 +57,7 @@ class Instructions(Check):
                 observations += _observe_named(one, reader)
         observations += [_observe_unfulfilled(one, reader) for one in found.unfulfilled]
         observations += [_observe_settled(one, reader) for one in found.settled]
-        return observations + _observe_all(found, reader)
+        return observations + _observe_all(found)
 
 
 def _observe_ignored(one: Ignored, reader: Reader) -> Observation:
@@ -135,8 +127,8 @@ def _observe_settled(one: Settled, reader: Reader) -> Observation:
     return Observation("instructions", one.task, "warning", one.same, len(one.rows), text, remedy, null, evidence)
 
 
-def _observe_all(found: Found, reader: Reader) -> list[Observation]:
-    """How often instructions vary and decide, and tasks that could share inputs: one info each."""
+def _observe_all(found: Found) -> list[Observation]:
+    """How often instructions vary, and how often they decide: one info each."""
     observations = []
     if found.constant:
         text = (
@@ -159,29 +151,6 @@ def _observe_all(found: Found, reader: Reader) -> list[Observation]:
         missing = PAIRS_WANTED - found.decided // 2
         remedy = f"Add {missing} inputs under another instruction, with another answer." if missing > 0 else ""
         observations.append(Observation("instructions", None, "info", found.decided, found.rows, text, remedy))
-    if unknown := [pair for pair in found.pairs if pair.is_open]:
-        most = unknown[0]
-        first, second = map(_quote, most.texts)
-        text = (
-            f"For {len(unknown):,} pairs of instructions with the same answers it is unclear whether they ask for the same "
-        )
-        text += "thing. "
-        text += f"{first} and {second} have the same answer for {most.same:,} of {most.shared:,} inputs."
-        evidence = tuple(
-            {"first": pair.texts[0], "second": pair.texts[1], "inputs": pair.shared, "same": pair.same} for pair in unknown
-        )
-        observations.append(
-            Observation("instructions", None, "info", len(unknown), len(found.pairs), text, UNKNOWN_REMEDY, "", evidence)
-        )
-    if lacking := [one for one in found.alike if one.missing]:
-        first, second = lacking[0].tasks
-        text = f"{len(lacking):,} pairs of tasks have the same possible answers under different instructions, but fewer "
-        text += f"than {PAIRS_WANTED} inputs with a different answer under each. The first are {first!r} and {second!r}."
-        rows = [row for one in lacking for row in one.rows[: one.missing]]
-        evidence = reader.pair_evidence(rows, "first_", "second_")
-        observations.append(
-            Observation("instructions", None, "info", len(lacking), len(found.alike), text, PAIR_REMEDY, "", evidence)
-        )
     return observations
 
 

@@ -1,9 +1,8 @@
 """Whether two instructions ask for different things, as the answers of other inputs say, where their words do not.
 
 Source: two-sample tests by a classifier (Lopez-Paz and Oquab 2017, arXiv 1610.06545); the classifier is naive Bayes.
-Inputs that stand under one of two instructions alone, or have two answers, show what it asks for. Either their answers
-tell which instruction they stand under, while their inputs do not. Or a rule for labels, learnt from the words of inputs
-that have one answer under both, holds under the one and fails under the other.
+Inputs that stand under one of two instructions alone, or have two answers, show what it asks for: their answers tell which
+instruction they stand under, while their inputs do not.
 Left out on purpose: instructions all of whose inputs stand under both with one answer. Nothing in such rows tells a second
 wording from a second request.
 """
@@ -12,22 +11,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mixwright.extend import hypergeometric_tail
-from mixwright_extras.instructions.parts import CLOSED_SHARE, MAX_LABELS
 from mixwright_extras.instructions.wording import words_of
 
-LEAST_ALONE, LEAST_SHARED = 8, 24
-"""Rows under each of two instructions that show what it asks for, and those of which a rule is learnt, at least."""
+LEAST_ALONE = 8
+"""Rows under each of two instructions that show what it asks for, at least."""
 LEAST_TOLD, MOST_TOLD_BY_INPUTS = 0.8, 0.65
 """Share of rows whose answers tell their instruction, mean over both; and most whose inputs tell it."""
 ALPHA = 0.0001
 """Probability of so much, did answers not depend on the instruction; up to a hundred pairs of instructions are read."""
-LEAST_GAP = 0.3
-"""By how much more often a rule for labels holds under one instruction than under the other."""
 WORDS_READ = 40
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -39,13 +35,12 @@ class Answered(NamedTuple):
     answer: str
 
 
-def what_answers_show(first: Sequence[Answered], second: Sequence[Answered], shared: Sequence[Answered]) -> str:
+def what_answers_show(first: Sequence[Answered], second: Sequence[Answered]) -> str:
     """Why two instructions ask for different things, in words for a message; empty where answers do not show it.
 
     Args:
         first: rows under the first instruction alone, or whose answer is another one under the second.
         second: the same of the second.
-        shared: rows with one answer under both.
     """
     if min(len(first), len(second)) < LEAST_ALONE:
         return ""
@@ -53,10 +48,11 @@ def what_answers_show(first: Sequence[Answered], second: Sequence[Answered], sha
     if _mean_told(_count_told(*inputs), inputs) > MOST_TOLD_BY_INPUTS:
         return ""
     answers = [[describe_answer(row) for row in rows] for rows in (first, second)]
-    told = _count_told(*answers)
-    if _mean_told(told, answers) >= LEAST_TOLD and _chance(told[0], len(first), len(second) - told[1], len(second)) < ALPHA:
-        return f"the answers of {len(first) + len(second):,} other rows give their instruction away in {sum(told):,} cases"
-    return _compare_rule(first, second, shared)
+    told, rows = _count_told(*answers), len(first) + len(second)
+    chance = hypergeometric_tail(told[0], len(first), told[0] + len(second) - told[1], rows)  # Fisher's exact test
+    if _mean_told(told, answers) >= LEAST_TOLD and chance < ALPHA:
+        return f"the answers of {rows:,} other rows give their instruction away in {sum(told):,} cases"
+    return ""
 
 
 def describe_answer(row: Answered) -> frozenset[str]:
@@ -134,45 +130,3 @@ def _count_told(first: Sequence[frozenset[str]], second: Sequence[frozenset[str]
 
 def _mean_told(told: Sequence[int], rows: Sequence[Sequence[frozenset[str]]]) -> float:
     return sum(count / len(own) for count, own in zip(told, rows, strict=True)) / 2
-
-
-def _chance(hits: int, tries: int, others: int, other_tries: int) -> float:
-    """Probability of so many hits among the first, were all hits dealt out at random over both (Fisher's exact test)."""
-    return hypergeometric_tail(hits, tries, hits + others, tries + other_tries)
-
-
-def _compare_rule(first: Sequence[Answered], second: Sequence[Answered], shared: Sequence[Answered]) -> str:
-    """How often labels learnt from shared inputs are those under either instruction, where that differs."""
-    labels = Counter(row.answer.casefold() for row in (*first, *second, *shared))
-    common = {label for label, _ in labels.most_common(MAX_LABELS)}
-    if len(shared) < LEAST_SHARED or sum(labels[one] for one in common) < CLOSED_SHARE * labels.total():
-        return ""
-    rule = _learn(shared)
-    right = [sum(_predict(rule, row.input) == row.answer.casefold() for row in rows) for rows in (first, second)]
-    shares = [count / len(rows) for count, rows in zip(right, (first, second), strict=True)]
-    high, low = (0, 1) if shares[0] >= shares[1] else (1, 0)
-    sizes = [len(first), len(second)]
-    if shares[high] - shares[low] < LEAST_GAP or 2 * _chance(right[high], sizes[high], right[low], sizes[low]) >= ALPHA:
-        return ""
-    text = f"a rule learned from these inputs predicts {right[high]:,} of {sizes[high]:,} other answers under one and"
-    return f"{text} {right[low]:,} of {sizes[low]:,} under the other"
-
-
-def _learn(rows: Iterable[Answered]) -> Mapping[str, Counter[str]]:
-    """Words of the inputs of each label; the empty word counts its rows."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        found[row.answer.casefold()].update({*words_of(row.input), ""})
-    return found
-
-
-def _predict(rule: Mapping[str, Counter[str]], text: str) -> str:
-    """The most probable label by naive Bayes."""
-    words, total = {*words_of(text)}, sum(own[""] for own in rule.values())
-
-    def score(label: str) -> float:
-        own = rule[label]
-        odds = math.log(own[""] / total)
-        return odds + sum(math.log((own[word] + 0.5) / (own[""] + 1)) for word in words)
-
-    return max(sorted(rule), key=score)

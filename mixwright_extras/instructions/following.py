@@ -13,12 +13,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from itertools import combinations
 
 import numpy as np
 
 from mixwright.extend import Corpus, Example, Reader, binomial_tail
-from mixwright_extras.instructions.answers import LEAST_ALONE, Answered, what_answers_show
+from mixwright_extras.instructions.answers import Answered, what_answers_show
 from mixwright_extras.instructions.parts import (
     CLOSED_SHARE,
     LEAST_PROMPTS,
@@ -46,7 +46,7 @@ MIN_INPUTS_OF_PAIR, MIN_SHARED_INPUTS = 3, 15
 MAX_PAIRS_COMPARED = 2_000
 """Pairs of instructions whose wording is compared; those with most inputs in common first."""
 MAX_PAIRS_READ, MAX_ROWS_OF_PAIR = 100, 200
-"""Pairs whose inputs and answers are read, and rows of each of three kinds that are read for one."""
+"""Pairs whose inputs and answers are read, and rows of either that are read for one."""
 LEAST_SAME_SHARE = 0.6
 """Share of the inputs under two instructions that ask for different things with one answer, from which on it is told."""
 ALPHA = 0.001
@@ -62,8 +62,8 @@ RARELY = 0.01
 """Share of the rows that an answer has that hardly occurs."""
 SETTLED_SHARE, LEAST_SETTLED, LEAST_SETTLING = 0.97, 0.8, 3
 """Share of an instruction's rows with one answer that settle it; share of a task's rows under such, and their number."""
-ROWS_LISTED = PAIRS_WANTED = 50
-"""Inputs that should stand in two tasks of one kind of input, with two answers; rows of each that are listed for it."""
+PAIRS_WANTED = 50
+"""Inputs that should stand under two instructions, with two answers."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,6 @@ class Pair:
     """Numbers of rows with the same input, those with the same answer first."""
     shown: str = ""
     """How answers elsewhere show that they ask for different things, where their words do not."""
-    is_open: bool = False
-    """Whether neither words nor answers elsewhere say it, and the same answers are beyond chance."""
 
 
 @dataclass(frozen=True)
@@ -172,23 +170,6 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Two tasks with the same closed set of answers, and never an instruction in common."""
-
-    tasks: tuple[str, str]
-    """Their names."""
-    decided: int
-    """Inputs that stand in both with two answers."""
-    rows: tuple[tuple[int, int], ...]
-    """Numbers of rows, one of either, whose inputs could stand under the other's instruction."""
-
-    @property
-    def missing(self) -> int:
-        """Inputs of the one under the other's instruction, with another answer, that should be added."""
-        return max(0, PAIRS_WANTED - self.decided)
-
-
-@dataclass(frozen=True)
 class Instructions:
     """What was found in a corpus."""
 
@@ -216,8 +197,6 @@ class Instructions:
     """Instructions whose named answers are not those that occur."""
     settled: tuple[Settled, ...]
     """Tasks whose instructions have one answer each."""
-    alike: tuple[Alike, ...]
-    """Pairs of tasks that could share inputs."""
 
 
 Key = int
@@ -245,7 +224,6 @@ def find_instructions(corpus: Corpus) -> Instructions:
         tuple(pairs),
         tuple(_find_ignored(pairs)),
         *_compare_with_answers(reader, tasks, rows),
-        tuple(_find_alike(tasks, rows, shared)),
     )
 
 
@@ -317,14 +295,12 @@ def _read_answers(
     ]
     for place in wanted[:MAX_PAIRS_READ]:
         both = rows[keys[place]]
-        same = [one for one, other in both if one.answer == other.answer]
         differing = [two for two in both if two[0].answer != two[1].answer]
         alone = [[two[side] for two in differing] + [*apart.get(keys[place][side], ())] for side in (0, 1)]
-        chosen = [own[:MAX_ROWS_OF_PAIR] for own in (*alone, same)]
+        chosen = [own[:MAX_ROWS_OF_PAIR] for own in alone]
         examples = _read_examples(reader, [row.number for own in chosen for row in own])
-        first, second, shared = ([Answered(*read_answered(examples[row.number], row)) for row in own] for own in chosen)
-        shown, is_open = what_answers_show(first, second, shared), min(len(first), len(second)) < LEAST_ALONE
-        found[place] = replace(pairs[place], shown=shown, is_open=is_open)
+        first, second = ([Answered(*read_answered(examples[row.number], row)) for row in own] for own in chosen)
+        found[place] = replace(pairs[place], shown=what_answers_show(first, second))
     return found
 
 
@@ -453,43 +429,6 @@ def _read_labels(rows: Sequence[Divided]) -> list[str]:
     is_closed = len(rows) >= MIN_ROWS and sum(count for _, count in common) >= CLOSED_SHARE * len(rows)
     are_words = all(any(map(str.isalpha, label)) and len(label) > 1 and "\n" not in label for label in labels)
     return labels if is_closed and are_words and all(len(label.split()) <= MAX_LABEL_WORDS for label in labels) else []
-
-
-def _find_alike(
-    tasks: Sequence[str], rows: Iterable[Divided], shared: Iterable[Mapping[Key, Sequence[Divided]]]
-) -> list[Alike]:
-    """Pairs of tasks with the same closed set of two or more answers under different instructions."""
-    by_task: dict[int, list[Divided]] = defaultdict(list)
-    for row in rows:
-        by_task[row.task].append(row)
-    by_labels: dict[frozenset[str], list[int]] = defaultdict(list)
-    for task, own in by_task.items():
-        labels = _read_labels(own)
-        if len(labels) > 1:
-            by_labels[frozenset(labels)].append(task)
-    asked = {task: {row.instruction for row in own} for task, own in by_task.items()}
-    decided = Counter(
-        two
-        for one in shared
-        for two in {
-            tuple(sorted((first.task, second.task)))
-            for first, second in combinations((own[0] for own in one.values()), 2)
-            if first.answer != second.answer
-        }
-    )
-    pairs = (two for group in by_labels.values() for two in combinations(sorted(group), 2))
-    return [
-        Alike(
-            (tasks[first], tasks[second]),
-            decided[first, second],
-            tuple(
-                (one.number, other.number)
-                for one, other in zip(by_task[first][:ROWS_LISTED], by_task[second][:ROWS_LISTED], strict=False)
-            ),
-        )
-        for first, second in islice(pairs, MAX_PAIRS_COMPARED)
-        if asked[first].isdisjoint(asked[second])
-    ]
 
 
 def _read_examples(reader: Reader, numbers: Iterable[int]) -> dict[int, Example]:

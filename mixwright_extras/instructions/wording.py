@@ -75,22 +75,8 @@ _AMBIGUOUS = {
     "polish": ("the", "in", "into", "to", "from"),
 }
 """Words that count behind one of others alone: `First, read it`, `What does it mean?`, `Polish it`."""
-_REVERSING = frozenset(
-    {
-        "opposite",
-        "reverse",
-        "reversed",
-        "inverse",
-        "inverted",
-        "invert",
-        "flipped",
-        "flip",
-        "swapped",
-        "swap",
-        "contrary",
-        "backward",
-    }
-)
+_TURNING_WORDS = "opposite reverse reversed inverse inverted invert flipped flip swapped swap contrary backward"
+_REVERSING = frozenset(_TURNING_WORDS.split())
 _TARGET = re.compile(rf"\b(?:in|into|to)\s+({'|'.join(_LANGUAGES.split())})\b")
 _UNIT = re.compile(
     r"\b(\d{1,4}|one|two|three|four|five|six|seven|eight|nine|ten)\s+(word|sentence|line|paragraph|bullet)s?\b"
@@ -197,15 +183,6 @@ class Request(NamedTuple):
 _ASK = r"(?<!not )(?<!never )\b(?:answer|respond|reply|output|return|write|give|translate|render)\b[^.:\n]{0,60}?\b"
 
 
-def _in_script(names: str, letters: str) -> Request:
-    found = re.compile(f"[{letters}]")
-    return Request(
-        f"an answer in {names.split('|')[0].capitalize()}",
-        re.compile(rf"{_ASK}(?:in|into|to) (?:{names})\b", re.IGNORECASE),
-        lambda answer: not any(map(str.isalpha, answer)) or found.search(answer) is not None,
-    )
-
-
 REQUESTS = (
     Request(
         "capital letters",
@@ -227,12 +204,6 @@ REQUESTS = (
         re.compile(rf"{_ASK}(?:in|with|using) (?:only |just |exactly )?(?:one|a single) word\b", re.IGNORECASE),
         lambda answer: len(answer.split()) <= 1,
     ),
-    _in_script("russian|ukrainian|bulgarian", "\u0400-\u04ff"),
-    _in_script("greek", "\u0370-\u03ff"),
-    _in_script("hebrew", "\u0590-\u05ff"),
-    _in_script("arabic|persian|urdu", "\u0600-\u06ff"),
-    _in_script("chinese|mandarin|japanese", "\u3040-\u30ff\u3400-\u9fff"),
-    _in_script("korean", "\uac00-\ud7af"),
 )
 """Forms of answers that instructions ask for."""
 

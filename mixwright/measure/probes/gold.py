@@ -1,7 +1,6 @@
 """Probe of the probability of the gold answer, where one string is right: success without generating, and on more items.
 
-Source: the probability that sampling at temperature 1 writes the gold answer and ends there; as a covariate of success:
-    `mixwright/estimates/adjusted.py`.
+Source: the probability that sampling at temperature 1 writes the gold answer and ends there.
 Unit: share
 Cost: one forward pass over each item, of up to `times` times as many items as are answered.
 Blind spot: the answer's own tokenisation alone counts, without white space in front, at temperature 1, so that a model that

@@ -335,7 +335,6 @@ def _sure(verdict: Verdict) -> list[Block]:
             "after": percent(row.after),
             "change": format_change(row.change),
             "greedy success": format_change(row.success),
-            "success, adjusted": format_change(row.adjusted),
         }
         for row in verdict.gold
     ]

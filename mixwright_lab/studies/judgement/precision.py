@@ -5,10 +5,8 @@ as six seeds: success and D, in worlds where nothing is better and in those wher
 committed trials through TRL (`leave_one_out.json`), thinned to 480 and 240 items, where the widths are those of real
 changes. The earlier formula adds a fixed number of whole squares (`earlier`).
 
-Two ways to more power stand beside it. Greedy success adjusted by a covariate that is read on `MORE` times the items, on the
-same committed trials: they kept no probability of the gold answer, so that eight samples stand for it, with their noise. And
-planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800 items, in simulated checkpoints; and
-the same of 8 cells of 50 items each (`looks_of_cells`).
+A way to more power stands beside it: planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800
+items, in simulated checkpoints; and the same of 8 cells of 50 items each (`looks_of_cells`).
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.estimates import crossed as estimates
-from mixwright.estimates.adjusted import estimate_adjusted
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import Z, share_interval
@@ -135,8 +132,6 @@ GOLD = majority(0.3)
 GUESS = 0.2 * np.eye(10)[0] + 0.8 * GOLD
 """What is said where an item is not known."""
 ITEMS = (480, 240)
-MORE = 4
-"""How many times the answered items the covariate is read on."""
 OUTCOMES = ("greedy", "sampled", "D of greedy", "D of sampled")
 
 
@@ -280,53 +275,17 @@ def _thinned(
     return {"part": "committed", "items": size, "times": times} | dict(count)
 
 
-def covariate(times: int) -> list[dict[str, Any]]:
-    """Committed trials: width of the adjusted change of greedy success at 480 items over that of the plain one, coverage."""
-    found = json.loads((RESULTS / "leave_one_out.json").read_text(encoding="utf-8"))["rows"]
-    rng, made = np.random.default_rng(10), []
-    for case, against in itertools.product(("refusing", "eight"), ("frozen", "uniform")):
-        own = [row for row in found if row["case"] == case]
-        items = next(row["items"] for row in own if "items" in row)
-        items = json.loads(items) if isinstance(items, str) else items
-        cells = np.unique([str(item[:2]) for item in items], return_inverse=True)[1]
-        rows = [np.flatnonzero(cells == number) for number in range(cells.max() + 1)]
-        sizes = [max(2, round(ITEMS[0] * len(row) / len(items))) for row in rows]
-        tables = [
-            {(row["arm"], row["seed"]): np.array(json.loads(row[name])) for row in own if "arm" in row}
-            for name in ("greedy", "pass@1")
-        ]
-        for arm, seed in tables[0]:
-            if arm in ("frozen", against):
-                continue
-            greedy, drawn = (table[arm, seed] - table[against, seed] for table in tables)
-            true = sum(size * greedy[row].mean() for size, row in zip(sizes, rows, strict=True)) / sum(sizes)
-            for _ in range(times):
-                pick, more = (
-                    np.concatenate([rng.choice(row, many * size) for row, size in zip(rows, sizes, strict=True)])
-                    for many in (1, MORE - 1)
-                )
-                plain = estimate_crossed(greedy[pick], cells[pick])
-                one = estimate_adjusted(greedy[pick], drawn[pick], cells[pick], drawn[more], cells[more]) or plain
-                made.append(
-                    {"part": "covariate", "case": case, "against": against, "times": 1}
-                    | {"half, now": (one.high - one.low) / 2, "half, earlier": (plain.high - plain.low) / 2}
-                    | {"inside, now": int(one.low - 1e-9 <= true <= one.high + 1e-9)}
-                )
-    return made
-
-
 def jobs(quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
     """All simulations and the committed trials: names of functions here, and their arguments; each returns rows."""
     shapes = itertools.product(WORLDS, SIZES, SEEDS, (1, SAMPLES))
     found: list[tuple[str, tuple[Any, ...]]] = [("simulated", (*shape, 10 if quick else 400)) for shape in shapes]
-    found += [("committed", (1 if quick else 10,)), ("covariate", (1 if quick else 3,))]
+    found += [("committed", (1 if quick else 10,))]
     return [*found, ("looks", (10 if quick else 2000,)), ("looks_of_cells", (10 if quick else 2000,))]
 
 
 MAKERS = {
     "simulated": simulated,
     "committed": committed,
-    "covariate": covariate,
     "looks": looks,
     "looks_of_cells": looks_of_cells,
 }
@@ -364,15 +323,6 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
              narrow.value <= 0.75),
         Goal("coverage of it", kept, ">= 0.93", kept.value >= 0.93),
     ]  # fmt: skip
-    beside = [row for row in rows if row["part"] == "covariate"]
-    for against in ("frozen", "uniform"):
-        part = [row for row in beside if row["against"] == against]
-        narrow, kept = ratio(part), share(part, "inside, now")
-        name = (
-            f"half-width of greedy success at 480 items, adjusted by 8 samples on {MORE} times the items, against {against}"
-        )
-        found.append(Goal(f"{name}, over plain", narrow, "<= 0.85", narrow.value <= 0.85))
-        found.append(Goal(f"coverage of it against {against}", kept, ">= 0.93", kept.value >= 0.93))
     found += goals_of_looks(rows)
     for outcome in OUTCOMES:
         own = [row for row in made if row["outcome"] == outcome]
