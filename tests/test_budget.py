@@ -86,13 +86,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr("mixwright.learner.learner.generate", counted)
     monkeypatch.setattr(budgets, "monotonic", ticking)
     monkeypatch.setattr(budgets, "BEGAN", 0.0)
-    monkeypatch.setattr("mixwright.measure.free_answers.monotonic", ticking)
-    monkeypatch.setattr("mixwright.measure.free_answers.complete_freely", _timed(ticking))
+    monkeypatch.setattr("mixwright.measure.room.monotonic", ticking)
+    monkeypatch.setattr("mixwright.measure.room.complete_freely", _timed(ticking))
     return ticking
 
 
 def _timed(clock: Clock) -> Any:
-    from mixwright.measure.free_answers import complete_freely
+    from mixwright.measure.room import complete_freely
 
     return lambda learner, items, most, seconds: complete_freely(learner, items, most, seconds, clock)
 

@@ -111,27 +111,6 @@ def test_tasks_with_few_groups_are_counted_together(tmp_path: Path) -> None:
     assert (seen.check, seen.severity, seen.task, seen.count, seen.total) == ("groups", "info", None, 10, 11)
 
 
-def test_skipped_steps_of_a_steered_run_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A real run with a reward that never differs, apart from its second and third step."""
-    from trainers_tiny import make
-
-    from mixwright import SteeredGRPOTrainer
-
-    calls = iter(range(100))
-
-    def pays_twice(completions: list[Any], **columns: Any) -> list[float]:
-        step = next(calls)
-        return [float(step in (1, 2) and place % 2) for place in range(len(completions))]
-
-    config = {"max_steps": 8, "log_completions": True, "num_completions_to_print": 0}
-    trainer = make(SteeredGRPOTrainer, tmp_path, config, reward_funcs=pays_twice, steering=True)
-    trainer.train()
-    assert "6 of 8 steps" in caplog.text
-    for source in (tmp_path, tmp_path / "completions"):
-        (seen,) = [one for one in diagnose(read_rollouts(str(source))) if one.check == "skipped"]
-        assert (seen.severity, seen.count, seen.total) == ("warning", 6, 8)
-
-
 def test_harder_tasks_later_are_no_collapse(tmp_path: Path) -> None:
     """First an easy task, then a hard one, both rising: the mean over both falls."""
     changed = {
@@ -265,13 +244,6 @@ def test_forms_of_trainers_read_the_same(tmp_path: Path) -> None:
         assert len({one.group for one in log.rollouts}) == STEPS * PROMPTS, name
 
 
-def test_profiling_without_completions(tmp_path: Path) -> None:
-    lines = [{"task": "a", "rollout_infos": [{"reward": 0.0}, {"reward": 0.0}, {"x": 1}]} for _ in range(40)]
-    log = read_rollouts(str(write(tmp_path / "x_reward_profiling.jsonl", lines)))
-    assert (log.form, len(log.rollouts), len({one.group for one in log.rollouts})) == ("NeMo Gym", 120, 40)
-    assert [one.check for one in diagnose(log)] == ["groups", "unscored"]
-
-
 def test_a_table_that_trl_wrote(tmp_path: Path) -> None:
     from trainers_tiny import make
     from trl import GRPOTrainer
@@ -303,19 +275,17 @@ def test_what_is_no_rollout_is_refused_with_its_place(text: str, told: str, tmp_
         read_rollouts(str(tmp_path / "nowhere.jsonl"))
 
 
-@pytest.mark.parametrize(("step", "read"), [("10/500", 10), ("step_10", 10), ("10", 10), (10.0, 10), (None, 7)])
-def test_steps_are_read_from_texts(step: Any, read: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("step", "read"), [(10, 10), (10.0, 10), (None, 7)])
+def test_steps_are_read_from_rows(step: Any, read: int, tmp_path: Path) -> None:
     path = write(tmp_path / "7.jsonl", [{"prompt": "a", "completion": "b", "reward": 1, "step": step}])
     assert read_rollouts(str(path)).rollouts[0].step == read
 
 
-@pytest.mark.parametrize("step", ["ten", 1.5, 1e300, float("nan"), True])
+@pytest.mark.parametrize("step", ["ten", "10", 1.5, 1e300, float("nan"), True])
 def test_what_is_no_step_is_refused(step: Any, tmp_path: Path) -> None:
     made = [{"prompt": "a", "completion": "b", "reward": 1, "step": step}]
     with pytest.raises(InputError, match=r"a\.jsonl, line 1: expected a whole number as step"):
         read_rollouts(str(write(tmp_path / "a.jsonl", made)))
-    with pytest.raises(InputError, match=r"a\.jsonl, line 2: expected a step in each row of a file, or in none"):
-        read_rollouts(str(write(tmp_path / "a.jsonl", [made[0] | {"step": 1}, made[0] | {"step": None}])))
 
 
 @pytest.mark.parametrize("name", ["2.JSONL", "2.ndjson.gz", "2.json", "2.json.gz", "2.parquet", "2.PARQUET"])
@@ -329,7 +299,10 @@ def test_every_file_of_a_folder_is_read_whatever_it_is_called(name: str, tmp_pat
         data = json.dumps(made if ".json" in name and ".jsonl" not in name else made[0]).encode()
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert [one.step for one in read_rollouts(str(tmp_path)).rollouts] == [1, 2]
-    for empty, told in (("", "rows as JSON or Parquet, got an empty file"), ("[]", "at least one row, got none")):
+    for empty, told in (
+        ("", "rows as JSON or Parquet, got an empty or incomplete file"),
+        ("[]", "at least one row, got none"),
+    ):
         (tmp_path / "3.jsonl").write_text(empty)
         with pytest.raises(InputError, match=rf"3\.jsonl: expected {told}"):
             read_rollouts(str(tmp_path))

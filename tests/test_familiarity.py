@@ -15,16 +15,18 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.measure.familiarity import auroc, compare, rank_p, read, read_texts, word_of
 from mixwright.measure.notes import note_familiarity
+from mixwright.measure.probes.familiarity import BesideFresh, auroc, compare, rank_p, read, read_texts, word_of
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example
 
 
-def test_a_text_is_read_from_its_less_likely_half_and_completed_only_to_the_token() -> None:
-    logprobs = np.array([-1.0, -4.0, -2.0, -0.5])
-    assert read(logprobs, np.array([False, False, True, True])) == (-3.0, 1.0)
-    assert read(logprobs, np.array([True, True, True, False])) == (-3.0, 0.0)
+def name(found: BesideFresh) -> str:
+    return word_of(found.p, found.auroc.high, None if found.fresh_gain is None else found.fresh_gain.low)
+
+
+def test_a_text_is_read_from_its_less_likely_half() -> None:
+    assert read(np.array([-1.0, -4.0, -2.0, -0.5])) == -3.0
 
 
 def test_auroc_counts_pairs_and_ties_by_half() -> None:
@@ -51,7 +53,7 @@ def test_the_p_is_that_of_all_orders() -> None:
 
 def test_items_like_fresh_ones_are_called_seen_about_once_in_a_hundred() -> None:
     rng = np.random.default_rng(0)
-    words = [word_of(compare(rng.normal(size=40), rng.normal(size=60))) for _ in range(2000)]
+    words = [name(compare(rng.normal(size=40), rng.normal(size=60))) for _ in range(2000)]
     assert 0.004 < words.count("item seen") / len(words) < 0.018
 
 
@@ -60,13 +62,13 @@ def test_what_the_starting_model_explains_is_taken_away() -> None:
     rng = np.random.default_rng(1)
     items_then, fresh_then = rng.normal(1, 1, 40), rng.normal(0, 1, 60)
     items, fresh = items_then + 0.5 + rng.normal(0, 0.2, 40), fresh_then + 0.5 + rng.normal(0, 0.2, 60)
-    assert word_of(compare(items, fresh)) == "item seen"
+    assert name(compare(items, fresh)) == "item seen"
     found = compare(items, fresh, (items_then, fresh_then))
-    assert word_of(found) == "task seen"
+    assert name(found) == "task seen"
     assert found.fresh_gain is not None
     assert found.fresh_gain.value == pytest.approx(0.5, abs=0.1)
-    assert word_of(compare(items - 0.5, fresh - 0.5, (items_then, fresh_then))) == "clean"
-    assert word_of(compare(items + 0.5, fresh, (items_then, fresh_then))) == "item seen"
+    assert name(compare(items - 0.5, fresh - 0.5, (items_then, fresh_then))) == "clean"
+    assert name(compare(items + 0.5, fresh, (items_then, fresh_then))) == "item seen"
 
 
 def text(rng: np.random.Generator) -> str:
@@ -119,20 +121,20 @@ def test_readings_are_those_of_a_plain_pass_over_the_text() -> None:
         with torch.no_grad():
             table = torch.log_softmax(learner.model(torch.tensor([ids])).logits[0].float(), -1)
         own = sorted(float(table[at, token]) for at, token in enumerate(ids[1:]))
-        assert found.likelihood == pytest.approx(np.mean(own[: round(len(own) / 2)]), abs=1e-5)
+        assert found == pytest.approx(np.mean(own[: round(len(own) / 2)]), abs=1e-5)
 
 
 def test_fresh_rows_that_stand_in_the_corpus_are_not_fresh(tmp_path: Path) -> None:
     rows = [Example(f"e{n}", "t", f"item {n}", split="eval") for n in range(12)]
     learner = build_tiny(["item"], ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
     path = tmp_path / "fresh.jsonl"
-    for new, found in ((9, 0), (10, 3)):
+    for new, found in ((9, 0), (10, 2)):
         prompts = [*(row.prompt for row in rows), *(f"new {n}" for n in range(new))]
         path.write_text("".join(json.dumps({"task": "t", "prompt": one}) + "\n" for one in prompts), encoding="utf-8")
         config = MeasureConfig(probes=("familiarity",), options={"familiarity": {"fresh": str(path)}})
         if found:
             result = measure_learner(learner, Corpus.from_examples(rows), config, seed=0)
-            assert [row.name for row in result.measurements] == ["auroc", "p", "completed"]
+            assert [row.name for row in result.measurements] == ["auroc", "p"]
         else:
             with pytest.raises(InputError, match=r"fresh\.jsonl: expected a task with 10 .* 10 fresh"):
                 measure_learner(learner, Corpus.from_examples(rows), config, seed=0)
@@ -144,12 +146,12 @@ def test_measure_takes_fresh_rows_beside_a_checkpoint_alone(call: Call) -> None:
     code, out, err = call(*asked, "--fresh", fresh, "--json")
     assert code == 0, err
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
-    assert names == {"auroc", "p", "completed"}
+    assert names == {"auroc", "p"}
     assert "the model finds the held-out item likelier than the fresh one in" in err
     code, out, err = call(*asked, "--fresh", fresh, "--start", checkpoint("two", 1), "--json")
     assert code == 0, err
     names = {row["name"] for row in json.loads(out)["measurements"] if row["probe"] == "familiarity"}
-    assert names == {"auroc", "p", "completed", "fresh_gain"}
+    assert names == {"auroc", "p", "fresh_gain"}
     code, _, err = call(*asked, "--fresh", fresh, "--start", asked[1])
     assert code != 0
     assert "another model than the measured one" in err

@@ -13,15 +13,9 @@ from trainers_tiny import model, tokenizer
 
 from mixwright.config import MeasureConfig, RunConfig
 from mixwright.learner.learner import Completion, Learner
-from mixwright.measure import free_answers
-from mixwright.measure.free_answers import (
-    FreeAnswers,
-    choose_room,
-    complete_freely,
-    spread_items,
-)
+from mixwright.measure import room as room_module
 from mixwright.measure.passes import Passes
-from mixwright.measure.room import CompletionLimit
+from mixwright.measure.room import CompletionLimit, FreeAnswers, choose_room, complete_freely, spread_items
 from mixwright.records import Example
 from mixwright.run.folder import read_yaml
 from mixwright.verdict.rules.next_steps import _list_steps_after_comparison
@@ -84,27 +78,25 @@ def test_how_far_completing_goes_does_not_depend_on_the_speed_of_the_machine() -
 
 def test_room_is_what_the_models_need_and_a_quarter_more_never_under_the_gold_answers() -> None:
     short, long = completed(5, 40)[0], completed(5, 70)[0]
-    room, continued = choose_room([short], OTHERWISE, gold=3)
-    assert (room.tokens, continued) == (56, 4 * 56), "40 x 1.25 = 50, in steps of 8"
-    assert choose_room([short, long], OTHERWISE, gold=3)[0].tokens == 88, "the larger of two: 70 x 1.25 = 87.5"
-    assert choose_room([short], OTHERWISE, gold=90)[0].tokens == 91
-    assert choose_room([completed(2, 3)[0]], OTHERWISE, gold=1)[0].tokens == 16, "never less than that"
-    room, continued = choose_room([long], OTHERWISE, gold=3, limit=100)
-    assert (room.tokens, continued) == (88, 100), "continued as far as the context allows"
-    room, continued = choose_room([long], OTHERWISE, gold=3, limit=60)
-    assert (room.tokens, continued) == (60, 0), "nothing is left to continue in"
+    room = choose_room([short], OTHERWISE, gold=3)
+    assert (room.tokens, room.continued) == (56, 4 * 56), "40 x 1.25 = 50, in steps of 8"
+    assert choose_room([short, long], OTHERWISE, gold=3).tokens == 88, "the larger of two: 70 x 1.25 = 87.5"
+    assert choose_room([short], OTHERWISE, gold=90).tokens == 91
+    assert choose_room([completed(2, 3)[0]], OTHERWISE, gold=1).tokens == 16, "never less than that"
+    room = choose_room([long], OTHERWISE, gold=3, limit=100)
+    assert (room.tokens, room.continued) == (88, 100), "continued as far as the context allows"
+    room = choose_room([long], OTHERWISE, gold=3, limit=60)
+    assert (room.tokens, room.continued) == (60, 0), "nothing is left to continue in"
 
 
 def test_a_model_that_never_ends_its_answers_gets_the_room_of_the_data_and_no_more() -> None:
     endless = completed(9999, 9999, 5, seconds_per_token=1.0)[0]
     assert endless.needed_tokens is None
-    room, continued = choose_room([endless], OTHERWISE, gold=31)
-    assert (room.tokens, continued) == (32, 0)
+    room = choose_room([endless], OTHERWISE, gold=31)
+    assert (room.tokens, room.continued) == (32, 0)
     assert "do not stop" in room.why
-    assert choose_room([endless], CompletionLimit(512, "a worked solution"), gold=3)[0].tokens == 32, (
-        "as much as was written"
-    )
-    assert choose_room([endless, completed(5, 40)[0]], OTHERWISE, gold=3)[0].tokens == 56, "one of two models ends them"
+    assert choose_room([endless], CompletionLimit(512, "a worked solution"), gold=3).tokens == 32, "as much as was written"
+    assert choose_room([endless, completed(5, 40)[0]], OTHERWISE, gold=3).tokens == 56, "one of two models ends them"
 
 
 def test_items_are_taken_in_turn_from_every_task() -> None:
@@ -179,7 +171,7 @@ def test_a_comparison_says_the_room_first_and_takes_over_an_earlier_room(
         tokenizer().save_pretrained(name)
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(12)])
     found = FreeAnswers((5, 20), (True, True))
-    monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: found)
+    monkeypatch.setattr(room_module, "complete_freely", lambda *_, **__: found)
     asked = ("--eval", rows, "--samples", "1", "--items", "12")
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--folder", "one", "--no-gate"
@@ -188,7 +180,7 @@ def test_a_comparison_says_the_room_first_and_takes_over_an_earlier_room(
     assert err.index("completions: up to 32 tokens") < err.index("measure before")
     kept = read_yaml(Path("one/run.yaml"), RunConfig).measure
     assert (kept.max_new_tokens, kept.continued_tokens) == (32, 59), "a context of 64, prompts of 5 characters"
-    monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: FreeAnswers((50,), (True,)))
+    monkeypatch.setattr(room_module, "complete_freely", lambda *_, **__: FreeAnswers((50,), (True,)))
     code, _, err = call(
         "verdict", "--no-suite", "before", "after", *asked, "--grader", "exact", "--beside", "one", "--folder", "two"
     )

@@ -17,8 +17,7 @@ from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
 from mixwright.languages import find_language
-from mixwright.measure.written import same_answers
-from mixwright.records import Example, Verdict
+from mixwright.records import Verdict
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.answers_kept import compare_answers
@@ -206,17 +205,6 @@ def test_rows_that_nothing_grades_are_read_apart(tmp_path: Path) -> None:
     path.write_text("\n".join(lines_[20:]), encoding="utf-8")
     alone = read_graded(CorpusConfig(str(path), eval_share=0.0), graders_are_named=False, ungraded=True)
     assert (alone.probe, set(alone.corpus.tasks)) == ("held_out_loss", {"s"})
-
-
-@pytest.mark.parametrize(
-    ("tokens", "cut", "room", "same"),
-    [(4, True, 4, True), (4, True, 20, False), (3, False, 4, True), (9, False, 4, False)],
-)
-def test_answers_are_taken_over_only_where_they_are_as_long(tokens: int, cut: bool, room: int, same: bool) -> None:
-    item = Example("1", "t", "p", target="x")
-    kept = [{"example": "1", "tokens": [0] * tokens, "cut": cut}]
-    assert same_answers(kept, [item], room) == same
-    assert not same_answers(kept, [item, Example("2", "t", "q", target="y")], room)
 
 
 def graded_beside(path: Path, after: Answer, right: int) -> RunFolder:

@@ -42,7 +42,6 @@ def test_every_key_of_a_plain_log_is_named() -> None:
         "level",
         "sample",
         "seed",
-        "tokens",
         "gold_logprob",
         "cut",
     ):

@@ -123,7 +123,7 @@ def test_a_sample_is_read(tmp_path: Path) -> None:
     (answer,) = read_inspect(write_json(str(tmp_path / "log.json"), log([sample(3, "I")]))).answers
     assert (answer.task, answer.item, answer.sample, answer.scores) == ("arithmetic", "3", "epoch 1", {"match": 0.0})
     assert (answer.prompt, answer.gold, answer.completion) == ("What is 3+5?", "8", "ANSWER: 0")
-    assert (answer.readings, answer.tokens, answer.cut) == ({"match": "0"}, 3, False)
+    assert (answer.readings, answer.cut) == ({"match": "0"}, False)
 
 
 def test_epochs_are_samples_of_an_item(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Details of lighteval in, verdict out; rows have the form of its `Detail`, new and old."""
+"""Details of lighteval in, verdict out; rows have the form of its `Detail`."""
 
 from __future__ import annotations
 
@@ -65,26 +65,6 @@ def chosen(places: Sequence[int], golds: Sequence[int]) -> list[dict[str, Any]]:
     ]
 
 
-def old_form(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same before version 0.10."""
-    return [
-        {
-            "example": row["doc"]["query"],
-            "full_prompt": row["model_response"]["input"],
-            "predictions": [[value, False] for value in row["model_response"]["logprobs"]]
-            if not row["model_response"]["text"]
-            else row["model_response"]["text"],
-            "choices": row["doc"]["choices"],
-            "gold_index": [row["doc"]["gold_index"]]
-            if isinstance(row["doc"]["gold_index"], int)
-            else row["doc"]["gold_index"],
-            "gold": [],
-            "metrics": row["metric"],
-        }
-        for row in rows
-    ]
-
-
 def details(folder: str, tasks: dict[str, list[dict[str, Any]]], general: dict[str, Any] | None = None) -> str:
     """Details, and the results beside them, as lighteval writes them under its --output-dir."""
     for task, rows in tasks.items():
@@ -123,25 +103,6 @@ def test_options_are_compared(call: Call) -> None:
     value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("after"))}
     assert value["greedy"] == pytest.approx(1 / 3)
     assert value["greedy.dependence"] == pytest.approx(0.0, abs=1e-9)
-
-
-@pytest.mark.parametrize("rows", [written([True, False]), chosen([1, 2], [1, 1])])
-def test_a_row_is_read_alike_in_both_forms(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    paths = []
-    for name, own in (("new", rows), ("old", old_form(rows) if rows[0]["model_response"]["text"] else flat(old_form(rows)))):
-        path = tmp_path / f"details_{name}|5_{DATE}.parquet"
-        pq.write_table(pa.Table.from_pylist(own), path)
-        paths.append(str(path))
-    one, other = map(read_lighteval, paths)
-    assert [(a.scores, a.prompt, a.gold, a.completion, a.options, a.readings) for a in one.answers] == [
-        (a.scores, a.prompt, a.gold, a.completion, a.options, a.readings) for a in other.answers
-    ]
-    assert other.tasks["old"].settings["few-shot examples"] == "5"
-
-
-def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Log-probabilities alone: a Parquet list has values of one type."""
-    return [row | {"predictions": [value for value, _ in row["predictions"]]} for row in rows]
 
 
 def test_columns_with_underscores_are_the_same(tmp_path: Path) -> None:

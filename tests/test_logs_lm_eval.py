@@ -51,7 +51,7 @@ def written(right: Sequence[bool], *, shots: str = "", settings: dict[str, Any] 
 OPTIONS = ("red", "green", "dark blue")
 
 
-def chosen(places: Sequence[int], golds: Sequence[int], *, old: bool = False) -> list[dict[str, Any]]:
+def chosen(places: Sequence[int], golds: Sequence[int]) -> list[dict[str, Any]]:
     """Multiple choice: log-probabilities of the options, the chosen one's the largest; texts, as logs have them."""
     rows = []
     for doc, (place, gold) in enumerate(zip(places, golds, strict=True)):
@@ -61,8 +61,8 @@ def chosen(places: Sequence[int], golds: Sequence[int], *, old: bool = False) ->
         row = {
             "doc_id": doc,
             "doc": {"question": doc},
-            "target": gold if old else str(gold),
-            "arguments": requests if old else named,
+            "target": str(gold),
+            "arguments": named,
             "resps": [[pair] for pair in pairs],
             "filtered_resps": pairs,
             "doc_hash": f"d{doc}",
@@ -71,7 +71,7 @@ def chosen(places: Sequence[int], golds: Sequence[int], *, old: bool = False) ->
             "acc": float(place == gold),
             "acc_norm": float(place == gold),
         }
-        rows.append(row if old else row | {"filter": "none", "metrics": ["acc", "acc_norm"]})
+        rows.append(row | {"filter": "none", "metrics": ["acc", "acc_norm"]})
     return rows
 
 
@@ -155,18 +155,6 @@ def test_length_decides_by_its_own_metric(tmp_path: Path) -> None:
     assert answer.readings == {"acc,none": "red", "acc_norm,none": "dark blue"}
 
 
-def test_old_logs_are_read_alike(tmp_path: Path) -> None:
-    """Before 0.4.3: lists for arguments, no filter, no names of metrics, one JSON list in a .json file."""
-    old = tmp_path / f"samples_colours_{DATE}.json"
-    old.write_text(json.dumps(chosen([2, 0], [2, 1], old=True), indent=1), encoding="utf-8")
-    new = write_lines(tmp_path / f"samples_colours_{DATE}.jsonl", chosen([2, 0], [2, 1]))
-    assert find_reader(str(old)) is read_lm_eval
-    one, other = read_lm_eval(str(old)), read_lm_eval(new)
-    assert [(a.item, a.scores, a.prompt, a.gold) for a in one.answers] == [
-        (a.item, a.scores, a.prompt, a.gold) for a in other.answers
-    ]
-
-
 def test_samples_that_were_made_a_table_are_read_alike(tmp_path: Path) -> None:
     """As the viewer of a hub makes them: a question of two options has null for the third."""
     rows = chosen([2, 0], [2, 1])
@@ -187,17 +175,7 @@ def test_halves_of_characters_are_mended(call: Call) -> None:
     before, after = logged("before", {"gsm8k": written([True] * 12)}, None), logged("after", {"gsm8k": rows}, None)
     code, _, err = call("verdict", before, after, "--full", "--no-gate")
     assert code == 0, err
-    assert {answer.completion for answer in read_log("after").answers} == {"It is ?"}
-
-
-def test_filters_without_names_are_counted(tmp_path: Path) -> None:
-    """Before 0.4.3 two filters wrote two lines of a document, and did not say which is which."""
-    rows = [{key: value for key, value in row.items() if key not in ("filter", "metrics")} for row in written([True, False])]
-    log = read_lm_eval(write_lines(tmp_path / "samples.jsonl", rows))
-    assert [dict(answer.scores) for answer in log.answers] == [
-        {"exact_match,none": 1.0, "exact_match,filter 2": 1.0},
-        {"exact_match,none": 0.0, "exact_match,filter 2": 0.0},
-    ]
+    assert {row["completion"] for row in Answers.read(RunFolder(FOLDER).answers("after")).first_rows()} == {"It is ?"}
 
 
 def test_ifeval_has_a_metric_of_prompts_and_one_of_instructions(tmp_path: Path) -> None:
@@ -258,7 +236,7 @@ def test_perplexity_is_named_and_not_judged(call: Call) -> None:
 def test_a_results_file_stands_for_the_samples_of_its_date(tmp_path: Path) -> None:
     folder = logged(str(tmp_path / "out"), {"gsm8k": written([True] * 3)}, results(GSM8K))
     logged(folder, {"gsm8k": written([False] * 3)}, results(GSM8K), OTHER_DATE)
-    with pytest.raises(Exception, match="expected the samples of one evaluation, got task 'gsm8k' in samples_gsm8k_2026"):
+    with pytest.raises(Exception, match="expected one log of each task, got task 'gsm8k' in samples_gsm8k_2026"):
         read_log(folder)
     log = read_log(f"{folder}/org__small/results_{OTHER_DATE}.json")
     assert {answer.scores["exact_match,strict-match"] for answer in log.answers} == {0.0}

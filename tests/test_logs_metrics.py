@@ -190,29 +190,6 @@ def test_samples_are_judged_by_their_mean_and_not_by_any_of_them(call: Call) -> 
     assert call("verdict", before, before, "--protect", "aime", "--folder", "same")[0] == 0
 
 
-def leveled(path: str, scores: np.ndarray) -> str:
-    rows = [
-        {"task": "t", "id": f"{level}-{place}", "level": level, "score": int(score)}
-        for level, own in enumerate(scores)
-        for place, score in enumerate(own)
-    ]
-    return write_lines(path, rows)
-
-
-def test_levels_that_were_lost_do_not_hide_in_bins_of_levels(call: Call) -> None:
-    """50 levels of 16 items: every fifth loses 7 of 12 right answers, others gain two; the bins' means hold."""
-    before, after = np.zeros((50, 16)), np.zeros((50, 16))
-    before[:, :12] = 1
-    after[:, :14] = 1
-    after[::5, 5:] = 0
-    old = leveled("before.jsonl", before)
-    code, out, err = call("verdict", old, leveled("after.jsonl", after), "--protect", "t")
-    assert code == 4, out + err
-    assert "10 of 50" in err
-    code, out, err = call("verdict", old, old, "--protect", "t", "--folder", "same")
-    assert code == 0, out + err
-
-
 def test_the_exit_code_of_a_damaged_other_metric(call: Call) -> None:
     """The same logs pass where they hold the first metric alone, and where the user names it."""
 

@@ -19,7 +19,7 @@ from mixwright.logs.files import find_top_keys
 from mixwright.logs.found_grader import FoundGrader, find_grader
 from mixwright.logs.judged import judge_logs
 from mixwright.logs.metrics import choose_metric
-from mixwright.logs.pairing import collect_items, pair_logs
+from mixwright.logs.pairing import Item, collect_items, pair_logs
 
 LOCATION = RowLocation("log.jsonl", 1)
 
@@ -32,6 +32,11 @@ def answer(
 
 def log(answers: list[LoggedAnswer], **said: str) -> EvaluationLog:
     return EvaluationLog("log", "plain", "", {"t": LoggedTask(("score",), said)}, tuple(answers), ())
+
+
+def ids(pair: Item) -> tuple[str, ...]:
+    """In each log."""
+    return tuple(own[0].item for own in pair.answers)
 
 
 SIDE = st.dictionaries(
@@ -52,17 +57,16 @@ def test_pairing_is_symmetric_and_knows_no_order(
     rng.shuffle(old)
     rng.shuffle(new)
     back = pair_logs(log(new), log(old))["t"]
-    pairs = {(pair.before.id, pair.after.id) for pair in forth.pairs}
-    assert pairs == {(pair.after.id, pair.before.id) for pair in back.pairs}
+    pairs = {ids(pair) for pair in forth.pairs}
+    assert pairs == {ids(pair)[::-1] for pair in back.pairs}
     assert (forth.before_alone, forth.after_alone) == (back.after_alone, back.before_alone)
     assert len({one for one, _ in pairs}) == len({other for _, other in pairs}) == len(pairs), "each item once"
     assert {one for one, _ in pairs} | forth.before_alone.keys() == before.keys(), "every item is paired or named"
     for pair in forth.pairs:
-        prompts = {pair.before.prompt, pair.after.prompt} - {None}
-        golds = {pair.before.gold, pair.after.gold} - {None}
+        prompts, golds = ({getattr(own[0], name) for own in pair.answers} - {None} for name in ("prompt", "gold"))
         assert len(prompts) < 2
         assert len(golds) < 2
-        assert pair.before.level == pair.after.level
+        assert len({own[0].level for own in pair.answers}) == 1
 
 
 @settings(max_examples=10, deadline=None)
@@ -97,7 +101,7 @@ def test_prompts_come_before_ids() -> None:
     old = [answer("0", "p"), answer("1", "q"), answer("2", None)]
     new = [answer("0", "q"), answer("1", "p"), answer("2", "r")]
     task = pair_logs(log(old), log(new))["t"]
-    assert [(pair.before.id, pair.after.id) for pair in task.pairs] == [("0", "1"), ("1", "0"), ("2", "2")]
+    assert [ids(pair) for pair in task.pairs] == [("0", "1"), ("1", "0"), ("2", "2")]
     assert task.by_id == 1
 
 
@@ -128,7 +132,7 @@ def test_an_item_may_be_called_as_two_others_together() -> None:
     old = [answer("x", "p"), answer("x=y", "q"), answer("y", "s")]
     new = [answer("y", "p"), answer("x=y", "q"), answer("x", "s")]
     pairs = pair_logs(log(old), log(new))["t"].pairs
-    assert {pair.id: (pair.before.id, pair.after.id) for pair in pairs} == {
+    assert {pair.id: ids(pair) for pair in pairs} == {
         "x=y": ("x=y", "x=y"),
         "x=y'": ("x", "y"),
         "y=x": ("y", "x"),

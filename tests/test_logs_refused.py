@@ -119,7 +119,6 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
         "a finite number in level",
     ),
     "level huge": (row(level=1e300), "a level of at most 2^53"),
-    "tokens negative": (row(tokens=-1), "a whole number from 0 in tokens"),
     "log-probability above 0": (row(gold_logprob=0.5), "a log-probability of at most 0 in gold_logprob"),
     "completion as object": (row(completion={}), "line 2: expected a text in completion"),
     "half a character": (row(completion="\ud800"), "line 2: expected Unicode text in completion"),
@@ -128,13 +127,13 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "item twice": (row(id=0), "bad.jsonl, line 2: expected each answer once, got item '0' of task 'sum' twice"),
     "another encoding": (text("bad.jsonl", GOOD.encode() + b'{"task": "\xe9"}\n'), "line 2: expected UTF-8 text"),
     "no rows": (text("bad.jsonl", "\n"), "expected an evaluation log"),
-    "nothing": (text("bad.jsonl", ""), "got an empty file. Download it again"),
+    "nothing": (text("bad.jsonl", ""), "got an empty or incomplete file. Download it again"),
     "UTF-16": (text("bad.jsonl", GOOD.encode("utf-16")), "got text in UTF-16 or UTF-32. Save it as UTF-8."),
     "UTF-16 without a mark": (text("bad.jsonl", GOOD.encode("utf-16-be")), "got text in UTF-16 or UTF-32"),
     "a web page": (text("bad.json", "<!DOCTYPE html>404"), "got a web page or XML"),
     "another zip file": (zipped({"a": "b"}, name="bad.zip"), "bad.zip: expected an evaluation log"),
-    "zstd": (text("bad.jsonl.zst", b"\x28\xb5\x2f\xfd1"), "got an empty compressed file"),
-    "gzip cut at once": (text("bad.jsonl.gz", gzip.compress(GOOD.encode())[:10]), "got an empty compressed file"),
+    "zstd": (text("bad.jsonl.zst", b"\x28\xb5\x2f\xfd1"), "got an empty or incomplete file"),
+    "gzip cut at once": (text("bad.jsonl.gz", gzip.compress(GOOD.encode())[:10]), "got an empty or incomplete file"),
     "nothing there": (lambda: "bad.jsonl", "bad.jsonl: expected an evaluation log, or a model, got nothing there"),
     "a table of texts": (text("bad.csv", "task,id,score\na,1,1\n"), "bad.csv: expected an evaluation log"),
     "dates out of range": (plain_parquet("bad.parquet", DATES), "values that Python can represent"),
@@ -176,7 +175,10 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "Inspect, zip without samples": (zipped({"header.json": HEADER}), "expected a log with answers"),
     "lighteval, cut off": (parquet([DETAIL | {"metric": {"em": 1.0}}], cut=40), "expected a Parquet file"),
     "lighteval, other columns": (parquet([{"a": 1}]), "expected a table with columns doc, model_response, metric"),
-    "lighteval, metric as text": (parquet([DETAIL | {"metric": "{'em': 1}"}]), "row 1: expected the metrics as a struct"),
+    "lighteval, metric as text": (
+        parquet([DETAIL | {"metric": "{'em': 1}"}]),
+        "row 1: expected the column metric as a struct",
+    ),
 }
 
 

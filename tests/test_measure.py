@@ -65,7 +65,7 @@ class Script:
     def __init__(self, lines: dict[str, list[str]]) -> None:
         self.lines = lines
 
-    def sample(self, prompts, *, count, temperature, max_new_tokens, seed, draw_keys=None):
+    def sample(self, prompts, *, count, temperature, max_new_tokens, seed, draw_keys=None, **_):
         chosen = slice(0, 1) if temperature == 0 else slice(1, 1 + count)
         return [[Completion(text, (5,), (0.0,), True) for text in self.lines[prompt][chosen]] for prompt in prompts]
 

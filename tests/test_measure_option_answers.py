@@ -20,10 +20,10 @@ from mixwright.graders.choice import Choice
 from mixwright.learner.alternatives import read_alternatives
 from mixwright.learner.learner import Learner
 from mixwright.learner.warmup import completion_tokens
-from mixwright.measure.free_answers import find_room
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes
+from mixwright.measure.room import find_room
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder
 
@@ -154,8 +154,8 @@ def test_the_room_comes_from_the_items_that_are_written(tmp_path: Path) -> None:
     rows, one, said = corpus(tmp_path), learner(), list[str]()
     find_room([one], rows, LIKELIHOOD, said.append)
     assert any("1 item" in line for line in said), said
-    room, continued = find_room([one], rows.select(tasks=["sums"]), LIKELIHOOD, said.append)
-    assert continued == 0
+    room = find_room([one], rows.select(tasks=["sums"]), LIKELIHOOD, said.append)
+    assert room.continued == 0
     assert "options" in room.why
 
 

@@ -69,11 +69,7 @@ def test_a_run_that_learns_has_no_cause() -> None:
     ("draw", "check"), [(guesses, "luck"), (leaps, "shortcut"), (fails_on_half, "too hard"), (settles, "stale prompts")]
 )
 def test_a_planted_cause_is_found_alone(draw: Callable[[random.Random, int, int], Row], check: str) -> None:
-    log = make(draw)
-    groups: dict[str, list[Rollout]] = {}
-    for one in log.rollouts:
-        groups.setdefault(one.group, []).append(one)
-    assert [seen.check for seen in find_causes(log, groups)] == [check]
+    assert [seen.check for seen in find_causes(make(draw))] == [check]
 
 
 def test_luck_is_told_from_few_answers_that_are_known() -> None:

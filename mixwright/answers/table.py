@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -123,6 +123,16 @@ class Header:
     """Arguments of the chat template, NAME=VALUE."""
 
 
+class _Decoded(NamedTuple):
+    """Answers under one decoding: their rows, and by item how many are right and there, success, and S."""
+
+    rows: NDArray[np.int64]
+    right: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    success: NDArray[np.float64]
+    swapped: NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class Answers:
     """Answers of one model."""
@@ -162,15 +172,14 @@ class Answers:
         """Return the number of answers, all samples of all items."""
         return len(self.table) - self.table["decoding"].null_count
 
-    def split(self) -> tuple[Answers, Answers]:
-        """Return the answers alone, and the rows of what was read without writing."""
-        is_read = pc.is_null(self.table["decoding"])
-        return replace(self, table=self.table.filter(pc.invert(is_read))), Answers(self.table.filter(is_read))
+    def read_alone(self) -> Answers:
+        """Return the rows of what was read without writing."""
+        return Answers(self.table.filter(pc.is_null(self.table["decoding"])))
 
     def first_rows(self) -> list[dict[str, Any]]:
         """Return what was written first for each item: greedy if there is a greedy answer; nothing of unknown text."""
         names = {"item": "example", "gold": "answer", "text": "completion"}
-        first = self.table.take(np.sort(self._first_and_place[0]))
+        first = self.table.take(np.sort(self._first))
         columns = ("item", "task", "level", "prompt", "gold", "text", "score", "cut", "tokens", "logprob")
         rows = first.select(columns).rename_columns([names.get(name, name) for name in columns]).to_pylist()
         return [row for row in rows if row["completion"] is not None]
@@ -197,16 +206,15 @@ class Answers:
         return self.table[name].to_numpy()
 
     @cached_property
-    def _first_and_place(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        ids = self.table["item"].combine_chunks().dictionary_encode()
-        place = ids.indices.to_numpy().astype(np.int64)  # dictionaries keep the order of first appearance
-        _, first = np.unique(place, return_index=True)
-        return first.astype(np.int64), place
-
-    @property
     def place(self) -> NDArray[np.int64]:
         """Shape (rows,): which item, from 0 in order of first appearance, a row is of."""
-        return self._first_and_place[1]
+        ids = self.table["item"].combine_chunks().dictionary_encode()  # dictionaries keep the order of first appearance
+        return ids.indices.to_numpy().astype(np.int64)
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """Shape (items,): first row of each item."""
+        return np.unique(self.place, return_index=True)[1].astype(np.int64)
 
     def of_items(self, name: str) -> NDArray[np.float64]:
         """Shape (items,): a column of numbers that are the same on all rows of an item that have one; NaN without any."""
@@ -218,12 +226,12 @@ class Answers:
     @property
     def item_count(self) -> int:
         """Items that have rows."""
-        return len(self._first_and_place[0])
+        return len(self._first)
 
     @cached_property
     def _cells_and_cell(self) -> tuple[list[Group], NDArray[np.int64]]:
         """The cells in order of first appearance, and the number of each item's."""
-        first = self.table.select(["task", "level"]).take(self._first_and_place[0])
+        first = self.table.select(["task", "level"]).take(self._first)
         tasks = first["task"].combine_chunks().dictionary_encode()
         levels = first["level"].combine_chunks().dictionary_encode(null_encoding="encode")
         keys = tasks.indices.to_numpy().astype(np.int64) * len(levels.dictionary) + levels.indices.to_numpy()
@@ -249,7 +257,7 @@ class Answers:
 
     @cached_property
     def _items_and_places(self) -> tuple[Items, NDArray[np.int64]]:
-        ids = self.table["item"].combine_chunks().take(pa.array(self._first_and_place[0]))
+        ids = self.table["item"].combine_chunks().take(pa.array(self._first))
         return Items.sort(*self._cells_and_cell, ids)
 
     @cached_property
@@ -279,7 +287,7 @@ class Answers:
     @cached_property
     def holders(self) -> dict[tuple[str, str], NDArray[np.int64]]:
         """One of the items' other columns and a value -> places of the items that have it."""
-        columns = self.table["columns"].combine_chunks().take(pa.array(self._first_and_place[0]))
+        columns = self.table["columns"].combine_chunks().take(pa.array(self._first))
         place = np.repeat(np.arange(len(columns)), np.diff(columns.offsets.to_numpy()))
         names, values = columns.keys.dictionary_encode(), columns.items.dictionary_encode()
         kinds = pa.array(names.indices.to_numpy().astype(np.int64) * len(values.dictionary) + values.indices.to_numpy())
@@ -297,49 +305,35 @@ class Answers:
         return tuple(name for name in MEASUREMENT_BY_DECODING if name in found)
 
     @cached_property
-    def _rows_by_decoding(self) -> dict[str, NDArray[np.int64]]:
-        decodings = self.column("decoding")
-        return {name: np.flatnonzero(decodings == name) for name in MEASUREMENT_BY_DECODING}
+    def _by_decoding(self) -> dict[str, _Decoded]:
+        decodings, right, swapped = (self.column(name) for name in ("decoding", "right", "swapped"))
+        found, size = {}, self.item_count
+        for name in MEASUREMENT_BY_DECODING:
+            rows = np.flatnonzero(decodings == name)
+            places = self.place[rows]
+            sums = np.bincount(places, right[rows], minlength=size).astype(float)
+            counts = np.bincount(places, minlength=size).astype(np.int64)
+            success = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
+            swapped_of_items = np.full(size, np.nan)
+            swapped_of_items[places] = swapped[rows]
+            found[name] = _Decoded(rows, sums, counts, success, swapped_of_items)
+        return found
 
     def rows_of(self, decoding: str) -> NDArray[np.int64]:
         """Rows of a decoding."""
-        return self._rows_by_decoding[decoding]
-
-    @cached_property
-    def _right_and_counts(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]]:
-        right, size, found = self.column("right"), self.item_count, {}
-        for name, rows in self._rows_by_decoding.items():
-            places = self.place[rows]
-            sums = np.bincount(places, right[rows], minlength=size).astype(float)
-            found[name] = (sums, np.bincount(places, minlength=size).astype(np.int64))
-        return found
+        return self._by_decoding[decoding].rows
 
     def count_right(self, decoding: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Shape (items,) each: how many of an item's answers are right, and how many there are."""
-        return self._right_and_counts[decoding]
-
-    @cached_property
-    def _success(self) -> dict[str, NDArray[np.float64]]:
-        return {
-            name: np.divide(right, counts, out=np.full(len(right), np.nan), where=counts > 0)
-            for name, (right, counts) in self._right_and_counts.items()
-        }
+        return self._by_decoding[decoding].right, self._by_decoding[decoding].counts
 
     def success(self, decoding: str) -> NDArray[np.float64]:
         """Shape (items,): share of an item's answers that are right, NaN without any."""
-        return self._success[decoding]
-
-    @cached_property
-    def _swapped(self) -> dict[str, NDArray[np.float64]]:
-        column, found = self.column("swapped"), {}
-        for name, rows in self._rows_by_decoding.items():
-            found[name] = np.full(self.item_count, np.nan)
-            found[name][self.place[rows]] = column[rows]
-        return found
+        return self._by_decoding[decoding].success
 
     def swapped(self, decoding: str) -> NDArray[np.float64]:
         """Shape (items,): pseudo-values of S, NaN if they are not known."""
-        return self._swapped[decoding]
+        return self._by_decoding[decoding].swapped
 
     def with_columns(self, header: Header, **values: NDArray[np.float64]) -> Answers:
         """Return the same answers with other columns of numbers, NaN for null."""

@@ -36,16 +36,21 @@ def answers_of(task: JudgedTask, side: int, decoding: str, grader: FoundGrader |
     rows: list[dict[str, Any]] = []
     for item in task.items:
         own, scores = item.answers[side], task.scores(item, side)
-        place = {"item": item.id, "task": task.name, "level": item.level, "prompt": item.prompt, "gold": item.gold}
-        place["decoding"] = decoding
+        place = {"item": item.id, "task": task.name, "level": item.level, "decoding": decoding}
+        place |= {"prompt": _mend(item.prompt), "gold": _mend(item.gold)}
         if knows_gold:
             place["gold_probability"] = float(np.mean([math.exp(answer.gold_logprob or 0.0) for answer in own]))
         for sample, (answer, score) in enumerate(zip(own, scores, strict=True)):
-            row = {"sample": sample, "text": answer.completion, "cut": answer.cut, "score": score, "right": score}
-            row["read"] = text_of(answer, task.metric, grader.basis) if grader is not None else None
-            rows.append(place | row)
+            read = text_of(answer, task.metric, grader.basis) if grader is not None else None
+            row = {"sample": sample, "cut": answer.cut, "score": score, "right": score}
+            rows.append(place | row | {"text": _mend(answer.completion), "read": _mend(read)})
     answers = Answers.from_rows(rows, Header(log=form))
     if grader is None:
         return answers
     rules = chance_rules(grader.judge, grader.grade)
     return add_nulls(answers, grader.examples, grader.grade, lambda _: rules, {}, np.random.default_rng([0, side]))
+
+
+def _mend(text: str | None) -> str | None:
+    """The text without halves of characters, which JSON can hold and no table: a cut completion may end in one."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

@@ -54,7 +54,7 @@ def _measure(rollouts: Sequence[Rollout]) -> dict[str, dict[str, list[float]]]:
     groups: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for one in rollouts:
         if one.has_group and one.completion:
-            groups[one.task][one.group.partition(" ")[2]][one.group].append(one.completion)
+            groups[one.task][one.prompt][one.group].append(one.completion)
     found: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for task, by_prompt in groups.items():
         drawn = sorted(by_prompt, key=hash64)[:MAX_PROMPTS]  # by hash: both thirds keep the prompts that they share

@@ -11,23 +11,20 @@ Blind spot: a reward at the largest value that its task ever earned counts as ri
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
 
 from mixwright.estimates.intervals import share_interval
 from mixwright.logs.behaviour_changes import DISTINCT, find_changes
-from mixwright.logs.rl_causes import find_causes
+from mixwright.logs.rl_causes import MIN_GROUPS, find_causes
 from mixwright.logs.rollouts import Rollout, RolloutLog
 from mixwright.records import SEVERITIES, Observation, Severity
 
 SILENT_WARNING, SILENT_ERROR = 0.5, 0.9
 """Shares of groups without a signal from which on it is a warning, and an error."""
-MIN_GROUPS = 20
-"""Groups of a task below which nothing is said of it alone."""
 STARVED_RATIO = 0.5
 """A task is starved where its share of the groups with a signal is below this part of its share of all groups."""
 CONSTANT_SHARE, DECIDING_SHARE = 0.95, 0.9
@@ -45,39 +42,23 @@ NO_SIGNAL_REMEDY = {
     "verl": "Set algorithm.filter_groups.enable=true, or remove such prompts from data.train_files.",
     "verifiers": "Filter by difficulty online (buffer thresholds), or remove such prompts.",
 }
+EMPTY_REMEDY = "Check the end token and the chat template."
+CUT_REMEDY = "Allow longer completions, or mask truncated ones in the loss."
+LOOP_REMEDY = "Check the reward for length, and the learning rate."
 OTHER_REMEDY = "Remove such prompts, or sample those whose rewards differ more often."
 HARD_REMEDY = "If all are wrong: easier prompts, more completions per prompt, or SFT on the answer format first."
 
 SAME_AS = {"luck": "one answer", "stale prompts": "collapse"}
 """Cause -> finding that says the same of a task, better."""
 
-Groups = Mapping[str, Sequence[Rollout]]
-
 
 def diagnose(log: RolloutLog) -> list[Observation]:
     """Return all findings, the worst first."""
-    groups: dict[str, list[Rollout]] = defaultdict(list)
-    for rollout in log.rollouts:
-        groups[rollout.group].append(rollout)
-    judged = {
-        name: [one for one in rollouts if one.reward is not None]
-        for name, rollouts in groups.items()
-        if sum(one.reward is not None for one in rollouts) > 1
-    }
-    found = [
-        *_ungrouped(log),
-        *_unscored(log),
-        *_groups_without_signal(log, judged),
-        *_skipped_steps(log),
-        *_starved_tasks(judged),
-        *_parts(judged),
-    ]
-    found += [*_one_answer(log), *_same_completions(groups), *_completions(log), *_length(log), *_collapse(log)]
+    found = [*_uncountable(log), *_groups_without_signal(log), *_starved_tasks(log), *_parts(log)]
+    found += [*_one_answer(log), *_same_completions(log), *_completions(log), *_length(log), *_collapse(log)]
     told = {(one.check, one.task) for one in found}
-    found += [one for one in find_causes(log, judged) if (SAME_AS.get(one.check), one.task) not in told]
-    found += [
-        one for one in find_changes(*_thirds(log)) if one.check != DISTINCT or "same" not in {own.check for own in found}
-    ]
+    found += [one for one in find_causes(log) if (SAME_AS.get(one.check), one.task) not in told]
+    found += [one for one in find_changes(*log.thirds) if one.check != DISTINCT or ("same", None) not in told]
     return sorted(found, key=lambda one: (SEVERITIES.index(one.severity), -one.count / max(1, one.total)))
 
 
@@ -91,143 +72,102 @@ def summarise(log: RolloutLog) -> str:
     return f"{log.form}: {len(log.rollouts):,} completions of {groups:,} groups, {steps:,} steps, {task_count}{mean}"
 
 
-def _thirds(log: RolloutLog) -> tuple[list[Rollout], list[Rollout]]:
-    """Return the completions of the first and of the last third of the steps; all twice for fewer than three steps."""
-    steps = sorted({one.step for one in log.rollouts})
-    count = len(steps) // 3
-    if not count:
-        return list(log.rollouts), list(log.rollouts)
-    first, last = set(steps[:count]), set(steps[-count:])
-    return [one for one in log.rollouts if one.step in first], [one for one in log.rollouts if one.step in last]
-
-
 def _is_silent(group: Sequence[Rollout]) -> bool:
     rewards = [one.reward for one in group if one.reward is not None]
     return max(rewards) - min(rewards) < 1e-9
 
 
-def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]:
-    by_task: dict[str, list[Sequence[Rollout]]] = defaultdict(list)
-    for group in groups.values():
-        by_task[group[0].task].append(group)
-    few = [group for own in by_task.values() if len(own) < MIN_GROUPS for group in own]
-    found = [_too_few_groups(by_task, few)] if few else []
-    for task, own in by_task.items():
-        silent = [group for group in own if _is_silent(group)]
-        if len(own) < MIN_GROUPS or len(silent) < SILENT_WARNING * len(own):
+def _groups_without_signal(log: RolloutLog) -> Iterator[Observation]:
+    few = [group for own in log.judged.values() if len(own) < MIN_GROUPS for group in own]
+    if few:
+        silent = sum(map(_is_silent, few))
+        message = f"{silent} of {len(few)} groups have equal rewards; a task needs {MIN_GROUPS} groups for a finding"
+        remedy = f"Log at least {MIN_GROUPS} groups of each task (TRL: a smaller logging_steps)."
+        only = next(iter(log.judged)) if len(log.judged) == 1 else None
+        yield Observation("groups", only, "info", silent, len(few), message, remedy)
+    for task, own in log.judged.items():
+        quiet = [group for group in own if _is_silent(group)]
+        if len(own) < MIN_GROUPS or len(quiet) < SILENT_WARNING * len(own):
             continue
         rewards = [one.reward for group in own for one in group if one.reward is not None]
         best, worst = max(rewards), min(rewards)
-        right = sum(group[0].reward == best for group in silent)
-        wrong = sum(group[0].reward == worst for group in silent) if best > worst else 0
-        share = len(silent) / len(own)
-        where = (
-            f"{right} at the best reward, {wrong} at the worst, {len(silent) - right - wrong} between"
-            if best > worst
-            else f"every completion of the task earned {best:g}"
-        )
+        right = sum(group[0].reward == best for group in quiet)
+        wrong = sum(group[0].reward == worst for group in quiet) if best > worst else 0
+        share = len(quiet) / len(own)
+        where = f"{right} at the best reward, {wrong} at the worst, {len(quiet) - right - wrong} between"
+        where = where if best > worst else f"every completion of the task earned {best:g}"
         message = f"{share:.0%} of the groups have equal rewards, so nothing is learned from them: {where}"
         remedy = NO_SIGNAL_REMEDY.get(log.form, OTHER_REMEDY) + (f" {HARD_REMEDY}" if wrong > right else "")
         severity: Severity = "error" if share >= SILENT_ERROR else "warning"
-        found.append(Observation("groups", task, severity, len(silent), len(own), message, remedy))
-    return found
+        yield Observation("groups", task, severity, len(quiet), len(own), message, remedy)
 
 
-def _too_few_groups(by_task: Mapping[str, object], few: Sequence[Sequence[Rollout]]) -> Observation:
-    """Return a note on groups of tasks with fewer than `MIN_GROUPS`."""
-    silent = sum(map(_is_silent, few))
-    message = f"{silent} of {len(few)} groups have equal rewards; a task needs {MIN_GROUPS} groups for a finding"
-    remedy = f"Log at least {MIN_GROUPS} groups of each task (TRL: a smaller logging_steps)."
-    task = next(iter(by_task)) if len(by_task) == 1 else None
-    return Observation("groups", task, "info", silent, len(few), message, remedy)
-
-
-def _skipped_steps(log: RolloutLog) -> list[Observation]:
-    skipped, total = sum(log.skips), len(log.skips)
-    message = f"steering skipped {skipped} of {total} steps, because no group had different rewards"
-    severity: Severity = "warning" if skipped >= SILENT_WARNING * total else "info"
-    return [Observation("skipped", None, severity, skipped, total, message, HARD_REMEDY)] if skipped else []
-
-
-def _starved_tasks(groups: Groups) -> list[Observation]:
-    counts = Counter(group[0].task for group in groups.values())
-    informative = Counter(group[0].task for group in groups.values() if not _is_silent(group))
-    total, total_informative = counts.total(), informative.total()
-    found = []
+def _starved_tasks(log: RolloutLog) -> Iterator[Observation]:
+    counts = {task: len(own) for task, own in log.judged.items()}
+    teaching = {task: sum(not _is_silent(group) for group in own) for task, own in log.judged.items()}
+    total, total_teaching = sum(counts.values()), sum(teaching.values())
+    if len(counts) < 2 or total_teaching < MIN_GROUPS:
+        return
     for task, count in counts.items():
-        share, own = count / total, informative[task] / max(1, total_informative)
-        if len(counts) > 1 and count >= MIN_GROUPS and total_informative >= MIN_GROUPS and own < STARVED_RATIO * share:
+        share, own = count / total, teaching[task] / total_teaching
+        if count >= MIN_GROUPS and own < STARVED_RATIO * share:
             message = (
                 f"the task has {share:.0%} of the groups but {own:.0%} of those with different rewards, so it hardly learns"
             )
             remedy = "Use easier prompts or more completions per prompt, or lower its share."
-            found.append(Observation("starved", task, "warning", informative[task], count, message, remedy))
-    return found
+            yield Observation("starved", task, "warning", teaching[task], count, message, remedy)
 
 
-def _parts(groups: Groups) -> list[Observation]:
+def _parts(log: RolloutLog) -> Iterator[Observation]:
     """Report parts of the reward that never differ within a group, and one that makes nearly all of the differences."""
-    names = sorted({name for group in groups.values() for one in group for name in one.parts})
+    groups = [group for own in log.judged.values() for group in own]
+    names = sorted({name for group in groups for one in group for name in one.parts})
     if len(names) < 2:
-        return []
-    variances = {
-        name: [float(np.var([one.parts.get(name, 0.0) for one in group])) for group in groups.values()] for name in names
-    }
+        return
+    variances = {name: [float(np.var([one.parts.get(name, 0.0) for one in group])) for group in groups] for name in names}
     total = sum(map(sum, variances.values()))
-    found = []
     for name, values in variances.items():
         constant = sum(value < 1e-12 for value in values)
         if constant >= CONSTANT_SHARE * len(values):
             share = f"{constant / len(values):.0%}"
             message = f"the reward {name!r} is the same within {share} of the groups, so it teaches nothing"
             remedy = "Check whether completions can ever, or always, earn it; if so, remove it."
-            found.append(Observation("parts", None, "warning", constant, len(values), message, remedy))
+            yield Observation("parts", None, "warning", constant, len(values), message, remedy)
         elif total > 0 and sum(values) >= DECIDING_SHARE * total:
             message = (
                 f"the reward {name!r} makes {sum(values) / total:.0%} of the differences within groups; others hardly count"
             )
             remedy = "Scale or weight the rewards if the others should count."
-            found.append(Observation("parts", None, "warning", len(values) - constant, len(values), message, remedy))
-    return found
+            yield Observation("parts", None, "warning", len(values) - constant, len(values), message, remedy)
 
 
-def _ungrouped(log: RolloutLog) -> list[Observation]:
-    ungrouped = sum(not one.has_group for one in log.rollouts)
-    if not ungrouped:
-        return []
-    message = f"{ungrouped:,} completions have no prompt and no example id, so their groups are unknown"
-    remedy = "Log the prompt, or an example_id, with each completion."
-    return [Observation("no prompt", None, "warning", ungrouped, len(log.rollouts), message, remedy)]
+def _uncountable(log: RolloutLog) -> Iterator[Observation]:
+    """Report completions without a group, and without a reward."""
+    total, ungrouped = len(log.rollouts), sum(not one.has_group for one in log.rollouts)
+    if ungrouped:
+        message = f"{ungrouped:,} completions have no prompt and no example id, so their groups are unknown"
+        remedy = "Log the prompt, or an example_id, with each completion."
+        yield Observation("no prompt", None, "warning", ungrouped, total, message, remedy)
+    if unscored := sum(one.reward is None for one in log.rollouts):
+        message = f"{unscored:,} completions have no reward: an environment or a reward function failed, which does not "
+        message += "make the answer wrong"
+        remedy = "Read the log of the run at these steps, and count these completions separately from wrong ones."
+        yield Observation("unscored", None, "warning", unscored, total, message, remedy)
 
 
-def _unscored(log: RolloutLog) -> list[Observation]:
-    unscored = sum(one.reward is None for one in log.rollouts)
-    if not unscored:
-        return []
-    message = (
-        f"{unscored:,} completions have no reward: an environment or a reward function failed, which does not "
-        "make the answer wrong"
-    )
-    remedy = "Read the log of the run at these steps, and count these completions separately from wrong ones."
-    return [Observation("unscored", None, "warning", unscored, len(log.rollouts), message, remedy)]
-
-
-def _one_answer(log: RolloutLog) -> list[Observation]:
+def _one_answer(log: RolloutLog) -> Iterator[Observation]:
     """Report tasks in which always giving the most frequent gold answer would earn as much."""
-    found = []
     by_task: dict[str, list[Rollout]] = defaultdict(list)
-    for one in _thirds(log)[1]:
+    for one in log.thirds[1]:
         if one.gold is not None and one.reward is not None:
             by_task[one.task].append(one)
     for task, own in by_task.items():
-        rewards = {one.reward for one in own}
+        rewards = [one.reward for one in own if one.reward is not None]
         golds = Counter({one.group: one.gold for one in own}.values())
-        if len(rewards) != 2 or not 2 <= len(golds) <= MAX_GOLDS or golds.total() < MIN_GROUPS:
+        if len(set(rewards)) != 2 or not 2 <= len(golds) <= MAX_GOLDS or golds.total() < MIN_GROUPS:
             continue
         commonest, count = golds.most_common(1)[0]
-        rule = count / golds.total()
-        best = max(one.reward for one in own if one.reward is not None)
-        right = sum(one.reward == best for one in own)
+        rule, right = count / golds.total(), rewards.count(max(rewards))
         share = share_interval(right, len(own))
         if share.low <= rule:
             message = (
@@ -235,69 +175,53 @@ def _one_answer(log: RolloutLog) -> list[Observation]:
                 "so this shows no skill"
             )
             remedy = "Balance the right answers, or ask questions that cannot be guessed."
-            found.append(Observation("one answer", task, "warning", right, len(own), message, remedy))
-    return found
+            yield Observation("one answer", task, "warning", right, len(own), message, remedy)
 
 
-def _same_completions(groups: Groups) -> list[Observation]:
-    last = sorted({group[0].step for group in groups.values()})[-max(1, len({g[0].step for g in groups.values()}) // 3) :]
-    own = [
-        group
-        for group in groups.values()
-        if group[0].step in set(last) and len(group) > 1 and any(one.completion for one in group)
-    ]
-    same = sum(len({one.completion for one in group}) == 1 for group in own)
-    if len(own) < MIN_GROUPS or same < SAME_WARNING * len(own):
-        return []
-    message = f"in the last third of the steps {same / len(own):.0%} of the groups repeat one completion"
-    remedy = (
-        "The policy has lost its diversity: raise the temperature or entropy bonus, lower the learning rate, "
-        "or stop earlier."
-    )
-    return [Observation("same", None, "warning", same, len(own), message, remedy)]
+def _same_completions(log: RolloutLog) -> Iterator[Observation]:
+    last = {one.step for one in log.thirds[1]}
+    own = [[one.completion for one in group] for group in log.groups.values() if group[0].step in last]
+    own = [texts for texts in own if len(texts) > 1 and any(texts)]
+    same = sum(len(set(texts)) == 1 for texts in own)
+    if len(own) >= MIN_GROUPS and same >= SAME_WARNING * len(own):
+        message = f"in the last third of the steps {same / len(own):.0%} of the groups repeat one completion"
+        remedy = "The policy has lost its diversity: raise the temperature or entropy bonus, lower the learning rate, "
+        yield Observation("same", None, "warning", same, len(own), message, f"{remedy}or stop earlier.")
 
 
-def _completions(log: RolloutLog) -> list[Observation]:
-    """Return findings on empty, cut and looping completions of the last third."""
-    last, found = _thirds(log)[1], []
-    written = [one for one in last if one.completion or log.form != "NeMo Gym"]
-    cut = [one for one in last if one.is_cut is not None]
-    counts = (
-        ("empty", sum(not one.completion.strip() for one in written), len(written), EMPTY_WARNING, "are empty"),
-        ("cut", sum(bool(one.is_cut) for one in cut), len(cut), CUT_WARNING, "reached the token limit"),
-        ("loops", sum(_repeats_itself(one.completion) for one in written), len(written), LOOP_WARNING, "repeat themselves"),
-    )
-    remedies = {
-        "empty": "Check the end token and the chat template.",
-        "cut": "Allow longer completions, or mask truncated ones in the loss.",
-        "loops": "Check the reward for length, and the learning rate.",
-    }
-    for name, count, total, limit, words in counts:
-        if total and count > limit * total:
+def _completions(log: RolloutLog) -> Iterator[Observation]:
+    """Report empty, cut and looping completions of the last third."""
+    texts = [one.completion for one in log.thirds[1]]
+    cut = [one.is_cut for one in log.thirds[1] if one.is_cut is not None]
+    loops = [_repeats_itself(text) for text in texts]
+    for name, shown, limit, words, remedy in (
+        ("empty", [not text.strip() for text in texts], EMPTY_WARNING, "are empty", EMPTY_REMEDY),
+        ("cut", cut, CUT_WARNING, "reached the token limit", CUT_REMEDY),
+        ("loops", loops, LOOP_WARNING, "repeat themselves", LOOP_REMEDY),
+    ):
+        count, total = sum(shown), len(shown)
+        if count > limit * total:
             message = f"{count / total:.0%} of the completions in the last third of the steps {words}"
-            found.append(Observation(name, None, "warning", count, total, message, remedies[name]))
-    return found
+            yield Observation(name, None, "warning", count, total, message, remedy)
 
 
 def _repeats_itself(text: str) -> bool:
-    words = re.findall(r"\S+", text)
+    words = text.split()
     triples = list(zip(words, words[1:], words[2:], strict=False))
     return len(triples) >= 30 and len(set(triples)) < 0.5 * len(triples)
 
 
-def _length(log: RolloutLog) -> list[Observation]:
+def _length(log: RolloutLog) -> Iterator[Observation]:
     """Report completions that became much longer or shorter without a higher reward."""
-    first, last = _thirds(log)
-    sizes = [fmean([len(one.completion) for one in part]) for part in (first, last)]
-    rewards = [[one.reward for one in part if one.reward is not None] for part in (first, last)]
+    sizes = [fmean([len(one.completion) for one in part]) for part in log.thirds]
+    rewards = [[one.reward for one in part if one.reward is not None] for part in log.thirds]
     if len({one.step for one in log.rollouts}) < 3 or not min(sizes) or not all(rewards):
-        return []
+        return
     ratio = sizes[1] / sizes[0]
-    if 1 / LENGTH_RATIO < ratio < LENGTH_RATIO or fmean(rewards[1]) > fmean(rewards[0]):
-        return []
-    message = f"completions went from {sizes[0]:.0f} to {sizes[1]:.0f} characters without a higher mean reward"
-    remedy = "Check the reward for length, and how the loss is averaged (per token or per completion)."
-    return [Observation("length", None, "warning", len(last), len(log.rollouts), message, remedy)]
+    if not 1 / LENGTH_RATIO < ratio < LENGTH_RATIO and fmean(rewards[1]) <= fmean(rewards[0]):
+        message = f"completions went from {sizes[0]:.0f} to {sizes[1]:.0f} characters without a higher mean reward"
+        remedy = "Check the reward for length, and how the loss is averaged (per token or per completion)."
+        yield Observation("length", None, "warning", len(log.thirds[1]), len(log.rollouts), message, remedy)
 
 
 def _collapse(log: RolloutLog) -> list[Observation]:

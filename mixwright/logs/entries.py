@@ -34,8 +34,6 @@ class LoggedAnswer:
     """Texts of the options, in order, where there are any."""
     level: float | None = None
     """Difficulty; None without one."""
-    tokens: int | None = None
-    """Tokens of the completion."""
     gold_logprob: float | None = None
     """Log-probability of the right answer, nats."""
     cut: bool = False

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mixwright.corpus.reading import (
     DECODER,
     GZIP_MAGIC,
+    LFS_POINTER,
     ZSTD_MAGIC,
     Rows,
-    is_packed,
     open_unpacked,
     read_json_list,
     read_lines,
@@ -76,7 +76,7 @@ def find_top_keys(head: bytes) -> frozenset[str]:
 def read_log_rows(path: Path) -> Rows:
     """The rows of a table, of a JSON list, or one per line, as the file begins. Raises InputError as their readers do."""
     head = read_head(path)
-    if foreign := find_foreign(path, head):
+    if foreign := find_foreign(head):
         raise InputError("rows as JSON or Parquet", *foreign, file=path)
     if head.startswith(PARQUET_MAGIC):
         return read_parquet(path)
@@ -87,16 +87,13 @@ def read_log_rows(path: Path) -> Rows:
     return read_json_list(path, []) if text[:1] == "[" else read_lines(path)
 
 
-def find_foreign(path: Path, head: bytes) -> tuple[str, str] | None:
+def find_foreign(head: bytes) -> tuple[str, str] | None:
     """What a file is that has no rows and no log, by its beginning, and what to do; None where it may have."""
     text = head.lstrip()
     if not text:
-        try:
-            if path.stat().st_size and is_packed(path):
-                return "an empty compressed file", "Download or compress it again."
-        except OSError:  # told by who reads it
-            return None
-        return "an empty file", "Download it again, or move it away."
+        return "an empty or incomplete file", "Download it again, or move it away."
+    if head.startswith(LFS_POINTER):
+        return "a Git LFS pointer", "Fetch the file: git lfs pull."
     if head.startswith(ZIP_MAGIC):
         return "a zip file that is no Inspect log", "Unpack it, and name the log inside."
     if b"\0" in head[:8] and head[:8].strip(b"\xff\xfe\0")[:1] in (b"{", b"["):
@@ -145,14 +142,6 @@ def list_files(folder: Path, wanted: Callable[[str], bool], *, hidden: bool = Fa
         found += [Path(place, name) for name in names if (hidden or name[:1] != ".") and wanted(name)]
     check_regular(*found)
     return sorted(found)
-
-
-def name_unread(folder: Path, is_like: Callable[[str], object], read: Iterable[Path], form: str) -> dict[str, str]:
-    """Files of a folder that are called nearly as logs are, and were not read -> words on why."""
-    found = list_files(folder, lambda name: bool(is_like(name.lower())))
-    return {
-        path.name: f"has this file, which was not read because its name is not {form}" for path in sorted({*found} - {*read})
-    }
 
 
 def _refuse_place(error: OSError) -> None:

@@ -15,7 +15,8 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.graders import Grader, load_grader
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.logs.entries import LoggedAnswer
-from mixwright.logs.judged import JudgedItem, JudgedTask
+from mixwright.logs.judged import JudgedTask
+from mixwright.logs.pairing import Item
 from mixwright.records import Example
 
 MIN_AGREEMENT, MIN_KIND_AGREEMENT = 0.98, 0.95
@@ -55,14 +56,14 @@ class FoundGrader:
 def find_grader(task: JudgedTask) -> FoundGrader | str:
     """The grader that agrees with the scores of every log; in words why there is none."""
     sides = range(len(task.items[0].answers))
-    basis = next((name for name in BASES if all(_texts(task, side, name) is not None for side in sides)), None)
-    if basis is None or any(item.gold is None for item in task.items):
+    known = [name for name in BASES if all(_texts(task, side, name) is not None for side in sides)]
+    if not known or any(item.gold is None for item in task.items):
         return NO_TEXTS
     if any(score not in (0.0, 1.0) for item in task.items for side in sides for score in task.scores(item, side)):
         return f"{task.metric} is a mean over samples that are not in the log"
     whole = [to_example(item) for item in task.items]
     best: FoundGrader | None = None
-    for basis in (name for name in BASES if all(_texts(task, side, name) is not None for side in sides)):
+    for basis in known:
         for rows, name in _list_candidates(task, whole):
             tried = FoundGrader(name, basis, 0.0, _load_grader(name), rows)
             agreement = _find_agreement(task, tried)
@@ -89,7 +90,7 @@ def _list_candidates(task: JudgedTask, whole: Sequence[Example]) -> Iterator[tup
         yield whole, name
 
 
-def to_example(item: JudgedItem) -> Example:
+def to_example(item: Item) -> Example:
     """An item as a row of a corpus."""
     extra = {"options": list(item.options)} if item.options else {}
     return Example(item.id, item.task, item.prompt or "", answer=item.gold, level=item.level, extra=extra)

@@ -13,25 +13,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mixwright.corpus.reading import DECODER, RowLocation, refuse_pointer
+from mixwright.corpus.reading import RowLocation
 from mixwright.errors import InputError
-from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import (
-    HEAD_BYTES,
     MAX_OBJECT_BYTES,
     ZIP_MAGIC,
-    find_foreign,
     find_top_keys,
     list_files,
-    name_unread,
     read_head,
     read_object_file,
 )
-from mixwright.logs.values import join_messages, read_mapping, read_name, read_object, read_score
+from mixwright.logs.harness import Harness, ReadTask, Seen
+from mixwright.logs.values import join_messages, read_name, read_object, read_part
 from mixwright.logs.zipped import has_member, read_members
 
 FORM = "Inspect"
@@ -44,8 +42,6 @@ COMPARED_SETTINGS += ("frequency_penalty", "presence_penalty", "reasoning_effort
 """Settings of generation that change what is written."""
 ATTACHMENT = "attachment://"
 CUT_REASONS = ("max_tokens", "model_length")
-PART = ("an incomplete log, or another file", "Download it again, or move it away.")
-"""What a file is that is called as a log is, and what to do."""
 LONGEST_SETTING = 160
 """Characters of a setting that are shown; of a longer one its digest decides whether two are the same."""
 
@@ -58,71 +54,26 @@ def is_inspect(path: Path) -> bool:
     return find_top_keys(head) >= TOP_KEYS
 
 
-def find_logs(folder: Path) -> list[Path]:
-    """Logs of Inspect in a folder."""
-    return [path for path in list_files(folder, _is_log_name) if is_inspect(path)]
+def _list_logs(path: Path) -> list[Path]:
+    return [one for one in list_files(path, _is_log_name) if is_inspect(one)] if path.is_dir() else [path]
 
 
 def _is_log_name(name: str) -> bool:
     return name.lower().endswith((".eval", ".json", ".json.gz"))
 
 
-def _refuse_damaged(folder: Path, logs: Sequence[Path]) -> None:
-    """Raises InputError for a file that is called as logs are and has no whole JSON, a part of a log, or a pointer to it."""
-    for path in sorted({*list_files(folder, _is_log_name)} - {*logs}):
-        refuse_pointer(path)
-        head = read_head(path)
-        is_part = ".json" not in path.name.lower() or find_top_keys(head) & {"eval", "samples"}
-        if foreign := find_foreign(path, head) or (PART if is_part or not _may_be_json(head) else None):
-            raise InputError("an Inspect log", *foreign, file=path)
-
-
-def _may_be_json(head: bytes) -> bool:
-    """Whether a file is JSON, such as a listing of logs, as far as its beginning shows."""
-    try:
-        DECODER.decode(head.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return len(head) == HEAD_BYTES
-    return True
-
-
-def read_inspect(source: str) -> EvaluationLog:
-    """The log, or all logs of a folder.
-
-    Raises:
-        InputError: a damaged file, an evaluation that did not finish, no samples, or two logs of one task.
-    """
-    path = Path(source)
-    files = find_logs(path) if path.is_dir() else [path]
-    unread: dict[str, str] = {}
-    if path.is_dir():
-        _refuse_damaged(path, files)
-        others = re.compile(r".*\.(?:eval\.|json\.(?!gz$))")  # copies, and what a download left half-way
-        unread = name_unread(path, others.match, files, "NAME.eval or NAME.json")
-    tasks: dict[str, LoggedTask] = {}
-    answers: list[LoggedAnswer] = []
-    models: dict[str, None] = {}
-    file_by_task: dict[str, Path] = {}
-    for one in files:
-        header, samples = _open(one)
-        spec = read_object(header.get("eval"), "eval", RowLocation(str(one)))
-        task = read_name(spec.get("task"), "eval.task", RowLocation(str(one)))
-        if task in file_by_task:
-            got = f"task {task!r} in {file_by_task[task].name} and {one.name}"
-            raise InputError("one log of each task", got, "Name one of them, or move the other away.", file=path)
-        if header.get("status") != "success":
-            got = f"status {header.get('status')!r:.40}"
-            remedy = "Finish it (inspect eval-retry), because samples do not go missing at random."
-            raise InputError("an evaluation that finished", got, remedy, file=one)
-        file_by_task[task] = one
-        models[str(spec.get("model", ""))[:200]] = None
-        unread_value_by_metric: dict[str, str] = {}
-        found = [_read_sample(task, sample, location, unread_value_by_metric) for sample, location in samples]
-        answers += found
-        tasks[task] = _make_task(header, spec, found, unread_value_by_metric)
-    return EvaluationLog(
-        source, FORM, ", ".join(filter(None, models)), tasks, tuple(answers), tuple(map(str, files)), unread
-    )
+def _read_task(path: Path) -> ReadTask:
+    """One log. Raises InputError for a damaged one, and for an evaluation that did not finish."""
+    header, samples = _open(path)
+    spec = read_object(header.get("eval"), "eval", RowLocation(str(path)))
+    task = read_name(spec.get("task"), "eval.task", RowLocation(str(path)))
+    if header.get("status") != "success":
+        got = f"status {header.get('status')!r:.40}"
+        remedy = "Finish it (inspect eval-retry), because samples do not go missing at random."
+        raise InputError("an evaluation that finished", got, remedy, file=path)
+    seen = Seen()
+    answers = [_read_sample(task, sample, location, seen) for sample, location in samples]
+    return ReadTask(task, _make_task(header, spec, seen), answers, str(spec.get("model", "")))
 
 
 def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[Any, RowLocation]]]:
@@ -141,33 +92,26 @@ def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[Any, RowLocation]]
     return log, ((sample, RowLocation(str(path), row=number)) for number, sample in enumerate(samples, 1))
 
 
-def _read_sample(task: str, value: Any, location: RowLocation, unread_value_by_metric: dict[str, str]) -> LoggedAnswer:
+def _read_sample(task: str, value: Any, location: RowLocation, seen: Seen) -> LoggedAnswer:
     sample = read_object(value, "a sample", location)
-    attachments = read_mapping(sample.get("attachments"))
-    scores: dict[str, float | None] = {}
+    attachments = read_part(sample, "attachments")
+    grades: dict[str, Any] = {}
     readings: dict[str, str] = {}
-    given = sample.get("scores")
-    if given is None and isinstance(sample.get("score"), dict):  # version 1 of the format
-        given = {"score": sample["score"]}
-    for name, score in (read_object(given, "scores", location) if given is not None else {}).items():
+    for name, score in (
+        read_object(sample["scores"], "scores", location) if sample.get("scores") is not None else {}
+    ).items():
         record = read_object(score, f"score {name!r:.60}", location)
-        for metric, grade in _split_score(str(name), record.get("value")):
-            number = VALUE_BY_GRADE.get(grade, read_score(grade)) if isinstance(grade, str) else read_score(grade)
-            if isinstance(number, str):
-                unread_value_by_metric.setdefault(metric, number)
-            scores[metric] = None if isinstance(number, str) else number
-            if isinstance(record.get("answer"), str):
-                readings[metric] = record["answer"]
-    output = read_mapping(sample.get("output"))
-    completion, choice = _read_completion(output)
-    choices = sample.get("choices")
-    usage = read_mapping(output.get("usage"))
-    tokens = usage.get("output_tokens")
-    prompt = sample.get("input")
+        found = record.get("value")  # of a score with several named values each stands by itself
+        parts = {f"{name}.{key}": part for key, part in found.items()} if isinstance(found, dict) else {str(name): found}
+        grades |= {metric: VALUE_BY_GRADE.get(one, one) if isinstance(one, str) else one for metric, one in parts.items()}
+        if isinstance(record.get("answer"), str):
+            readings |= dict.fromkeys(parts, record["answer"])
+    completion, choice = _read_completion(read_part(sample, "output"))
+    choices, prompt = sample.get("choices"), sample.get("input")
     return LoggedAnswer(
         task,
         read_name(sample.get("id"), "id", location),
-        scores,
+        seen.read_scores(grades),
         location,
         sample=f"epoch {read_name(sample.get('epoch', 1), 'epoch', location)}",
         prompt=None if prompt is None else _resolve(join_messages(prompt, "input", location), attachments, location),
@@ -175,14 +119,8 @@ def _read_sample(task: str, value: Any, location: RowLocation, unread_value_by_m
         completion=None if completion is None else _resolve(completion, attachments, location),
         readings=readings,
         options=tuple(map(str, choices)) if isinstance(choices, list) else (),
-        tokens=tokens if isinstance(tokens, int) else None,
         cut=choice.get("stop_reason") in CUT_REASONS,
     )
-
-
-def _split_score(name: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """(Metric, value) of a score: of one with several named values each by itself."""
-    return ((f"{name}.{key}", part) for key, part in value.items()) if isinstance(value, dict) else ((name, value),)
 
 
 def _read_completion(output: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
@@ -191,7 +129,7 @@ def _read_completion(output: Mapping[str, Any]) -> tuple[str | None, Mapping[str
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     if isinstance(output.get("completion"), str):
         return output["completion"], choice
-    message = read_mapping(choice.get("message"))
+    message = read_part(choice, "message")
     content = message.get("content")
     if isinstance(content, list):
         texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
@@ -218,13 +156,8 @@ def _read_target(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _make_task(
-    header: Mapping[str, Any],
-    spec: Mapping[str, Any],
-    answers: Sequence[LoggedAnswer],
-    unread_value_by_metric: Mapping[str, str],
-) -> LoggedTask:
-    plan = read_mapping(header.get("plan"))
+def _make_task(header: Mapping[str, Any], spec: Mapping[str, Any], seen: Seen) -> LoggedTask:
+    plan = read_part(header, "plan")
     config: dict[str, Any] = {}
     for part in (spec.get("model_generate_config"), plan.get("config")):
         config |= {key: value for key, value in part.items() if value is not None} if isinstance(part, dict) else {}
@@ -239,15 +172,15 @@ def _make_task(
         settings["scorers"] = _show([[s.get("name"), s.get("options")] for s in spec["scorers"] if isinstance(s, dict)])
     temperature = config.get("temperature")
     sampled = None if not isinstance(temperature, int | float) else temperature > 0
-    if read_mapping(spec.get("model_args")).get("do_sample") is False:  # how models of transformers are made greedy
+    if read_part(spec, "model_args").get("do_sample") is False:  # how models of transformers are made greedy
         sampled = False
-    counted = _count_items(read_mapping(header.get("results")), spec)
-    return LoggedTask(_list_metrics(header, answers), settings, sampled, unread_value_by_metric, counted=counted)
+    counted = _count_items(read_part(header, "results"), spec)
+    return LoggedTask(_list_metrics(header, seen), settings, sampled, seen.unread_value_by_metric, counted=counted)
 
 
 def _count_items(results: Mapping[str, Any], spec: Mapping[str, Any]) -> int | None:
     """Items that Inspect says it evaluated: its samples by its epochs; None where it does not say."""
-    total, epochs = results.get("total_samples"), read_mapping(spec.get("config")).get("epochs") or 1
+    total, epochs = results.get("total_samples"), read_part(spec, "config").get("epochs") or 1
     whole = all(isinstance(number, int) and not isinstance(number, bool) and number > 0 for number in (total, epochs))
     return total // epochs if whole and isinstance(total, int) and isinstance(epochs, int) else None
 
@@ -260,11 +193,13 @@ def _show(value: Any) -> str:
     return f"{text[:LONGEST_SETTING]} ... ({digest})"
 
 
-def _list_metrics(header: Mapping[str, Any], answers: Sequence[LoggedAnswer]) -> tuple[str, ...]:
+def _list_metrics(header: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
     """Metrics in the order of the results, those first of which a mean was asked for, and others by name."""
-    results = read_mapping(header.get("results"))
+    results = read_part(header, "results")
     scorers = results.get("scores")
     found = [one for one in scorers if isinstance(one, dict)] if isinstance(scorers, list) else []
     listed = [str(one.get("name")) for one in sorted(found, key=lambda one: not one.get("metrics"))]
-    known = sorted({name for answer in answers for name in answer.scores})
-    return tuple(sorted(known, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))
+    return tuple(sorted(seen.metrics, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))
+
+
+read_inspect = Harness(FORM, _list_logs, _read_task)

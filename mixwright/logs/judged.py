@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import SIGN_ALPHA
-from mixwright.estimates.loss_limits import Z_CELL, cell_loss_limits, excludes_cell_loss
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.metrics import choose_metric, find_problem
 from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, group_answers, pair_logs
@@ -25,27 +24,12 @@ MAX_LOST_SHARE = 0.02
 """Share of BEFORE's items that AFTER may lack or leave unscored: of more, the missing ones may be those that were lost, and
 the gate has to exclude a mean loss of 5 points."""
 
+UNPAIRED = {
+    "no such item": "items of {side} without a partner in {other}",
+    "the same prompt several times": "items of {side} that share their prompt with other items and whose id has no partner",
+}
+"""Reason why an item has no partner -> words, where they are about one side."""
 INCOMPARABLE = "the logs cannot be compared"
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedItem:
-    """One item with the answers that were scored, of one log or of two."""
-
-    id: str
-    """Unique over all tasks."""
-    task: str
-    """Name of the task."""
-    level: float | None
-    """Difficulty."""
-    prompt: str | None
-    """What was asked."""
-    gold: str | None
-    """The right answer."""
-    options: tuple[str, ...]
-    """Texts of the options, where there are any."""
-    answers: tuple[tuple[LoggedAnswer, ...], ...]
-    """Scored answers of each log, in the order of the logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +40,13 @@ class JudgedTask:
     """Of the task."""
     metric: str
     """What its answers are judged by."""
-    items: tuple[JudgedItem, ...]
-    """Those that both logs have and that were scored in both; of one log all that were scored."""
+    items: tuple[Item, ...]
+    """Those that both logs have and that were scored in both, with these answers; of one log all that were scored. Their ids
+    are unique over all tasks."""
     other_metrics: tuple[str, ...]
     """What else the logs have."""
 
-    def scores(self, item: JudgedItem, side: int) -> list[float]:
+    def scores(self, item: Item, side: int) -> list[float]:
         """0 or 1 of each answer to an item in one of the logs, or the mean of samples that stand as one answer."""
         return [float(answer.scores[self.metric] or 0.0) for answer in item.answers[side]]
 
@@ -111,7 +96,7 @@ def judge_logs(
     Raises:
         InputError: a log contradicts itself.
     """
-    paired, judged, caveats, judged_before_alone = pair_logs(before, after), [], [], []
+    paired, judged, caveats = pair_logs(before, after), [], []
     for side, log in (("BEFORE", before), ("AFTER", after)):
         caveats += [
             # what AFTER alone has beside it cannot be lost; a task of BEFORE that it lacks is told by itself
@@ -125,23 +110,22 @@ def judge_logs(
             binned, notes = _bin_levels(found)
             judged.append(binned)
             caveats += [Caveat(name, len(found.items), note, prevents_pass=False) for note in notes]
-            caveats += _list_lost_levels(found) if notes else []
     caveats += _list_other_metrics(judged, metrics, margin)
     judged_names = {task.name for task in judged}
-    answers_by_task = group_answers(before)
-    for name in sorted(before.tasks.keys() - judged_names):
-        answers = answers_by_task[name]
-        if name not in after.tasks:
-            count = len({answer.item for answer in answers})
-            caveats.append(Caveat(name, count, "only BEFORE has this task", prevents_pass=True))
-        alone = judge_one(name, before.tasks[name], answers, metrics.get(name))
-        if isinstance(alone, JudgedTask):
-            judged_before_alone.append(alone)
-    answers_by_task = group_answers(after)
-    for name in sorted(after.tasks.keys() - before.tasks.keys()):
-        count = len({answer.item for answer in answers_by_task[name]})
-        caveats.append(Caveat(name, count, "only AFTER has this task", prevents_pass=False))
-    return Comparison(tuple(judged), tuple(caveats), tuple(judged_before_alone), is_sampled((before, after), judged))
+    answers_before = group_answers(before)
+    for side, log, other, answers in (
+        ("BEFORE", before, after, answers_before),
+        ("AFTER", after, before, group_answers(after)),
+    ):
+        for name in sorted(log.tasks.keys() - other.tasks.keys()):
+            count, message = len({answer.item for answer in answers[name]}), f"only {side} has this task"
+            caveats.append(Caveat(name, count, message, prevents_pass=side == "BEFORE"))
+    tried = [
+        judge_one(name, before.tasks[name], answers_before[name], metrics.get(name))
+        for name in sorted(before.tasks.keys() - judged_names)
+    ]
+    judged_before_alone = tuple(alone for alone in tried if isinstance(alone, JudgedTask))
+    return Comparison(tuple(judged), tuple(caveats), judged_before_alone, is_sampled((before, after), judged))
 
 
 def _list_other_metrics(judged: Sequence[JudgedTask], named: Mapping[str, str], margin: float) -> list[Caveat]:
@@ -171,7 +155,7 @@ def _list_other_metrics(judged: Sequence[JudgedTask], named: Mapping[str, str], 
     return caveats
 
 
-def _compare_by(items: Sequence[JudgedItem], metric: str) -> Iterator[tuple[float, float, Estimate]]:
+def _compare_by(items: Sequence[Item], metric: str) -> Iterator[tuple[float, float, Estimate]]:
     """Mean before and after, and the change, by another metric; nothing where too few items have it in both logs."""
     scores = [
         [[score for answer in side if (score := answer.scores.get(metric)) is not None] for side in item.answers]
@@ -181,27 +165,6 @@ def _compare_by(items: Sequence[JudgedItem], metric: str) -> Iterator[tuple[floa
     if len(means) >= MIN_ITEMS:
         before, after = means.T
         yield before.mean(), after.mean(), estimate_crossed(after - before, np.zeros(len(means), dtype=int))
-
-
-def _list_lost_levels(task: JudgedTask) -> list[Caveat]:
-    """Levels that were put into bins, and whose own items do not exclude the loss that cells of their size have to."""
-    items_by_level: dict[float, list[JudgedItem]] = defaultdict(list)
-    for item in task.items:
-        if item.level is not None:
-            items_by_level[item.level].append(item)
-    large = {level: items for level, items in items_by_level.items() if len(items) >= MIN_ITEMS}
-    limits = cell_loss_limits(tuple(sorted(map(len, large.values()))))
-    lost = []
-    for level, items in sorted(large.items()):
-        changes = np.array([np.mean(task.scores(item, 1)) - np.mean(task.scores(item, 0)) for item in items], dtype=float)
-        change = estimate_crossed(changes, np.zeros(len(items), dtype=int), pseudo_quantile=Z_CELL)
-        limit = limits.get(len(items))
-        if limit is not None and not excludes_cell_loss(change, limit):
-            lost.append(f"{level:g} ({change.value:+.0%})")
-    if not lost:
-        return []
-    message = f"levels that may have lost {min(limits.values()):.0%} or more: {len(lost)} of {len(large)}, {join_some(lost)}"
-    return [Caveat(task.name, len(lost), message, prevents_pass=True, reason="single levels may be lost")]
 
 
 def find_lacking(log: EvaluationLog) -> list[tuple[str, int, str]]:
@@ -222,7 +185,7 @@ def judge_one(name: str, logged: LoggedTask, answers: Sequence[LoggedAnswer], wa
     choice = choose_metric([logged], [answers], wanted)
     if choice.metric is None:
         return choice.why_none
-    found = [_make_item(name, item.id, [item], choice.metric) for item in items.values()]
+    found = [_keep_scored(item, choice.metric) for item in items.values()]
     scored = tuple(item for item in found if all(item.answers))
     # some answer was scored, else there is no metric
     return _bin_levels(JudgedTask(name, choice.metric, scored, choice.others))[0]
@@ -260,17 +223,13 @@ def _judge_task(
     caveats = _list_unpaired(task)
     if not task.pairs:
         return None, caveats
-    sides = [
-        [answer for pair in task.pairs for answer in pair.before.answers],
-        [answer for pair in task.pairs for answer in pair.after.answers],
-    ]
+    sides = [[answer for pair in task.pairs for answer in pair.answers[side]] for side in (0, 1)]
     choice = choose_metric(logged, sides, wanted)
     if choice.metric is None:
         return None, [*caveats, Caveat(task.name, count, f"cannot be judged: {choice.why_none}", prevents_pass=True)]
-    items = [_make_item(task.name, pair.id, [pair.before, pair.after], choice.metric) for pair in task.pairs]
+    items = [_keep_scored(pair, choice.metric) for pair in task.pairs]
     scored = tuple(item for item in items if all(item.answers))
     caveats += _list_unscored(task, items, choice.metric)
-    caveats += _list_unscored_answers(task, items, choice.metric)
     alone = choose_metric(logged[:1], sides[:1], wanted)
     if alone.metric not in (None, choice.metric):
         why = find_problem(alone.metric, logged, sides) or "is not in AFTER, or has too few answers there"
@@ -289,80 +248,60 @@ def _judge_task(
     return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), caveats
 
 
-def _make_item(task: str, name: str, items: Sequence[Item], metric: str) -> JudgedItem:
-    answers = tuple(tuple(answer for answer in item.answers if answer.scores.get(metric) is not None) for item in items)
-    prompt, gold = (next((value for value in values if value is not None), None) for values in _texts(items))
-    options = next((answer.options for item in items for answer in item.answers if answer.options), ())
-    return JudgedItem(f"{task}/{name}", task, items[0].level, prompt, gold, options, answers)
-
-
-def _texts(items: Sequence[Item]) -> tuple[list[str | None], list[str | None]]:
-    return [item.prompt for item in items], [item.gold for item in items]
+def _keep_scored(item: Item, metric: str) -> Item:
+    """The item with the answers that have a score, under an id that is unique over all tasks."""
+    scored = tuple(tuple(answer for answer in own if answer.scores.get(metric) is not None) for own in item.answers)
+    return replace(item, id=f"{item.task}/{item.id}", answers=scored)
 
 
 def _list_unpaired(task: PairedTask) -> list[Caveat]:
     """Items without a partner, by reason; where none has a partner, nothing says what became of the task."""
     caveats = []
-    for side, alone in (("BEFORE", task.before_alone), ("AFTER", task.after_alone)):
+    for side, other, alone in (("BEFORE", "AFTER", task.before_alone), ("AFTER", "BEFORE", task.after_alone)):
         for reason, count in sorted(Counter(alone.values()).items()):
-            names = join_some([name for name, why in alone.items() if why == reason][:3])
-            if reason == "no such item":
-                other = "AFTER" if side == "BEFORE" else "BEFORE"
-                message = f"items of {side} without a partner in {other}: {count:,} ({names})"
-            elif reason == "the same prompt several times":
-                message = (
-                    f"items of {side} that share their prompt with other items and whose id has no partner: "
-                    f"{count:,} ({names})"
-                )
-            elif side == "BEFORE":
-                message = f"items with {reason} in AFTER: {count:,} ({names})"
-            else:
+            if reason not in UNPAIRED and side == "AFTER":
                 continue  # the same items, told once
-            caveats.append(Caveat(task.name, count, message, prevents_pass=not task.pairs and side == "BEFORE"))
+            names = join_some([name for name, why in alone.items() if why == reason][:3])
+            words = UNPAIRED.get(reason, f"items with {reason} in AFTER").format(side=side, other=other)
+            blocks = not task.pairs and side == "BEFORE"
+            caveats.append(Caveat(task.name, count, f"{words}: {count:,} ({names})", prevents_pass=blocks))
     return caveats
 
 
-def _list_unscored_answers(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[Caveat]:
-    """Answers without a score beside scored ones of their item, by side: those that failed may be the wrong ones."""
+def _list_unscored(task: PairedTask, items: Sequence[Item], metric: str) -> list[Caveat]:
+    """Items that one side did not score, such as those whose run ended in an error; and answers without a score beside
+    scored ones of their item: those that failed may be the wrong ones.
+    """
     caveats = []
+    # items that BEFORE did not score and that are wrong after may be those that were lost
+    scores = [[answer.scores[metric] or 0.0 for answer in item.answers[1]] for item in items if not item.answers[0]]
+    wrong_after = sum(bool(own) and sum(own) < len(own) / 2 for own in scores)
     for side, when in enumerate(("before", "after")):
-        pairs = [
-            (len((pair.before, pair.after)[side].answers), len(item.answers[side]))
-            for pair, item in zip(task.pairs, items, strict=True)
-            if item.answers[side]
-        ]
-        total, scored = sum(count for count, _ in pairs), sum(count for _, count in pairs)
-        if scored < total:
+        if names := [item.id for item in items if not item.answers[side]]:
+            message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
+            hides = side == 0 and wrong_after > MAX_LOST_SHARE * len(items)
+            caveats.append(Caveat(task.name, len(names), message, prevents_pass=hides))
+        all_answers = [pair.answers[side] for pair in task.pairs]
+        _, missing = _count_unscored(all_answers, [item.answers[side] for item in items])
+        total = sum(len(own) for own, item in zip(all_answers, items, strict=True) if item.answers[side])
+        if missing:
             message = (
-                f"answers without {metric} {when}: {total - scored:,} of {total:,}, although other answers to "
+                f"answers without {metric} {when}: {missing:,} of {total:,}, although other answers to "
                 "the same items have it"
             )
-            lost = side == 1 and total - scored > MAX_LOST_SHARE * total
-            caveats.append(Caveat(task.name, total - scored, message, prevents_pass=lost))
+            lost = side == 1 and missing > MAX_LOST_SHARE * total
+            caveats.append(Caveat(task.name, missing, message, prevents_pass=lost))
     return caveats
+
+
+def _count_unscored(answers: Iterable[Sized], scored: Iterable[Sized]) -> tuple[int, int]:
+    """Items without a score, and answers without one beside scored ones of their item."""
+    pairs = [(len(own), len(own_scored)) for own, own_scored in zip(answers, scored, strict=True)]
+    return sum(not some for _, some in pairs), sum(count - some for count, some in pairs if some)
 
 
 def find_unscored(task: JudgedTask, answers: Sequence[LoggedAnswer]) -> tuple[int, int]:
     """Items of one log without a score, and answers without one beside scored ones of their item."""
-    scored = {item.id: len(item.answers[0]) for item in task.items}
-    total = {f"{task.name}/{item.id}": len(item.answers) for item in collect_items(answers).values()}
-    without = sum(name not in scored for name in total)
-    return without, sum(count - scored[name] for name, count in total.items() if name in scored)
-
-
-def _count_wrong_after(items: Sequence[JudgedItem], metric: str) -> int:
-    """Items that BEFORE did not score and that are wrong after: they may be those that were lost."""
-    scores = [[answer.scores[metric] or 0.0 for answer in item.answers[1]] for item in items if not item.answers[0]]
-    return sum(bool(own) and sum(own) < len(own) / 2 for own in scores)
-
-
-def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[Caveat]:
-    """Items that one side did not score, such as those whose run ended in an error."""
-    caveats = []
-    for side, when in enumerate(("before", "after")):
-        names = [item.id for item in items if not item.answers[side]]
-        if names:
-            message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
-            hides = side == 0 and _count_wrong_after(items, metric) > MAX_LOST_SHARE * len(items)
-            caveats.append(Caveat(task.name, len(names), message, prevents_pass=hides))
-    return caveats
+    scored = {item.id: item.answers[0] for item in task.items}
+    items = collect_items(answers).values()
+    return _count_unscored([item.answers[0] for item in items], [scored.get(f"{task.name}/{item.id}", ()) for item in items])

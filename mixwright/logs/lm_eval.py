@@ -20,21 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.corpus.reading import RowLocation
-from mixwright.errors import InputError
-from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
-from mixwright.logs.files import list_files, name_unread, read_log_rows, read_object_file
-from mixwright.logs.values import read_name, read_object, read_score
+from mixwright.logs.entries import LoggedAnswer, LoggedTask
+from mixwright.logs.files import list_files, read_log_rows, read_object_file
+from mixwright.logs.harness import Harness, ReadTask, Seen
+from mixwright.logs.values import read_name, read_object, read_part
 
 FORM = "lm-evaluation-harness"
-SAMPLE_KEYS = frozenset({"doc_id", "filtered_resps"})
+SAMPLE_KEYS = frozenset({"doc_id", "filtered_resps", "filter", "metrics"})
 """Keys that every line has."""
 RESULT_KEYS = frozenset({"results", "configs"})
 """Keys of a results file."""
-NO_METRICS = SAMPLE_KEYS | {"doc", "target", "arguments", "resps", "filter", "metrics"}
-NO_METRICS |= {"doc_hash", "prompt_hash", "target_hash"}
-"""Keys of a line that are no metrics, where older versions do not name them."""
-NO_FILTER = "none"
-"""What the harness calls it where answers are not filtered."""
 LIKELIHOOD_METRICS = {"acc": False, "acc_norm": True, "acc_bytes": True}
 """Metric of the likeliest option -> whether the log-probability is divided by the option's length."""
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+?)\.jsonl?(?:\.gz)?")
@@ -42,13 +37,10 @@ _RESULTS_NAME = re.compile(r"results_\d{4}-\d\d-\d\dT[\d.-]+\.json")
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What the lines of one task show."""
+class _Seen(Seen):
+    """What the lines of one task show, beside their metrics."""
 
-    metrics: dict[str, None] = field(default_factory=dict)
     settings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    unread_value_by_metric: dict[str, str] = field(default_factory=dict)
-    """Metric without a number per answer -> words on what stands there."""
     sampled: set[bool | None] = field(default_factory=set)
 
 
@@ -62,75 +54,20 @@ def is_results_name(name: str) -> bool:
     return _RESULTS_NAME.fullmatch(name) is not None
 
 
-def read_lm_eval(source: str) -> EvaluationLog:
-    """The log: a folder, one file of samples, or a results file, which stands for the samples of its date.
-
-    Raises:
-        InputError: with file and line what is damaged; a task of several dates; a results file without samples.
-    """
-    path = Path(source)
-    files = _find_samples(path)
-    tasks: dict[str, LoggedTask] = {}
-    answers: list[LoggedAnswer] = []
-    models: set[str] = set()
-    used: list[Path] = []
-    results_files: dict[Path, dict[str, Any]] = {}
-    for task, samples_path in files.items():
-        seen, found = _Seen(), defaultdict[str, dict[str, LoggedAnswer]](dict)
-        for value, location in read_log_rows(samples_path):
-            _add_row(task, read_object(value, "a line of --log_samples", location), location, seen, found)
-        answers += [_merge(list(by_filter.values())) for by_filter in found.values()]
-        results_path = _find_results(samples_path)
-        if results_path is not None and results_path not in results_files:
-            results_files[results_path] = read_object_file(results_path)
-        results = results_files.get(results_path) if results_path is not None else None
-        tasks[task] = _make_task(task, seen, results or {})
-        models |= {str(results["model_name"])} if results and results.get("model_name") else set()
-        used.append(samples_path)
-    named = tuple(map(str, (*used, *results_files)))
-    unread: dict[str, str] = {}
-    if path.is_dir():
-        unread = name_unread(path, re.compile("samples_").match, used, "samples_TASK_DATE.jsonl")
-    elif path not in used:
-        lacking = sorted(list_tasks(read_object_file(path)) - tasks.keys())
-        unread = dict.fromkeys(lacking, f"has its results ({path.name}) but no samples")
-    return EvaluationLog(source, FORM, ", ".join(sorted(models)), tasks, tuple(answers), named, unread)
-
-
 def list_tasks(results: Mapping[str, Any]) -> set[str]:
     """Tasks that a results file lists; groups have results and no samples of their own."""
-    groups = {*_part(results, "groups"), *(name for name, own in _part(results, "group_subtasks").items() if own)}
-    return _part(results, "results").keys() - groups
+    groups = {*read_part(results, "groups"), *(name for name, own in read_part(results, "group_subtasks").items() if own)}
+    return read_part(results, "results").keys() - groups
 
 
-def _find_samples(path: Path) -> dict[str, Path]:
-    """Task -> its file."""
+def _list_logs(path: Path) -> list[Path]:
+    """Files of samples in a folder; the file itself; or those of the date of a file of results."""
     if path.is_dir():
-        files = list_files(path, is_sample_name)
-        if not files:
-            remedy = "Evaluate with --log_samples (lm-evaluation-harness) or --save-details (lighteval)."
-            raise InputError("samples next to a results file", "none", remedy, file=path)
-    elif _NAME.fullmatch(path.name) or not path.name.endswith(".json"):
-        files = [path]
-    else:
-        date = path.stem.rpartition("_")[2]
-        files = [one for one in list_files(path.parent, is_sample_name) if _date_of(one) == date] if date else []
-        if not files:
-            remedy = "Evaluate with --log_samples, or name the folder with the samples."
-            raise InputError(
-                "samples next to a results file", f"none with the date in its name, {date!r}", remedy, file=path
-            )
-    found: dict[str, Path] = {}
-    for one in files:
-        name = _NAME.fullmatch(one.name)
-        task = name["task"] if name else one.name.partition(".")[0]
-        task = read_name(task, "the name of the file", RowLocation(str(one)))
-        if task in found:
-            got = f"task {task!r} in {found[task].name} and {one.name}"
-            remedy = "Name the results file of one of them, or move the other away."
-            raise InputError("the samples of one evaluation", got, remedy, file=path)
-        found[task] = one
-    return found
+        return list_files(path, is_sample_name)
+    if _NAME.fullmatch(path.name) or not path.name.endswith(".json"):
+        return [path]
+    date = path.stem.rpartition("_")[2]
+    return [one for one in list_files(path.parent, is_sample_name) if _date_of(one) == date] if date else []
 
 
 def _date_of(path: Path) -> str:
@@ -145,49 +82,44 @@ def _find_results(path: Path) -> Path | None:
     return min(found, key=lambda one: (not one.name.startswith("results_"), one.name), default=None)
 
 
-def _add_row(
-    task: str,
-    row: dict[str, Any],
-    location: RowLocation,
-    seen: _Seen,
-    found: dict[str, dict[str, LoggedAnswer]],
-) -> None:
-    """Take in one line: a document judged under one filter."""
+def _read_task(path: Path) -> ReadTask:
+    """One file of samples, and the file of results beside it."""
+    named = _NAME.fullmatch(path.name)
+    task = read_name(named["task"] if named else path.name.partition(".")[0], "the name of the file", RowLocation(str(path)))
+    seen, found = _Seen(), defaultdict[str, dict[str, LoggedAnswer]](dict)
+    for value, location in read_log_rows(path):
+        answer, filter_name = _read_row(task, read_object(value, "a line of --log_samples", location), location, seen)
+        own = found[answer.item]
+        if filter_name in own:
+            got = f"doc_id {answer.item} twice under filter {filter_name!r}, first at {own[filter_name].location}"
+            raise location.error("each document once under each filter", got, "Remove one of the lines.")
+        own[filter_name] = answer
+    results_path = _find_results(path)
+    results = {} if results_path is None else read_object_file(results_path)
+    answers = [_merge(list(by_filter.values())) for by_filter in found.values()]
+    return ReadTask(task, _make_task(task, seen, results), answers, str(results.get("model_name") or ""), results_path)
+
+
+def _read_row(task: str, row: dict[str, Any], location: RowLocation, seen: _Seen) -> tuple[LoggedAnswer, str]:
+    """One line: a document judged under one filter, and the filter."""
     if missing := sorted(SAMPLE_KEYS - row.keys()):
-        raise location.error(
-            f"the key {missing[0]!r} in every line", f"keys {', '.join(list(row)[:8])}"[:120], "Log it again."
-        )
-    item = read_name(row["doc_id"], "doc_id", location)
-    if "filter" in row:
-        filter_name = read_name(row["filter"], "filter", location)
-    else:  # before 0.4.3 a document had a line for each filter, without its name
-        filter_name = f"filter {len(found[item]) + 1}" if found[item] else NO_FILTER
-    names = row.get("metrics", sorted(row.keys() - NO_METRICS))
+        got = f"keys {', '.join(list(row)[:8])}"[:120]
+        raise location.error(f"the key {missing[0]!r} in every line", got, "Log it again.")
+    item, filter_name = read_name(row["doc_id"], "doc_id", location), read_name(row["filter"], "filter", location)
+    names = row["metrics"]
     if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
         raise location.error("metrics: a list of keys of the line", repr(names)[:80], "Log it again.")
-    if filter_name in found[item]:
-        got = f"doc_id {item} twice under filter {filter_name!r}, first at {found[item][filter_name].location}"
-        raise location.error("each document once under each filter", got, "Remove one of the lines.")
-    scores: dict[str, float | None] = {}
-    for name in names:
-        metric, value = f"{name},{filter_name}", read_score(row[name])
-        seen.metrics[metric] = None
-        if isinstance(value, str):
-            seen.unread_value_by_metric.setdefault(metric, value)
-        scores[metric] = None if isinstance(value, str) else value
+    scores = seen.read_scores({f"{name},{filter_name}": row[name] for name in names})
     requests = _read_requests(row.get("arguments"), location)
     _note_settings(requests, seen)
-    target = row.get("target")
-    gold = None if target is None else str(target)
+    gold = None if row.get("target") is None else str(row["target"])
     answer = LoggedAnswer(task, item, scores, location, prompt=_join_prompts(requests), gold=gold)
-    generates = bool(requests) and len(requests[0]) > 1 and isinstance(requests[0][1], dict)
-    found[item][filter_name] = (
-        _with_text(answer, row) if generates or not requests else _with_options(answer, row, requests, location)
-    )
+    generates = not requests or (len(requests[0]) > 1 and isinstance(requests[0][1], dict))
+    return _with_text(answer, row) if generates else _with_options(answer, row, requests, location), filter_name
 
 
 def _read_requests(value: Any, location: RowLocation) -> list[list[Any]]:
-    """Arguments of each request: prompt, and continuation or settings; `gen_args_0: {arg_0: ...}`, in old logs lists."""
+    """Arguments of each request: prompt, and continuation or settings; `gen_args_0: {arg_0: ...}`, or lists of lists."""
     if value is None:
         return []
     groups = list(value.values()) if isinstance(value, dict) else value
@@ -223,10 +155,8 @@ def _note_settings(requests: Sequence[Sequence[Any]], seen: _Seen) -> None:
 def _with_text(answer: LoggedAnswer, row: Mapping[str, Any]) -> LoggedAnswer:
     """What was written, and what the filter read out of it."""
     completion, reading = _first_text(row.get("resps")), _first_text(row["filtered_resps"])
-    readings = dict.fromkeys(answer.scores, reading) if reading is not None else {}
-    return replace(
-        answer, completion=completion, readings={name: text for name, text in readings.items() if text is not None}
-    )
+    readings = {name: reading for name in answer.scores if reading is not None}
+    return replace(answer, completion=completion, readings=readings)
 
 
 def _first_text(value: Any) -> str | None:
@@ -288,26 +218,24 @@ def _merge(answers: Sequence[LoggedAnswer]) -> LoggedAnswer:
 def _make_task(task: str, seen: _Seen, results: Mapping[str, Any]) -> LoggedTask:
     settings = {name: " or ".join(sorted(values)) for name, values in seen.settings.items()}
     for key, name in (("n-shot", "few-shot examples"), ("versions", "version of the task")):
-        value = _part(results, key).get(task)
+        value = read_part(results, key).get(task)
         if value is not None:
             settings[name] = str(value)[:80]
-    better = _part(_part(results, "higher_is_better"), task)
+    better = read_part(results, "higher_is_better", task)
     lower = [name for name in seen.metrics if better.get(name.partition(",")[0]) is False]
     sampled = seen.sampled.pop() if len(seen.sampled) == 1 else True if True in seen.sampled else None
-    counts = _part(_part(results, "n-samples"), task)
+    counts = read_part(results, "n-samples", task)
     counted = counts.get("effective") if isinstance(counts.get("effective"), int) else None
     return LoggedTask(
         _in_order(seen.metrics, results, task), settings, sampled, seen.unread_value_by_metric, frozenset(lower), counted
     )
 
 
-def _part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
-
-
 def _in_order(metrics: Iterable[str], results: Mapping[str, Any], task: str) -> tuple[str, ...]:
     """Metrics as the results file has them, and others by name: the order of lines decides nothing."""
-    listed = list(_part(_part(results, "results"), task))
+    listed = list(read_part(results, "results", task))
     known = sorted(metrics)
     return tuple(sorted(known, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))
+
+
+read_lm_eval = Harness(FORM, _list_logs, _read_task, RESULT_KEYS, list_tasks)

@@ -3,13 +3,12 @@
 Source: answers of two logs (`entries.py`). Items pair where their prompts are the same text; several items of one prompt by
     their ids among each other; where a log has no prompts, or blank ones, by id alone.
 Unit: items; several answers to one item are samples of it.
-Cost: one pass over both logs, a hash per prompt.
+Cost: one pass over both logs.
 Blind spot: where a log has no prompts, another prompt under the same id goes unseen.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,32 +22,25 @@ Reason = Literal["another prompt", "another right answer", "another level", "the
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of one log, with all answers to it."""
+    """One item, with the answers to it in one log or in two."""
 
     id: str
-    """In its task and its log."""
-    answers: tuple[LoggedAnswer, ...]
-    """Samples of it, by name."""
-    prompt: str | None
-    """What was asked."""
-    gold: str | None
-    """The right answer."""
+    """In its task and its log; of two logs both ids where they differ."""
+    task: str
+    """Name of the task."""
     level: float | None
     """Difficulty."""
+    prompt: str | None
+    """What was asked; None for a blank text, too."""
+    gold: str | None
+    """The right answer."""
+    answers: tuple[tuple[LoggedAnswer, ...], ...]
+    """Of each log, in the order of the logs: samples, by name."""
 
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """An item that both models answered."""
-
-    id: str
-    """Id in both logs; both ids where they differ."""
-    before: Item
-    """As BEFORE answered it."""
-    after: Item
-    """As AFTER answered it."""
-    by_id: bool
-    """Whether it was found by id, since the items have no prompts of their own."""
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Texts of the options, where there are any."""
+        return next((answer.options for own in self.answers for answer in own if answer.options), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +49,8 @@ class PairedTask:
 
     name: str
     """Of the task."""
-    pairs: tuple[Pair, ...]
-    """Sorted by id."""
+    pairs: tuple[Item, ...]
+    """Items that both models answered, sorted by id."""
     before_alone: Mapping[str, Reason]
     """Id of an item of BEFORE that has no partner -> why."""
     after_alone: Mapping[str, Reason]
@@ -95,8 +87,9 @@ def _make_item(name: str, answers: Iterable[LoggedAnswer]) -> Item:
             last = list(values.values())[-1]
             got = f"more than one of item {name!r} of task {last.task!r}"
             raise last.location.error(f"one {field} for all answers to an item", got[:200], "Give each item its own id.")
-    prompt = ordered[0].prompt
-    return Item(name, ordered, prompt if prompt and prompt.strip() else None, ordered[0].gold, ordered[0].level)
+    first = ordered[0]
+    prompt = first.prompt if first.prompt and first.prompt.strip() else None
+    return Item(name, first.task, first.level, prompt, first.gold, (ordered,))
 
 
 def group_answers(log: EvaluationLog) -> dict[str, list[LoggedAnswer]]:
@@ -123,73 +116,62 @@ def pair_task(
     name: str, before: Mapping[str, Item], after: Mapping[str, Item], differences: Sequence[str] = ()
 ) -> PairedTask:
     """The items of one task, paired. Which log is which does not matter, nor does the order of items."""
-    found, alone = _pair_by_prompt(before, after)
-    for key in sorted(before.keys() & after.keys()):
-        if (0, key) in found or (1, key) in found:
-            continue
-        old, new = before[key], after[key]
-        if old.prompt is None or new.prompt is None:
-            found[0, key] = found[1, key] = Pair(key, old, new, by_id=True)
+    partners: dict[str, tuple[str, bool]] = {}  # id before -> id after, and whether it was found by id
+    alone: tuple[dict[str, Reason], dict[str, Reason]] = ({}, {})
+    old_ids, new_ids = map(_group_by_prompt, (before, after))
+    for prompt in old_ids.keys() & new_ids.keys():
+        old, new = old_ids[prompt], new_ids[prompt]
+        is_several = max(len(old), len(new)) > 1
+        found = {key: key for key in old if key in new} if is_several else {old[0]: new[0]}
+        partners |= {one: (other, is_several) for one, other in found.items()}
+        for reasons, ids, paired in ((alone[0], old, found.keys()), (alone[1], new, found.values())):
+            reasons |= dict.fromkeys({*ids} - {*paired}, "the same prompt several times")
+    taken = {other for other, _ in partners.values()}
+    for key in (before.keys() & after.keys()) - partners.keys() - taken:
+        if before[key].prompt is None or after[key].prompt is None:
+            partners[key] = (key, True)
         else:
-            alone.setdefault((0, key), "another prompt")
-            alone.setdefault((1, key), "another prompt")
-    pairs = []
-    for pair in [pair for (side, _), pair in found.items() if side == 0]:
-        reason = _find_contradiction(pair.before, pair.after)
-        if reason is None:
-            pairs.append(pair)
+            for reasons in alone:
+                reasons.setdefault(key, "another prompt")
+    paired: list[tuple[str, str]] = []
+    for one, (other, _) in partners.items():
+        if reason := _find_contradiction(before[one], after[other]):
+            alone[0][one] = alone[1][other] = reason
         else:
-            alone[0, pair.before.id] = alone[1, pair.after.id] = reason
-    paired = {(0, pair.before.id) for pair in pairs} | {(1, pair.after.id) for pair in pairs}
-    unpaired: list[dict[str, Reason]] = [
-        {key: alone.get((side, key), "no such item") for key in sorted(items) if (side, key) not in paired}
-        for side, items in enumerate((before, after))
-    ]
-    by_id = sum(pair.by_id for pair in pairs)
-    return PairedTask(name, _with_own_ids(pairs), unpaired[0], unpaired[1], by_id, tuple(differences))
+            paired.append((one, other))
+    pairs = _name_pairs(before, after, paired)
+    by_id = sum(partners[one][1] for one, _ in paired)
+    before_alone = _name_alone(before, {one for one, _ in paired}, alone[0])
+    after_alone = _name_alone(after, {other for _, other in paired}, alone[1])
+    return PairedTask(name, pairs, before_alone, after_alone, by_id, tuple(differences))
 
 
-def _with_own_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+def _name_pairs(
+    before: Mapping[str, Item], after: Mapping[str, Item], paired: Iterable[tuple[str, str]]
+) -> tuple[Item, ...]:
     """The pairs, sorted by id; where an item is called as two others are together (`x=y`), those get a mark."""
-    found: dict[str, Pair] = {}
-    for pair in sorted(pairs, key=lambda pair: (pair.before.id != pair.after.id, pair.id, pair.before.id)):
-        name = pair.id
+    named = [(one if one == other else f"{one}={other}", one, other) for one, other in paired]
+    found: dict[str, Item] = {}
+    for name, one, other in sorted(named, key=lambda pair: (pair[1] != pair[2], *pair)):
         while name in found:
             name += "'"
-        found[name] = replace(pair, id=name)
+        old, new = before[one], after[other]
+        prompt, gold = (new.prompt if old.prompt is None else old.prompt), (new.gold if old.gold is None else old.gold)
+        found[name] = replace(old, id=name, prompt=prompt, gold=gold, answers=(*old.answers, *new.answers))
     return tuple(found[name] for name in sorted(found))
 
 
-Key = tuple[int, str]
-"""Side (0 for before, 1 for after) and id of an item."""
+def _group_by_prompt(items: Mapping[str, Item]) -> dict[str, list[str]]:
+    """Prompt -> ids of the items that it was asked for."""
+    ids: dict[str, list[str]] = defaultdict(list)
+    for item in items.values():
+        if item.prompt is not None:
+            ids[item.prompt].append(item.id)
+    return ids
 
 
-def _pair_by_prompt(before: Mapping[str, Item], after: Mapping[str, Item]) -> tuple[dict[Key, Pair], dict[Key, Reason]]:
-    """Pair of each item whose prompt stands in both logs; and why items of such prompts have none."""
-    groups: tuple[dict[str, list[Item]], ...] = (defaultdict(list), defaultdict(list))
-    for items, group in zip((before, after), groups, strict=True):
-        for item in items.values():
-            if item.prompt is not None:
-                group[_digest(item.prompt)].append(item)
-    found: dict[Key, Pair] = {}
-    alone: dict[Key, Reason] = {}
-    for digest in groups[0].keys() & groups[1].keys():
-        old, new = groups[0][digest], groups[1][digest]
-        if len(old) == len(new) == 1:
-            partners = [(old[0], new[0])]
-        else:
-            new_by_id = {item.id: item for item in new}
-            partners = [(item, new_by_id[item.id]) for item in old if item.id in new_by_id]
-        for one, other in partners:
-            name = one.id if one.id == other.id else f"{one.id}={other.id}"
-            found[0, one.id] = found[1, other.id] = Pair(name, one, other, by_id=max(len(old), len(new)) > 1)
-        for side, items in enumerate((old, new)):
-            alone |= {(side, item.id): "the same prompt several times" for item in items if (side, item.id) not in found}
-    return found, alone
-
-
-def _digest(prompt: str) -> str:
-    return hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
+def _name_alone(items: Mapping[str, Item], paired: set[str], reasons: Mapping[str, Reason]) -> dict[str, Reason]:
+    return {key: reasons.get(key, "no such item") for key in sorted(items.keys() - paired)}
 
 
 def _find_contradiction(before: Item, after: Item) -> Reason | None:

@@ -1,7 +1,7 @@
 """Reader of plain logs: a JSON object per line, of any harness that writes its scores down.
 
 Source: keys of our own records: `task`, `id` and `score`; and perhaps `prompt`, `completion`, `answer`, `level`, `sample`,
-    `seed`, `temperature`, `tokens`, `gold_logprob`, `options` and `cut`. Other keys are not read.
+    `seed`, `temperature`, `gold_logprob`, `options` and `cut`. Other keys are not read.
 Unit: `score` in its own: 0 or 1 (false or true) is a success, null an answer that nobody scored; `gold_logprob` in nats.
 Cost: reads the file once; the answers are in memory.
 Blind spot: says nothing about few-shot examples or the grader, and of decoding the temperature alone, if that.
@@ -20,7 +20,6 @@ from mixwright.logs.files import read_log_rows
 from mixwright.logs.values import (
     MAX_LEVEL,
     join_messages,
-    read_count,
     read_logprob,
     read_name,
     read_number,
@@ -68,40 +67,47 @@ def _read_row(row: dict[str, Any], location: RowLocation) -> LoggedAnswer:
     score = read_score(row[METRIC])
     if isinstance(score, str):
         raise location.error("a number, true, false or null in score", score, "Write one score per answer.")
-    if "cut" in given and not isinstance(given["cut"], bool):
-        raise location.error("true or false in cut", repr(given["cut"])[:40], "Correct it.")
-    level = read_number(given["level"], "level", location) if "level" in given else None
-    if level is not None and abs(level) > MAX_LEVEL:
-        raise location.error("a level of at most 2^53", f"{level:g}", "Correct it.")
-    answer = given.get("answer")
-    return LoggedAnswer(
-        read_name(row["task"], "task", location),
-        read_name(row["id"], "id", location),
-        {METRIC: score},
-        location,
-        sample=" ".join(f"{key} {read_name(given[key], key, location)}" for key in ("sample", "seed") if key in given),
-        prompt=join_messages(given["prompt"], "prompt", location) if "prompt" in given else None,
-        gold=None if answer is None else _read_answer(answer, location),
-        completion=read_text(given["completion"], "completion", location) if "completion" in given else None,
-        options=_read_options(given["options"], location) if "options" in given else (),
-        level=level,
-        tokens=read_count(given["tokens"], "tokens", location) if "tokens" in given else None,
-        gold_logprob=read_logprob(given["gold_logprob"], "gold_logprob", location) if "gold_logprob" in given else None,
-        cut=bool(given.get("cut", False)),
-    )
+    names = [f"{key} {read_name(given[key], key, location)}" for key in ("sample", "seed") if key in given]
+    found: dict[str, Any] = {name: read(given[name], name, location) for name, read in READERS.items() if name in given}
+    gold, task, item = found.pop("answer", None), *(read_name(row[key], key, location) for key in ("task", "id"))
+    return LoggedAnswer(task, item, {METRIC: score}, location, sample=" ".join(names), gold=gold, **found)
 
 
-def _read_options(value: Any, location: RowLocation) -> tuple[str, ...]:
-    """The texts of the options."""
+def _read_options(value: Any, key: str, location: RowLocation) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise location.error("a list in options", repr(value)[:40], "Correct it.")
-    return tuple(read_text(option, "options", location) for option in value)
+        raise location.error(f"a list in {key}", repr(value)[:40], "Correct it.")
+    return tuple(read_text(option, key, location) for option in value)
 
 
-def _read_answer(value: Any, location: RowLocation) -> str:
+def _read_flag(value: Any, key: str, location: RowLocation) -> bool:
+    if not isinstance(value, bool):
+        raise location.error(f"true or false in {key}", repr(value)[:40], "Correct it.")
+    return value
+
+
+def _read_level(value: Any, key: str, location: RowLocation) -> float:
+    level = read_number(value, key, location)
+    if abs(level) > MAX_LEVEL:
+        raise location.error("a level of at most 2^53", f"{level:g}", "Correct it.")
+    return level
+
+
+def _read_answer(value: Any, key: str, location: RowLocation) -> str:
     """The gold answer; numbers are written as JSON has them."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
-        return f"{value}" if isinstance(value, int) else f"{read_number(value, 'answer', location)}"
-    return read_text(value, "answer", location)
+    if isinstance(value, int):
+        return f"{value}"
+    return f"{read_number(value, key, location)}" if isinstance(value, float) else read_text(value, key, location)
+
+
+READERS = {
+    "prompt": join_messages,
+    "answer": _read_answer,
+    "completion": read_text,
+    "options": _read_options,
+    "level": _read_level,
+    "gold_logprob": read_logprob,
+    "cut": _read_flag,
+}
+"""Key that a row may have -> its reader."""

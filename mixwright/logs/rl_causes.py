@@ -14,7 +14,7 @@ Blind spot: a final answer that cannot be compared as text (proofs, code) is nev
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean, median
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.intervals import hypergeometric_tail, jackknife
 from mixwright.final_answer import final_answer
-from mixwright.logs.rollouts import Rollout, RolloutLog
+from mixwright.logs.rollouts import Rollout, RolloutLog, first_and_last_third
 from mixwright.records import Observation, Severity
 
 MIN_GROUPS = 20
@@ -43,21 +43,13 @@ DRIFT_NATS, DRIFT_RATIO, LEAST_GAIN = 0.05, 2.0, 0.02
 """Rise of the divergence, nats per token and as a ratio; part of the range of rewards that is a gain."""
 
 Values = NDArray[np.float64]
-Groups = Mapping[str, Sequence[Rollout]]
+Groups = Sequence[Sequence[Rollout]]
 
 
-def find_causes(log: RolloutLog, groups: Groups) -> list[Observation]:
-    """Return the causes that a run shows.
-
-    Args:
-        log: the run.
-        groups: group -> its completions that have a reward, two at least.
-    """
-    by_task: dict[str, list[Sequence[Rollout]]] = defaultdict(list)
-    for group in groups.values():
-        by_task[group[0].task].append(group)
+def find_causes(log: RolloutLog) -> list[Observation]:
+    """Return the causes that a run shows."""
     found = [_find_drift(log)]
-    for task, own in by_task.items():
+    for task, own in log.judged.items():
         rewards = [_reward(one) for group in own for one in group]
         best, worst = max(rewards), min(rewards)
         if len(own) >= MIN_GROUPS and best > worst:
@@ -70,12 +62,7 @@ def _reward(rollout: Rollout) -> float:
     return rollout.reward if rollout.reward is not None else float("nan")
 
 
-def prompt_of(rollout: Rollout) -> str:
-    """Return what names its prompt: the group without its step."""
-    return rollout.group.partition(" ")[2]
-
-
-def _find_luck(task: str, groups: Sequence[Sequence[Rollout]], best: float) -> Observation | None:
+def _find_luck(task: str, groups: Groups, best: float) -> Observation | None:
     """Report a task whose right answers are given as often where they are wrong.
 
     The right answer of a group is known only if one of its completions gave it, which guesses do the more often the
@@ -83,11 +70,11 @@ def _find_luck(task: str, groups: Sequence[Sequence[Rollout]], best: float) -> O
     """
     answers = defaultdict[str, Counter[str]](Counter)
     for group in groups:
-        answers[prompt_of(group[0])].update(_answer_of(one) for one in group)
+        answers[group[0].prompt].update(_answer_of(one) for one in group)
     total = sum(answers.values(), Counter[str]())
     sums, lucky, known, agreeing, right_ones = defaultdict[str, Values](lambda: np.zeros(4)), 0, 0, 0, 0
     for group in groups:
-        prompt, right = prompt_of(group[0]), Counter(_answer_of(one) for one in group if _reward(one) == best)
+        prompt, right = group[0].prompt, Counter(_answer_of(one) for one in group if _reward(one) == best)
         sums[prompt] += [right.total() / len(group), 1, 0, 0]
         others = total.total() - answers[prompt].total()
         if not right or not others:
@@ -124,7 +111,7 @@ def _answer_of(rollout: Rollout) -> str:
     return final_answer(rollout.completion).rpartition(" ")[2]
 
 
-def _find_bare(task: str, groups: Sequence[Sequence[Rollout]], best: float) -> Observation | None:
+def _find_bare(task: str, groups: Groups, best: float) -> Observation | None:
     """Report groups with few right answers, which show no work though the wrong ones do."""
     words = {id(one): len(one.completion.split()) for group in groups for one in group}
     middle = median(words.values())
@@ -146,12 +133,12 @@ def _find_bare(task: str, groups: Sequence[Sequence[Rollout]], best: float) -> O
     return Observation("shortcut", task, "warning", both, sum(right), message, remedy)
 
 
-def _find_too_hard(task: str, groups: Sequence[Sequence[Rollout]], worst: float) -> Observation | None:
+def _find_too_hard(task: str, groups: Groups, worst: float) -> Observation | None:
     """Report prompts of which no completion ever earned more than the least, though others do."""
-    tries, hopeless = Counter[str](), {prompt_of(group[0]): True for group in groups}
+    tries, hopeless = Counter[str](), {group[0].prompt: True for group in groups}
     for group in groups:
-        tries[prompt_of(group[0])] += len(group)
-        hopeless[prompt_of(group[0])] &= all(_reward(one) == worst for one in group)
+        tries[group[0].prompt] += len(group)
+        hopeless[group[0].prompt] &= all(_reward(one) == worst for one in group)
     hard = {name: tries[name] for name, never in hopeless.items() if never and tries[name] >= NEVER_RIGHT_TRIES}
     spent = sum(hard.values())
     if not spent or spent < NEVER_RIGHT_SHARE * tries.total() or len(hard) == len(tries):
@@ -164,13 +151,11 @@ def _find_too_hard(task: str, groups: Sequence[Sequence[Rollout]], worst: float)
     return Observation("too hard", task, "warning", len(hard), len(tries), message, remedy)
 
 
-def _find_stale(task: str, groups: Sequence[Sequence[Rollout]], best: float, worst: float) -> Observation | None:
+def _find_stale(task: str, groups: Groups, best: float, worst: float) -> Observation | None:
     """Report a task whose groups differed in the first third of the steps and no longer do in the last."""
-    steps = sorted({group[0].step for group in groups})
-    third = len(steps) // 3
-    if not third:
+    sides = first_and_last_third({group[0].step for group in groups})
+    if sides[0] & sides[1]:
         return None
-    sides = [set(steps[:third]), set(steps[-third:])]
     first, last = ([group for group in groups if group[0].step in side] for side in sides)
     taught = [sum(len({_reward(one) for one in group}) > 1 for group in part) for part in (first, last)]
     if min(len(first), len(last)) < MIN_GROUPS // 2:
@@ -193,14 +178,13 @@ def _find_stale(task: str, groups: Sequence[Sequence[Rollout]], best: float, wor
 
 def _find_drift(log: RolloutLog) -> Observation | None:
     """Report divergence from the start that grew while rewards did not."""
-    steps = sorted(log.kl)
-    third = len(steps) // 3
-    if third < 2:
+    sides = first_and_last_third(log.kl)
+    if sides[0] & sides[1] or len(sides[0]) < 2:
         return None
-    before, after = (fmean(log.kl[step] for step in part) for part in (steps[:third], steps[-third:]))
+    before, after = (fmean(log.kl[step] for step in side) for side in map(sorted, sides))
     rewards = [
-        [one.reward for one in log.rollouts if one.reward is not None and low <= one.step <= high]
-        for low, high in ((steps[0], steps[third - 1]), (steps[-third], steps[-1]))
+        [one.reward for one in log.rollouts if one.reward is not None and min(side) <= one.step <= max(side)]
+        for side in sides
     ]
     if not all(rewards) or after - before < DRIFT_NATS or after < DRIFT_RATIO * before:
         return None
@@ -214,4 +198,4 @@ def _find_drift(log: RolloutLog) -> Observation | None:
         f"reward changed by {100 * gain:+.1f} % of its range"
     )
     remedy = "Raise the KL penalty (beta), lower the learning rate, or stop at the step from which nothing rose."
-    return Observation("drift", None, "warning", len(steps), len(steps), message, remedy)
+    return Observation("drift", None, "warning", len(log.kl), len(log.kl), message, remedy)

@@ -1,11 +1,10 @@
 """Reader of rollouts that an RL run wrote: completions with their rewards, step by step, whichever trainer wrote them.
 
 Source: columns of TRL's `log_completions` tables (Parquet), of verl's `rollout_data_dir` (JSONL, a file per step), of
-    results of verifiers and prime-rl (JSONL), of NeMo Gym's rollouts and reward profiling (JSONL), and plain JSONL with
-    `completion` and `reward`.
+    results of verifiers, prime-rl and NeMo Gym (JSONL), and plain JSONL with `completion` and `reward`.
 Unit: a reward in its own unit; TRL writes no total, so that it is the sum of its reward functions there, each by weight 1.
 Cost: reads each file once; all completions are in memory.
-Blind spot: what a trainer does not write: TRL's weights, token counts, and in profiling files the completions themselves.
+Blind spot: what a trainer does not write: TRL's weights, token counts.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ STEP_IN_NAME = re.compile(
 )
 """A step in the name of a file or folder; max_steps_500 and save_steps_10 are settings."""
 NUMBER_AT_END = re.compile(r"(\d+)(?:\.\w+)*$")
-STEP_IN_TEXT = re.compile(r"(?:(?:global_)?step[ _-]?)?(\d{1,15})(?: ?/ ?\d+)?", re.IGNORECASE)
 MAX_STEP = 2**53
 MAX_REWARD = 1e150
 """Largest reward, above and below 0, whose square is a number."""
@@ -79,18 +78,52 @@ class Rollout:
     has_group: bool = True
     """Whether its group is known, by a prompt or an id; else it is a group by itself."""
 
+    @property
+    def prompt(self) -> str:
+        """What names its prompt: the group without its step."""
+        return self.group.partition(" ")[2]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class RolloutLog:
     """Rollouts of one run, in the order of their steps."""
 
     form: str
     """TRL, verl, verifiers, NeMo Gym, or plain."""
     rollouts: tuple[Rollout, ...]
-    skips: tuple[bool, ...] = ()
-    """For each generation batch of a steered run whether it led to no optimiser step; empty for other runs."""
     kl: Mapping[int, float] = field(default_factory=dict)
     """Step -> divergence from the start, nats per token, as steering or the trainer's own state has it."""
+
+    @cached_property
+    def groups(self) -> dict[str, list[Rollout]]:
+        """Completions of each group."""
+        groups: dict[str, list[Rollout]] = defaultdict(list)
+        for one in self.rollouts:
+            groups[one.group].append(one)
+        return dict(groups)
+
+    @cached_property
+    def judged(self) -> dict[str, list[list[Rollout]]]:
+        """Task -> its groups, each of two completions with a reward or more, without those that have none."""
+        found: dict[str, list[list[Rollout]]] = defaultdict(list)
+        for group in self.groups.values():
+            judged = [one for one in group if one.reward is not None]
+            if len(judged) > 1:
+                found[judged[0].task].append(judged)
+        return dict(found)
+
+    @cached_property
+    def thirds(self) -> tuple[list[Rollout], list[Rollout]]:
+        """Completions of the first and of the last third of the steps; all twice for fewer than three steps."""
+        first, last = first_and_last_third({one.step for one in self.rollouts})
+        return [one for one in self.rollouts if one.step in first], [one for one in self.rollouts if one.step in last]
+
+
+def first_and_last_third(steps: Iterable[int]) -> tuple[set[int], set[int]]:
+    """Steps of the first third, and of the last; all of them twice for fewer than three."""
+    ordered = sorted(steps)
+    count = len(ordered) // 3 or len(ordered)
+    return set(ordered[:count]), set(ordered[-count:])
 
 
 def read_rollouts(source: str) -> RolloutLog:
@@ -110,32 +143,25 @@ def read_rollouts(source: str) -> RolloutLog:
         parts = file.relative_to(path).parts if path.is_dir() else (file.name,)
         named = next(filter(None, map(STEP_IN_NAME.match, reversed(parts))), NUMBER_AT_END.search(file.name))
         step = int(named[1]) if named else 0
-        has_steps: bool | None = None
-        for value, location in read_log_rows(file):
-            row = read_object(value, "a row with a completion and its reward", location)
-            has_step = _first(row, STEPS) is not None
-            if has_steps not in (None, has_step):
-                got = "a step in only some rows" if has_step else "a row without one"
-                raise location.error("a step in each row of a file, or in none", got, "Write it, or leave the column out.")
-            has_steps = has_step
-            forms[_form_of(row, location)] = None
-            found += _read_row(row, step, location)
-        if has_steps is None:
+        rows = list(read_log_rows(file))
+        if not rows:
             raise InputError("at least one row", "none", "Download it again, or move it away.", file=file)
-    if not found:
-        raise InputError("rollouts", "files without rows", "Name the folder that the trainer wrote.", file=source)
-    return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)), *_read_run(path))
+        for value, location in rows:
+            row = read_object(value, "a row with a completion and its reward", location)
+            forms[_form_of(row, location)] = None
+            found.append(_read_row(row, step, location))
+    return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)), _read_divergence(path))
 
 
-def _read_run(path: Path) -> tuple[tuple[bool, ...], dict[int, float]]:
-    """Read which steps were skipped, and the divergence by step, from what lies beside the rollouts."""
+def _read_divergence(path: Path) -> dict[int, float]:
+    """Read the divergence by step from what lies beside the rollouts."""
     for folder in (path, *path.resolve().parents[:2]):
         if lines := list(read_json_lines(folder / STEERING_LINES)):
-            return tuple(bool(line.get("skip_step")) for line in lines), _divergences(lines, "kl_nats")
+            return _divergences(lines, "kl_nats")
         states = [*folder.glob(TRAINER_STATE), *folder.glob(f"checkpoint-*/{TRAINER_STATE}")]
         if found := max((_divergences(_read_history(state), "kl") for state in states), key=len, default={}):
-            return (), found
-    return (), {}
+            return found
+    return {}
 
 
 def _read_history(state: Path) -> list[Any]:
@@ -164,11 +190,11 @@ def _find_files(folder: Path) -> list[Path]:
 
 def _has_rollouts(path: Path) -> bool:
     keys = find_top_keys(read_head(path))
-    return "rollout_infos" in keys or bool(keys & {*REWARDS} and keys & {*COMPLETIONS})
+    return bool(keys & {*REWARDS} and keys & {*COMPLETIONS})
 
 
 def _form_of(row: Mapping[str, Any], location: RowLocation) -> str:
-    if "rollout_infos" in row or row.keys() >= NEMO_KEYS:
+    if row.keys() >= NEMO_KEYS:
         return "NeMo Gym"
     if {"input", "output", "score"} <= row.keys():
         return "verl"
@@ -181,16 +207,7 @@ def _form_of(row: Mapping[str, Any], location: RowLocation) -> str:
     return "verifiers" if "example_id" in row or "metrics" in row else "plain"
 
 
-def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Iterable[Rollout]:
-    if isinstance(row.get("rollout_infos"), list):
-        for info in row["rollout_infos"]:
-            info = read_object(info, "a rollout with its reward", location)
-            yield from _read_row(
-                {"completion": "", **row, "rollout_infos": None, "reward": None, **info, "example_id": str(location)},
-                step,
-                location,
-            )
-        return
+def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Rollout:
     if row.keys() >= NEMO_KEYS:
         row = _flatten_nemo(row)
     texts = {*PROMPTS, *COMPLETIONS}
@@ -204,13 +221,13 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Itera
     parts = {name: value for name, value in parts.items() if not NO_PART_NAME.search(name)}
     numbers = {name: number for name, value in parts.items() if (number := _number(value)) is not None}
     total = _first(row, REWARDS)
-    if total is not None and not isinstance(total, bool | int | float | Decimal):
+    if total is not None and not isinstance(total, bool | int | float):
         raise location.error("a number, true, false or null as reward", repr(total)[:60], "Write one number per completion.")
     has_total = any(name in row for name in REWARDS)
     reward = _number(total) if has_total else math.fsum(numbers.values()) if numbers else None
     gold, cut, name = _first(row, GOLDS), _first(row, CUTS), _first(row, IDS)
     has_group = name is not None or bool(prompt.strip())
-    yield Rollout(
+    return Rollout(
         step,
         f"{step} {name if name is not None else prompt if has_group else location}",
         str(task) if isinstance(task, str | int) and task != "" else "all",
@@ -224,12 +241,11 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Itera
 
 
 def _read_step(value: Any, named: int, location: RowLocation) -> int:
-    """A whole number, or a text such as `10`, `10/500` and `step_10`; the one in the name where there is none."""
-    text = STEP_IN_TEXT.fullmatch(value.strip()) if isinstance(value, str) else None
-    is_whole = isinstance(value, int | float | Decimal) and not isinstance(value, bool) and abs(value) < MAX_STEP
-    if value is None or text is not None:
-        return named if text is None else int(text[1])
-    if not is_whole or value != int(value):  # NaN is below nothing
+    """A whole number; the one in the name of the file where there is none."""
+    if value is None:
+        return named
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_STEP
+    if not is_number or value != int(value):  # NaN is below nothing
         raise location.error("a whole number as step", f"{value!r}"[:60], "Correct it, or leave the column out.")
     return int(value)
 
@@ -272,23 +288,13 @@ def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _number(value: Any) -> float | None:
-    """A number, or a text of digits; True and False are 1 and 0; None for all else, and for what cannot be squared."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 16:
-        return float(value)
-    if not isinstance(value, bool | int | float | Decimal):
-        return None
-    return float(value) if abs(value) <= MAX_REWARD else None  # NaN is not
+    """A number; True and False are 1 and 0; None for all else, and for what cannot be squared."""
+    return float(value) if isinstance(value, bool | int | float) and abs(value) <= MAX_REWARD else None  # NaN is not
 
 
 def _text(value: Any, name: str, location: RowLocation) -> str:
     """Text as it is, the content of a single message, or several messages joined; empty where there is nothing."""
     if value is None or isinstance(value, str):
         return value or ""
-    if (
-        isinstance(value, list)
-        and len(value) == 1
-        and isinstance(value[0], dict)
-        and isinstance(value[0].get("content"), str)
-    ):
-        return value[0]["content"]
-    return join_messages(value, name, location)
+    content = value[0].get("content") if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) else None
+    return content if isinstance(content, str) else join_messages(value, name, location)

@@ -30,6 +30,14 @@ def read_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def read_part(value: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """The object under a key of an object, and under further keys in it; an empty one where anything else stands."""
+    found: Any = value
+    for key in keys:
+        found = read_mapping(found).get(key)
+    return read_mapping(found)
+
+
 def read_name(value: Any, key: str, location: RowLocation) -> str:
     """A text or a whole number as a name. Raises InputError for anything else, an empty text, or a very long one."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not (isinstance(value, int) or value.strip()):
@@ -63,14 +71,6 @@ def read_number(value: Any, key: str, location: RowLocation) -> float:
     if not math.isfinite(number):
         raise location.error(f"a finite number in {key}", f"{value}"[:40], REMEDY_ROW)
     return number
-
-
-def read_count(value: Any, key: str, location: RowLocation) -> int:
-    """A whole number from 0. Raises InputError for anything else."""
-    number = read_number(value, key, location)
-    if number < 0 or number != int(number):
-        raise location.error(f"a whole number from 0 in {key}", f"{number:g}", REMEDY_ROW)
-    return int(number)
 
 
 def read_logprob(value: Any, key: str, location: RowLocation) -> float:

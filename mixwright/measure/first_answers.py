@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -59,18 +59,26 @@ def read_first_answers(
         f"graders: chosen by {len(items):,} completions of {learner.name}, up to {ITEMS_PER_TASK} per task "
         f"({tokens:,} tokens, {seconds_spent:.0f} s)"
     )
-    choices = []
-    for task in tasks_to_choose:
-        task_record = choose_grader(
+    choices = choose_graders(corpus, tasks_to_choose, answers)
+    for line in (line for choice in choices for line in choice.describe()):
+        say(one_line(line))
+    return choices
+
+
+def choose_graders(
+    corpus: Corpus, tasks: Collection[str], answers: Sequence[FirstAnswer], named: Collection[str] = ()
+) -> list[ChosenGrader]:
+    """Choose the grader of each task by a model's first answers; `named` are tasks whose grader the user named."""
+    return [
+        choose_grader(
             task,
             corpus.tasks[task].grader,
             [answer for answer in answers if answer.example.task == task],
+            named_by_user=task in named,
             labels=find_labels(corpus, task),
         )
-        for line in task_record.describe():
-            say(one_line(line))
-        choices.append(task_record)
-    return choices
+        for task in tasks
+    ]
 
 
 def _pick_items(learner: Learner, corpus: Corpus, config: MeasureConfig) -> list[Example]:
@@ -113,14 +121,9 @@ def note_of_choice(choice: ChosenGrader) -> Observation:
     """The choice as a note on measuring; information where the grader was changed, since it needs no action."""
     count = choice.accepted.get(choice.grader, 0)
     evidence = tuple(
-        {
-            "example": answer.example.id,
-            "answer": answer.example.answer,
-            "completion": quoted_start(answer.completion, cut=answer.cut),
-        }
-        for answer in choice.examples
+        {"example": one.example.id, "answer": one.example.answer, "completion": quoted_start(one.completion, cut=one.cut)}
+        for one in choice.examples
     )
     message = f"the grader of task {choice.task!r} is {choice.grader}, because {choice.why}"
-    return Observation(
-        GRADER_CHOSEN_NOTE, choice.task, "info", count, choice.total, message, f"Another: {choice.remedy}.", "", evidence
-    )
+    remedy = f"Another: {choice.remedy}."
+    return Observation(GRADER_CHOSEN_NOTE, choice.task, "info", count, choice.total, message, remedy, "", evidence)

@@ -64,7 +64,7 @@ class KeepingLearner(Learner):
                         known = self._known[key]["logprobs"]
                         row.logprobs[: len(known)] = known
                     new[key] = {"token_ids": list(row.token_ids), "logprobs": list(row.logprobs), "finished": row.finished}
-            self._keep("made", new)
+            self._keep(new)
             yield {number: copy.deepcopy(rows) for place, rows in ended.items() for number in asked[place][1]}
 
     def _keys(self, job: GenerationJob, decoding: Decoding) -> tuple[str, ...]:
@@ -103,14 +103,14 @@ class KeepingLearner(Learner):
         for first_index in range(0, len(new_indices), READ_BATCH_COMPLETIONS):
             batch = new_indices[first_index : first_index + READ_BATCH_COMPLETIONS]
             logprobs = super().logprobs([prompts[index] for index in batch], [completions[index] for index in batch])
-            self._keep("read", {keys[index]: values for index, values in zip(batch, logprobs, strict=True)})
+            self._keep({keys[index]: values for index, values in zip(batch, logprobs, strict=True)})
         return [self._known[key] for key in keys]
 
     def remember(self, request: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return what `make` returned when this was asked of this checkpoint first; JSON."""
         key = self._key(list(request))
         if key not in self._known:
-            self._keep("told", {key: dict(make())})
+            self._keep({key: dict(make())})
         return self._known[key]
 
     def knows(self, request: Sequence[Any]) -> bool:
@@ -120,10 +120,10 @@ class KeepingLearner(Learner):
     def _key(self, request: list[Any]) -> str:
         return hashlib.sha256(json.dumps([self._fingerprint, *request]).encode()).hexdigest()
 
-    def _keep(self, kind: str, rows: Mapping[str, Any]) -> None:
+    def _keep(self, rows: Mapping[str, Any]) -> None:
         self._known |= rows
         if self._path is not None:
-            append_lines(self._path, [json.dumps({"key": key, kind: value}) for key, value in rows.items()])
+            append_lines(self._path, [json.dumps({"key": key, "value": value}) for key, value in rows.items()])
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Any]]:
@@ -131,15 +131,8 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Any]]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
         try:
             row = json.loads(line)
-            key = str(row["key"])
-            if isinstance(made := row.get("made"), dict):
-                value: Any = {name: list(made[name]) for name in ("token_ids", "logprobs")} | {"finished": made["finished"]}
-            elif isinstance(value := row.get("read"), list):
-                value = [float(logprob) for logprob in value]
-            else:
-                value = dict(row["told"])
-            yield key, value
-        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            yield row["key"], row["value"]
+        except (ValueError, RecursionError, TypeError, KeyError):
             continue
 
 
@@ -155,10 +148,8 @@ def _fingerprint(learner: Learner) -> str:
     digest = hashlib.sha256()
     for config in (learner.model.config, getattr(learner.model, "generation_config", None)):
         settings = config.to_dict() if config is not None else {}
-        hashed_settings = {
-            name: value for name, value in settings.items() if name not in ("_name_or_path", "transformers_version")
-        }
-        digest.update(json.dumps(hashed_settings, sort_keys=True, default=str).encode())
+        own = {name: value for name, value in settings.items() if name not in ("_name_or_path", "transformers_version")}
+        digest.update(json.dumps(own, sort_keys=True, default=str).encode())
     digest.update(json.dumps(sorted(learner.tokenizer.get_vocab().items()), default=str).encode())
     digest.update(fingerprint_weights(learner.model).encode())
     if learner.engine_name is not None:  # another engine draws otherwise

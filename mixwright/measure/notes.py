@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
-from mixwright.measure.familiarity import Familiarity, word_of
+from mixwright.measure.probes.familiarity import word_of
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Example, Interval, Measurement, Observation
+from mixwright.records import Example, Measurement, Observation
 from mixwright.run.folder import RunFolder, write_json
 
 NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE, FAMILIARITY_NOTE = "nothing right", "answers not read", "cut", "familiarity"
@@ -53,17 +53,14 @@ def note_familiarity(measurements: Sequence[Measurement]) -> list[Observation]:
             rows_by_task.setdefault(row.task, {})[row.name] = row
     notes = []
     for task, rows in rows_by_task.items():
-        if "auroc" not in rows:
+        if (row := rows.get("auroc")) is None:
             continue
-        row, gain = rows["auroc"], rows.get("fresh_gain")
-        auroc, fresh_gain = (one and Interval(one.value, one.low, one.high, one.n) for one in (row, gain))
-        assert auroc is not None
-        word = word_of(Familiarity(auroc, rows["p"].value, fresh_gain))
+        gain = rows.get("fresh_gain")
+        word = word_of(rows["p"].value, row.high, None if gain is None else gain.low)
         message = (
-            f"{task}: {word}; the model finds the held-out item likelier than the fresh one in "
-            f"{100 * row.value:.0f} % of the pairs "
+            f"{task}: {word}; the model finds the held-out item likelier than the fresh one in {100 * row.value:.0f} % of "
+            f"the pairs [{100 * row.low:.0f}, {100 * row.high:.0f}], against 50 % if it was not trained on them"
         )
-        message += f"[{100 * row.low:.0f}, {100 * row.high:.0f}], against 50 % if it was not trained on them"
         is_seen = word == "item seen"
         remedy = "Evaluate on fresh items, unless the fresh items are more unusual anyway." if is_seen else ""
         severity = "warning" if is_seen else "info"
@@ -86,15 +83,13 @@ def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list
     rows = [row for result in results for row in result.measurements if row.probe == "competence" and row.name in names]
     items = Counter(row["task"] for row in results[-1].completions)
     right = {row.task for row in rows if row.value > 0}
-    time_text = "" if len(results) == 1 else " before or after"
+    time_text, meaning = " before or after", "so it has not been learned, as far as can be seen"
+    if len(results) == 1:
+        time_text, meaning = "", "as is usual before training"
     notes = []
     for task in sorted(set(items) - right):
         answers = [
-            FirstAnswer(
-                Example(row["example"], task, row["prompt"], answer=row["answer"]),
-                row["completion"],
-                row["example"] in result.cut_examples,
-            )
+            FirstAnswer(Example(row["example"], task, row["prompt"], answer=row["answer"]), row["completion"], row["cut"])
             for result in results
             for row in result.completions
             if row["task"] == task
@@ -102,17 +97,11 @@ def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list
         grader = corpus.tasks[task].grader
         choice = choose_grader(task, grader, answers[:COMPLETIONS_READ], named_by_user=True)
         if choice.answers_in_sentences:
-            check, (quoted, *_) = UNREAD_NOTE, choice.examples
+            check, quoted = UNREAD_NOTE, choice.examples[0]
             message, remedy = f"no answer of task {task!r} was right{time_text}, but {choice.why}", f"Use {choice.remedy}."
         else:
-            last_answers = answers[-items[task] :]  # of the last result
-            check, quoted = (
-                NOTHING_RIGHT_NOTE,
-                next((answer for answer in last_answers if answer.completion.strip()), last_answers[0]),
-            )
-            meaning = (
-                "as is usual before training" if len(results) == 1 else "so it has not been learned, as far as can be seen"
-            )
+            check, last = NOTHING_RIGHT_NOTE, answers[-items[task] :]  # of the last result
+            quoted = next((answer for answer in last if answer.completion.strip()), last[0])
             message = (
                 f"no answer of task {task!r} was right{time_text}, {meaning}; the answers look like "
                 f"{_shorten_end(quoted.example.answer or '')}, the completions look like {_shorten_end(quoted.completion)}"

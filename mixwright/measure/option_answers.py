@@ -62,15 +62,12 @@ def answer_items(
     """
     draw_numbers = list(range(len(items)) if draw_keys is None else draw_keys)
     options = options_of(items, corpus, config)
-    written_indices = [item_index for item_index in range(len(items)) if item_index not in options]
     completions: list[list[Completion]] = [[] for _ in items]
-    if written_indices:
-        prompts = [items[item_index].prompt for item_index in written_indices]
-        sample_arguments |= {"count": count, "temperature": temperature, "seed": seed}
-        if draw_keys is not None or options:
-            sample_arguments["draw_keys"] = [draw_numbers[item_index] for item_index in written_indices]
-        for item_index, item_completions in zip(written_indices, learner.sample(prompts, **sample_arguments), strict=True):
-            completions[item_index] = item_completions
+    if written := [item_index for item_index in range(len(items)) if item_index not in options]:
+        prompts, numbers = [items[item_index].prompt for item_index in written], [draw_numbers[i] for i in written]
+        how = {"count": count, "temperature": temperature, "seed": seed, "draw_keys": numbers, **sample_arguments}
+        for item_index, own in zip(written, learner.sample(prompts, **how), strict=True):
+            completions[item_index] = own
     options_read = {} if options_read is None else options_read
     options_read |= _read(
         learner, items, {item_index: texts for item_index, texts in options.items() if item_index not in options_read}

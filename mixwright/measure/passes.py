@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,7 +20,6 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import rate
-from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
 from mixwright.measure.option_answers import answer_items
 from mixwright.records import Example, Measurement, plain
 
@@ -129,11 +128,6 @@ class Passes:
         return tuple(rows[index] for key in order for _, index in sorted(cells[key])[:most_items])
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Measurements of success that completions are written for: `greedy`, and `pass@1` where any are sampled."""
-        return tuple(MEASUREMENT_BY_DECODING.values()) if self.config.samples else (MEASUREMENT_BY_DECODING["greedy"],)
-
-    @property
     def generated(self) -> bool:
         """Whether a probe has asked for completions, which only graded items get."""
         return "rollouts" in vars(self)
@@ -145,14 +139,6 @@ class Passes:
         for item in self.items:
             items_by_cell[item.task, item.level].append(item)
         return dict(items_by_cell)
-
-    @cached_property
-    def groups(self) -> dict[Group, list[Example]]:
-        """Items per cell, and per whole task (level None) where a task has levels."""
-        items_by_task: dict[Group, list[Example]] = defaultdict(list)
-        for item in self.items:
-            items_by_task[item.task, None].append(item)
-        return items_by_task | self.cells
 
     @cached_property
     def rollouts(self) -> dict[str, ExampleRollouts]:
@@ -189,21 +175,19 @@ class Passes:
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""
         config, items = self.config, [self.items[index] for index in indices]
-        arguments = (self.learner, items, self.corpus, config)
         options_read: dict[int, list[Completion]] = {}
-        shared_arguments = {"seed": self.seed, "options_read": options_read, **completion_lengths(config)}
+        settings = {"seed": self.seed, "options_read": options_read, **completion_lengths(config)}
+        write = partial(answer_items, self.learner, items, self.corpus, config, **settings)
         greedy_share = WRITING_TIME_SHARE / (1 + config.samples)
-        greedy = answer_items(
-            *arguments, count=1, temperature=0, **shared_arguments, **self._progress_argument(0, greedy_share)
-        )
+        greedy = write(count=1, temperature=0, progress=self._report_between(0, greedy_share))
         if not config.samples:
             return greedy, [[] for _ in items]
         draw_keys = list(indices)
         if self.nested:  # draws depend on the item, whatever stands beside it
             digests = [hashlib.sha256(item.id.encode()).digest() for item in items]
             draw_keys = [int.from_bytes(digest[:4], "big") for digest in digests]
-        sampling = {"count": config.samples, "temperature": config.temperature, "draw_keys": draw_keys, **shared_arguments}
-        sampled = answer_items(*arguments, **sampling, **self._progress_argument(greedy_share, WRITING_TIME_SHARE))
+        report = self._report_between(greedy_share, WRITING_TIME_SHARE)
+        sampled = write(count=config.samples, temperature=config.temperature, draw_keys=draw_keys, progress=report)
         return greedy, sampled
 
     @cached_property
@@ -218,7 +202,7 @@ class Passes:
         prompts, completions = [item.prompt for item, _ in rows], [ids for _, ids in rows]
         now = self.learner.distributions(prompts, completions)
         before = self.start.distributions(prompts, completions) if self.start is not None else None
-        readings_by_row: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]] = {}
+        readings_by_row: dict[tuple[str, tuple[int, ...]], TokenReadings] = {}
         for count, (index, table) in enumerate(now, start=1):
             if self.report_done:
                 self.report_done(WRITING_TIME_SHARE + (1 - WRITING_TIME_SHARE) * count / len(rows))
@@ -230,20 +214,19 @@ class Passes:
                 divergence_terms = probabilities * (table - start_table.to(table.device))
                 divergence = divergence_terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).cpu().double().numpy()
             item, ids = rows[index]
-            readings_by_row[item.id, ids] = (entropy.cpu().double().numpy(), divergence)
+            readings_by_row[item.id, ids] = TokenReadings(entropy.cpu().double().numpy(), divergence)
         readings = {}
         for item in self.items:  # repeated samples count as often as they were drawn
-            item_readings = [readings_by_row[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
-            divergences = [values for _, values in item_readings if values is not None]
-            entropies = np.concatenate([values for values, _ in item_readings])
+            own = [readings_by_row[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
+            divergences = [one.divergence for one in own if one.divergence is not None]
+            entropies = np.concatenate([one.entropy for one in own])
             readings[item.id] = TokenReadings(entropies, np.concatenate(divergences) if divergences else None)
         return readings
 
-    def _progress_argument(self, start: float, end: float) -> dict[str, Any]:
-        """Argument `progress` of sampling that takes the work from share `start` to `end`; none where nobody asked."""
-        if (report := self.report_done) is None:
-            return {}
-        return {"progress": lambda share: report(start + (end - start) * share)}
+    def _report_between(self, start: float, end: float) -> Callable[[float], None] | None:
+        """What tells how the work goes from share `start` to `end`; None where nobody asked."""
+        report = self.report_done
+        return None if report is None else lambda share: report(start + (end - start) * share)
 
     def per_token(self, probe: str, name: str, values: Callable[[TokenReadings], NDArray[np.float64]]) -> list[Measurement]:
         """Mean nats per token of `values` for every cell and task, and for all (`*`); groups of one item are left out.
@@ -252,7 +235,10 @@ class Passes:
         """
         if not self.config.samples:
             return []
-        everything: dict[Group, list[Example]] = {**self.groups, ("*", None): list(self.items)}
+        everything: dict[Group, list[Example]] = defaultdict(list)
+        for item in self.items:
+            everything[item.task, None].append(item)
+        everything |= {**self.cells, ("*", None): list(self.items)}
         measurements = []
         for (task, level), items in everything.items():
             token_values = [values(self.logprobs[item.id]) for item in items]
@@ -278,8 +264,7 @@ class Passes:
 
 def completion_lengths(config: MeasureConfig) -> dict[str, Any]:
     """Arguments of sampling that say how long completions may be, and to how many tokens those that reach it go on."""
-    continued = {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
-    return {"max_new_tokens": config.max_new_tokens, **continued}
+    return {"max_new_tokens": config.max_new_tokens, "continue_up_to": config.continued_tokens or None}
 
 
 def answer_row(item: Example, completion: Completion, gold: str | None, score: float | None, **more: Any) -> dict[str, Any]:

@@ -1,20 +1,27 @@
-"""Room for a completion, in tokens: from the answers that are measured, the graders, the tokenizers and the context."""
+"""Room for a completion, in tokens: from the answers that are measured, and from those that the models end by themselves.
+
+A few items are completed greedily with ever more room, until all have ended or more would take too long. What they need and
+a quarter more is the room that all items get, on both sides of a comparison. Where most of them do not end, or nothing is
+tried, the gold answers, the graders, the tokenizers and the context decide.
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, join_some
 from mixwright.graders.follows import are_rules
-from mixwright.measure.passes import Passes
-from mixwright.records import Example, plain
+from mixwright.measure.option_answers import options_of
+from mixwright.measure.passes import Passes, evenly_spread, interleave
+from mixwright.records import Example, from_data, plain
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -27,6 +34,17 @@ PROMPTS_COUNTED = 2000
 """Prompts, the longest by characters, whose tokens are counted."""
 HEADROOM_FACTOR = 1.25
 """Times the longest answer: a right answer may be said in more words."""
+COMPLETED_ITEMS = 16
+"""Items that are completed, spread over the tasks."""
+CPU_TOKENS, GPU_TOKENS = 2048, 65_536
+"""Tokens that all of them may have together: some 20 s of a model of 100 million parameters on two cores, or of a large one
+on a GPU. Tokens are counted and not seconds, so that the room is the same on a busy machine."""
+MAX_SECONDS = 60.0
+"""Longest that completing them should take for one model, however slow it is."""
+FIRST_TOKENS = 32
+"""Room of the first attempt; each further one has room for twice as many."""
+CONTINUED_FACTOR = 4
+"""Times the room to which a completion that reaches it is continued before it is graded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,32 @@ class CompletionLimit:
     """Longest completion, its end token included."""
     why: str
     """What it was taken from, for people."""
+    continued: int = 0
+    """Tokens to which a completion that reaches it is continued before it is graded; 0: it is not."""
+
+
+class _Tightest(NamedTuple):
+    """The model whose context leaves the least room behind the longest prompt."""
+
+    left_tokens: int
+    prompt_tokens: int
+    learner: Learner
+
+
+@dataclass(frozen=True, slots=True)
+class FreeAnswers:
+    """What completing a few items freely showed of one model."""
+
+    lengths: tuple[int, ...]
+    """Tokens of each item's answer, its end included; of one that did not end, those that were written."""
+    ended: tuple[bool, ...]
+    """Whether it ended by itself."""
+
+    @property
+    def needed_tokens(self) -> int | None:
+        """Tokens of the longest answer that ended; None where most did not end."""
+        ended_lengths = [length for length, ended in zip(self.lengths, self.ended, strict=True) if ended]
+        return max(ended_lengths) if 2 * len(ended_lengths) >= len(self.lengths) and ended_lengths else None
 
 
 def keep_fitting_corpus(
@@ -105,6 +149,21 @@ def room_for(
         InputError: nothing to grade, or chat prompts without a chat template.
     """
     longest, items = longest_answer(learners, corpus, config)
+    return _room_of_data(corpus, items, longest, _find_tightest(learners, corpus if for_training else items))
+
+
+def _find_tightest(learners: Sequence[Learner], rows: Iterable[Example]) -> _Tightest | None:
+    """None where no model has a limit of its context."""
+    longest_rows = heapq.nlargest(PROMPTS_COUNTED, rows, key=lambda row: len(plain(row.prompt)))
+    found = []
+    for learner in learners:
+        if learner.context:
+            prompt_tokens = max(len(learner.encode(row.prompt)) for row in longest_rows)
+            found.append(_Tightest(learner.context - prompt_tokens, prompt_tokens, learner))
+    return min(found, key=lambda one: one.left_tokens, default=None)
+
+
+def _room_of_data(corpus: Corpus, items: Sequence[Example], longest: int, tightest: _Tightest | None) -> CompletionLimit:
     tokens = max(MIN_TOKENS, 8 * math.ceil((HEADROOM_FACTOR * longest + 1) / 8))
     why = f"the longest answer to {len(items):,} items has {longest:,} tokens"
     reading = sorted(filter(_finds_answer_in_text, {corpus.tasks[item.task].grader for item in items}))
@@ -112,18 +171,11 @@ def room_for(
         tokens, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read the final answer of a worked solution; {why}"
     if tokens > MAX_TOKENS:
         tokens, why = MAX_TOKENS, f"{why}; the default is at most {MAX_TOKENS:,}"
-    rows = heapq.nlargest(PROMPTS_COUNTED, corpus if for_training else items, key=lambda row: len(plain(row.prompt)))
-    contexts = [
-        (learner.context, max(len(learner.encode(row.prompt)) for row in rows), learner)
-        for learner in learners
-        if learner.context
-    ]
-    context, prompt_tokens, tightest = min(contexts, key=lambda end: end[0] - end[1], default=(0, 0, learners[0]))
-    if context and context - prompt_tokens < tokens:
-        tokens = max(1, context - prompt_tokens)
+    if tightest is not None and tightest.left_tokens < tokens:
+        tokens, context = max(1, tightest.left_tokens), tightest.left_tokens + tightest.prompt_tokens
         short = ", less than the longest answer and its end" if tokens < longest + 1 else ""
-        room = f"a context of {context:,} tokens, of which the longest prompt takes {prompt_tokens:,}{short}"
-        why = f"{tightest.name} has {room}; {why}"
+        taken = f"of which the longest prompt takes {tightest.prompt_tokens:,}{short}"
+        why = f"{tightest.learner.name} has a context of {context:,} tokens, {taken}; {why}"
     return CompletionLimit(tokens, why)
 
 
@@ -139,3 +191,131 @@ def _finds_answer_in_text(grader: str) -> bool:
     """Whether a grader may read an answer out of a longer text; of functions nothing is known."""
     name = grader.partition("?")[0]
     return name in ("final_answer", "includes") or ":" in name
+
+
+def spread_items(items: Sequence[Example], count: int = COMPLETED_ITEMS) -> list[Example]:
+    """At most `count` items, in turn one of each task, evenly over its levels."""
+    tasks: dict[str, list[Example]] = {}
+    for item in items:
+        tasks.setdefault(item.task, []).append(item)
+    per_task = math.ceil(count / max(len(tasks), 1))
+    return interleave([evenly_spread(task_items, per_task) for task_items in tasks.values()])[:count]
+
+
+def complete_freely(
+    learner: Learner,
+    items: Sequence[Example],
+    most_tokens: int = MAX_TOKENS,
+    seconds: float = MAX_SECONDS,
+    clock: Callable[[], float] = monotonic,
+) -> FreeAnswers:
+    """Greedy answers to these items, with ever more room.
+
+    Args:
+        learner: the model.
+        items: few.
+        most_tokens: longest answer, tokens.
+        seconds: that they may take, about.
+        clock: seconds.
+
+    Raises:
+        InputError: as `Learner.sample`.
+    """
+    began, prompts = clock(), [item.prompt for item in items]
+    limit = CPU_TOKENS if learner.device.type == "cpu" else GPU_TOKENS
+    tokens: list[tuple[int, ...]] = [()] * len(items)
+    ended = [False] * len(items)
+    waiting_indices, token_room = list(range(len(items))), min(FIRST_TOKENS, most_tokens)
+    while waiting_indices:
+        prefixes = [tokens[item_index] for item_index in waiting_indices] if any(tokens) else None
+        waiting_prompts = [prompts[item_index] for item_index in waiting_indices]
+        completions = learner.sample(
+            waiting_prompts, count=1, temperature=0, max_new_tokens=token_room, seed=0, prefixes=prefixes
+        )
+        for item_index, (best,) in zip(waiting_indices, completions, strict=True):
+            tokens[item_index], ended[item_index] = tuple(best.token_ids), best.finished
+        waiting_indices = [item_index for item_index in waiting_indices if not ended[item_index]]
+        seconds_spent, written_tokens = clock() - began, sum(map(len, tokens))
+        further_tokens = token_room * len(waiting_indices)
+        if (
+            token_room >= most_tokens
+            or written_tokens + further_tokens > limit
+            or seconds_spent + seconds_spent / max(written_tokens, 1) * further_tokens > seconds
+        ):
+            break
+        token_room = min(2 * token_room, most_tokens)
+    return FreeAnswers(tuple(map(len, tokens)), tuple(ended))
+
+
+def find_room(
+    learners: Sequence[Learner],
+    corpus: Corpus,
+    config: MeasureConfig,
+    say: Callable[[str], None],
+    *,
+    trained: bool = False,
+    seconds: float = MAX_SECONDS,
+) -> CompletionLimit:
+    """Return the room for measuring these models.
+
+    Args:
+        learners: the models that are measured; all get the same room.
+        corpus: items are picked from it as measuring does.
+        config: how many items.
+        say: told what is done.
+        trained: completions are written to prompts of all rows, not only of those that are measured.
+        seconds: that completing the items may take for each model, about.
+
+    Raises:
+        InputError: nothing to grade, or chat prompts without a chat template.
+    """
+    longest, picked = longest_answer(learners, corpus, config)
+    tightest = _find_tightest(learners, corpus if trained else picked)
+    default_room, options = _room_of_data(corpus, picked, longest, tightest), options_of(picked, corpus, config)
+    items = spread_items([item for index, item in enumerate(picked) if index not in options])
+    if not items:
+        return replace(default_room, why="all answers are options chosen by log-probability")
+    limit = None if tightest is None else max(1, tightest.left_tokens)
+    say(f"answer length: each model completes {len(items):,} items without a limit")
+    most_tokens = MAX_TOKENS if limit is None else min(MAX_TOKENS, limit)
+    answers = [_kept_or_completed(learner, items, most_tokens, seconds) for learner in learners]
+    return choose_room(answers, default_room, longest, limit)
+
+
+def _kept_or_completed(learner: Learner, items: Sequence[Example], most_tokens: int, seconds: float) -> FreeAnswers:
+    """Complete the items, or return what doing so showed when the measuring began that goes on: a clock decides it."""
+    from mixwright.measure.kept_answers import KeepingLearner
+
+    def make() -> dict[str, Any]:
+        return asdict(complete_freely(learner, items, most_tokens, seconds))
+
+    request = ["lengths of free answers", [learner.encode(item.prompt) for item in items], most_tokens]
+    return from_data(FreeAnswers, learner.remember(request, make) if isinstance(learner, KeepingLearner) else make())
+
+
+def choose_room(
+    answers_by_model: Sequence[FreeAnswers], default_room: CompletionLimit, gold: int, limit: int | None = None
+) -> CompletionLimit:
+    """The room that answers need.
+
+    Args:
+        answers_by_model: of each model that is compared; all get the same room, the largest that one of them needs.
+        default_room: where most answers of every model did not end by themselves.
+        gold: tokens of the longest gold answer.
+        limit: longest completion that the contexts leave room for; None for any.
+    """
+    needed_tokens = [answers.needed_tokens for answers in answers_by_model if answers.needed_tokens is not None]
+    if not needed_tokens:
+        longest_written = max((max(answers.lengths, default=0) for answers in answers_by_model), default=0)
+        tokens = max(min(default_room.tokens, longest_written), min(default_room.tokens, gold + 1))
+        return CompletionLimit(tokens, f"most answers do not stop; {default_room.why}")
+    longest = max(needed_tokens)
+    tokens = max(MIN_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
+    items = max(len(answers.lengths) for answers in answers_by_model)
+    why = f"of {items:,} trial answers the longest has {longest:,} tokens"
+    if gold + 1 > 8 * math.ceil(HEADROOM_FACTOR * longest / 8):
+        why += f", and the longest gold answer {gold:,}"
+    if limit is not None and tokens > limit:
+        tokens, why = limit, f"limited by the context; {why}"
+    continued = CONTINUED_FACTOR * tokens if limit is None else min(CONTINUED_FACTOR * tokens, limit)
+    return CompletionLimit(tokens, why, continued if continued > tokens else 0)

@@ -31,8 +31,11 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 LEAST_KEY = 6
 """Characters of a key from which on it is left out of all that a server says; shorter ones are words that a model writes."""
 EXPECTED_ADDRESS = "the address of a server, such as http://localhost:8000/v1"
+GOES_ON = "The same command goes on from the answers so far."
 REQUEST_SECONDS = 600.0
 """Time limit of one request."""
+REFUSED_CODES = (400, 413, 422)
+"""Codes of a server that cannot answer one prompt."""
 RETRIES = 6
 """Times that a request is repeated after a connection error, a time-out, or the codes 408, 409, 429 and 5xx."""
 MAX_CHARACTERS_PER_TOKEN = 200
@@ -211,11 +214,9 @@ class ServedModel:
             fields |= {"logprobs": True, "top_logprobs": 1} if asking.chat else {"logprobs": 1}
         if SEEDS not in self.lacking:
             fields["seed"] = seed
-        extra = {} if UNALTERED in self.lacking else dict[str, Any](UNALTERED_EXTRA_FIELDS)
+        fields["extra_body"] = {} if UNALTERED in self.lacking else dict(UNALTERED_EXTRA_FIELDS)
         if asking.template:
-            extra["chat_template_kwargs"] = dict(asking.template)
-        if extra:
-            fields["extra_body"] = extra
+            fields["extra_body"]["chat_template_kwargs"] = dict(asking.template)
         try:
             if asking.chat:
                 turns = to_messages(prompt, asking.system)
@@ -223,13 +224,9 @@ class ServedModel:
                 answer: Any = self._client.chat.completions.create(messages=turns, **fields)
             else:
                 answer = self._client.completions.create(prompt=prompt, **fields)
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            raise RefusedRequest(heard(error)) from None
-        except openai.APIStatusError as error:
-            if error.status_code == 413:
-                raise RefusedRequest(heard(error)) from None
-            raise _to_input_error(error, asking) from None
         except (openai.APIError, ValueError, RecursionError) as error:  # the last two: what came is no JSON of ours
+            if getattr(error, "status_code", None) in REFUSED_CODES:
+                raise RefusedRequest(heard(error)) from None
             raise _to_input_error(error, asking) from None
         return _read_reply(answer, asking)
 
@@ -354,20 +351,13 @@ def to_messages(prompt: Text, system: str | None) -> list[dict[str, Any]]:
 
 def _read_reply(answer: Any, asking: Asking) -> Reply:
     """The reply in what a server sent. Raises InputError for what is none."""
-    choices = getattr(answer, "choices", None)
-    if not isinstance(choices, list) or not choices:
-        raise InputError(
-            f"a completion from {asking.url}",
-            heard(repr(answer))[:120],
-            "Check that the address is that of the API, with /v1.",
-        )
-    choice = choices[0]
-    message = getattr(choice, "message", None)
-    holder = message if asking.chat else choice
-    name = "content" if asking.chat else "text"
-    if not hasattr(holder, name) or isinstance(holder, str | list | dict):
-        raise InputError(f"a completion from {asking.url}", heard(repr(choice))[:120], "Look at the server.")
-    text, reason = getattr(holder, name), getattr(choice, "finish_reason", None)
+    try:
+        choice = answer.choices[0]
+        message = choice.message if asking.chat else None
+        text = choice.text if message is None else message.content
+    except (AttributeError, IndexError, TypeError):  # the client checks nothing of what comes
+        remedy = "Check that the address is that of the API, with /v1."
+        raise InputError(f"a completion from {asking.url}", heard(repr(answer))[:120], remedy) from None
     text = "" if text is None else text
     thoughts = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
     if thoughts and isinstance(thoughts, str) and isinstance(text, str):  # graders and behaviours know them by their tags
@@ -378,9 +368,9 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS_PER_TOKEN * asking.max_tokens:
         got = f"{len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
         raise InputError(f"a text of at most {asking.max_tokens} tokens from {asking.url}", got, "Look at the server.")
+    reason = getattr(choice, "finish_reason", None)
     if reason == "error":
-        again = "The same command goes on from the answers so far."
-        raise InputError(f"a completion from {asking.url}", "a completion that ended with a server error", again)
+        raise InputError(f"a completion from {asking.url}", "a completion that ended with a server error", GOES_ON)
     text = _without_key(text.encode("utf-8", "replace").decode("utf-8"))  # no half of a character is kept
     refused = reason == "content_filter" or bool(getattr(message, "refusal", None))
     tokens, logprob = _read_count(answer), _read_logprob(getattr(choice, "logprobs", None))
@@ -390,33 +380,32 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
 def _read_count(answer: Any) -> int | None:
     """Tokens of the completion; None where the server says nothing that can be."""
     count = getattr(getattr(answer, "usage", None), "completion_tokens", None)
-    return count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < MAX_COUNT else None
+    return count if isinstance(count, int) and 0 <= count < MAX_COUNT else None
 
 
 def _read_logprob(logprobs: Any) -> float | None:
     """Sum over the tokens of an answer; None where a server gives none, or not of all of them."""
     content = getattr(logprobs, "content", None)
-    values = getattr(logprobs, "token_logprobs", None)
-    values = [getattr(token, "logprob", None) for token in content] if isinstance(content, list) else values
+    is_list = isinstance(content, list)
+    values = [getattr(token, "logprob", None) for token in content] if is_list else getattr(logprobs, "token_logprobs", None)
     if not isinstance(values, list) or not values:
         return None
-    numbers = [value for value in values if isinstance(value, float | int) and not isinstance(value, bool)]
-    numbers = [value for value in numbers if -MAX_NATS <= value <= 0]  # NaN is not
-    return float(sum(numbers)) if len(numbers) == len(values) else None
+    known = [value for value in values if isinstance(value, float | int) and -MAX_NATS <= value <= 0]  # NaN is not
+    return float(sum(known)) if len(known) == len(values) else None
 
 
 def _to_input_error(error: Exception, asking: Asking) -> InputError:
     """What a user can do about a server that fails."""
     import openai
 
-    told, again = heard(error), "The same command goes on from the answers so far."
+    told = heard(error)
     if isinstance(error, openai.APITimeoutError):
-        return InputError(f"an answer of {asking.url} within {REQUEST_SECONDS:g} s", "none", again)
+        return InputError(f"an answer of {asking.url} within {REQUEST_SECONDS:g} s", "none", GOES_ON)
     if isinstance(error, openai.APIConnectionError):
-        return InputError(f"a server at {asking.url}", f"no connection ({told})", f"Start it. {again}")
+        return InputError(f"a server at {asking.url}", f"no connection ({told})", f"Start it. {GOES_ON}")
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         return InputError(f"a key that {asking.url} takes, in {KEY_VARIABLE}", told, f"Set {KEY_VARIABLE}.")
     if isinstance(error, openai.NotFoundError):
         remedy = "Name the model as the server does (--served-model), and the address with its version: http://HOST/v1."
         return InputError(f"the model {asking.model} at {asking.url}", told, remedy)
-    return InputError(f"an answer of {asking.url}", told, again)
+    return InputError(f"an answer of {asking.url}", told, GOES_ON)

@@ -48,11 +48,6 @@ class MeasureResult:
         """Share of all that was written that was cut at `max_new_tokens`, 0..1."""
         return float(self.answers.column("cut").astype(bool).sum()) / max(len(self.answers), 1)
 
-    @property
-    def cut_examples(self) -> frozenset[str]:
-        """Examples whose greedy completion was cut."""
-        return frozenset(row["example"] for row in self.completions if row["cut"])
-
 
 def settings_after(config: MeasureConfig) -> MeasureConfig:
     """The settings of a measuring after a run: without probes that are made before it only."""

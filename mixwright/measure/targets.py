@@ -1,9 +1,9 @@
-"""Held-out texts that are read, not generated: which items fit."""
+"""Held-out texts that are read, not generated: which items fit, and how probable each token is."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mixwright.corpus import Corpus
@@ -13,9 +13,27 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-def keep_fitting_items(learner: Learner, items: Iterable[Example], count_tokens: Callable[[Example], int]) -> list[Example]:
-    """The items whose tokens fit into the model's context; the same ones before and after."""
-    return [item for item in items if learner.context is None or count_tokens(item) <= learner.context]
+def read_targets(
+    learner: Learner, items: Sequence[Example], *tokens: Mapping[str, Sequence[int]]
+) -> tuple[list[Example], list[list[list[float]]]]:
+    """Read texts behind the prompts of the items.
+
+    Args:
+        learner: reads them.
+        items: those that do not fit into its context are left out; the same ones before and after.
+        tokens: by item, of each text.
+
+    Returns:
+        The items that fit, and for each text the log-probabilities of its tokens behind each of them.
+    """
+
+    def fits(item: Example) -> bool:
+        longest = max(len(own[item.id]) for own in tokens)
+        return learner.context is None or len(learner.encode(item.prompt)) + longest <= learner.context
+
+    fitting = list(filter(fits, items))
+    prompts = [item.prompt for item in fitting]
+    return fitting, [learner.logprobs(prompts, [own[item.id] for item in fitting]) for own in tokens]
 
 
 def exact_answer_tasks(corpus: Corpus) -> set[str]:

@@ -6,8 +6,8 @@ checkpoints answer the prompts, too, and the answers are kept without a score.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mixwright.answers.table import Answers, Header
 from mixwright.config import MeasureConfig
@@ -36,14 +36,6 @@ def items_to_answer(
         item
         for item in picked
         if all(len(learner.encode(item.prompt)) + answer_tokens <= most_tokens for learner, most_tokens in limits)
-    )
-
-
-def same_answers(rows: Sequence[Mapping[str, Any]], items: Sequence[Example], answer_tokens: int) -> bool:
-    """Whether answers of an earlier measuring are to the same items, and as long: then they are taken over."""
-    same_items = {row["example"] for row in rows} == {item.id for item in items}
-    return same_items and all(
-        len(row["tokens"]) == answer_tokens if row["cut"] else len(row["tokens"]) <= answer_tokens + 1 for row in rows
     )
 
 

@@ -27,14 +27,14 @@ from transformers import TrainerCallback
 from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
 from mixwright.config import CorpusConfig, MeasureConfig
 from mixwright.corpus import Corpus
-from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
+from mixwright.corpus.chosen_graders import FirstAnswer
 from mixwright.corpus.graded import read_graded
-from mixwright.corpus.proposed_graders import find_labels
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.repeated_looks import FALSE_STOP_RATE, RepeatedLooks
 from mixwright.learner.learner import Learner
-from mixwright.measure.free_answers import find_room, spread_items
+from mixwright.measure.first_answers import choose_graders
+from mixwright.measure.room import find_room, spread_items
 from mixwright.records import Example, cell_key
 from mixwright.run.folder import check_regular, write_json
 
@@ -190,7 +190,7 @@ class GateCallback(TrainerCallback):
             learner = Learner(model, arguments["processing_class"], "the model in training", self._template)
             if self.max_new_tokens is None:
                 config = MeasureConfig(items=len(self.items), samples=0)
-                room, _ = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)
+                room = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)
                 self.max_new_tokens = room.tokens
             prompts = [item.prompt for item in self.items]
             answers = learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=0)
@@ -206,20 +206,12 @@ class GateCallback(TrainerCallback):
 
     def _choose_graders(self, answers: Sequence[tuple[str, bool]]) -> None:
         """Take another grader where the proposed one reads almost nothing of the first answers, and say so."""
-        by_task: dict[str, list[FirstAnswer]] = {}
-        for item, (text, cut) in zip(self.items, answers, strict=True):
-            by_task.setdefault(item.task, []).append(FirstAnswer(item, text, cut))
-        for task, first_answers in by_task.items():
-            chosen = choose_grader(
-                task,
-                self.corpus.tasks[task].grader,
-                first_answers,
-                named_by_user=task in self._named_graders,
-                labels=find_labels(self.corpus, task),
-            )
+        first = [FirstAnswer(item, *answer) for item, answer in zip(self.items, answers, strict=True)]
+        tasks = dict.fromkeys(item.task for item in self.items)
+        for chosen in choose_graders(self.corpus, tasks, first, self._named_graders):
             if chosen.changed:
-                self.corpus = self.corpus.with_graders({task: chosen.grader})
-                _log.warning("gate: %s: grader %s", task, chosen.reason)
+                self.corpus = self.corpus.with_graders({chosen.task: chosen.grader})
+                _log.warning("gate: %s: grader %s", chosen.task, chosen.reason)
 
     def _look(self, step: int, readings: Sequence[Sequence[float]]) -> LookOutcome:
         """Test the scores and the protected behaviours of one look, and keep it."""

@@ -19,14 +19,13 @@ from mixwright.measure.bases import base_name
 from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
-from mixwright.measure.free_answers import MAX_SECONDS, find_room
 from mixwright.measure.notes import list_notes, write_notes
 from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
-from mixwright.measure.room import keep_fitting_corpus
+from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
-from mixwright.measure.written import items_to_answer, same_answers, write_answers
+from mixwright.measure.written import items_to_answer, write_answers
 from mixwright.records import Observation, to_data
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import settings_file, write_manifest, write_settings
@@ -193,8 +192,8 @@ def settle_room(
         (tokens, continued), reason = known_room, "as in the earlier comparison"
     else:
         seconds = math.inf if measuring.budget is None else FREE_ANSWERS_SHARE * measuring.budget.seconds / len(learners)
-        room, continued = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
-        tokens, reason = room.tokens, room.why
+        room = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
+        tokens, continued, reason = room.tokens, room.continued, room.why
     continued_note = f"; longer ones are continued up to {continued:,}" if continued else ""
     say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; change it with --max-new-tokens")
     settings = replace(settings, max_new_tokens=tokens, continued_tokens=continued)
@@ -316,10 +315,9 @@ def with_greedy_answers(
     )
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
-        known, read = result.answers.of_tasks(corpus.tasks).split()
-        if not len(known) or not same_answers(known.first_rows(), items, max_tokens):
-            known = write_answers(learner, items, max_tokens, ready.config.seed)
-        answered[side] = replace(result, answers=result.answers.without_tasks(corpus.tasks).followed_by(known, read))
+        read = result.answers.of_tasks(corpus.tasks).read_alone()
+        written = write_answers(learner, items, max_tokens, ready.config.seed)
+        answered[side] = replace(result, answers=result.answers.without_tasks(corpus.tasks).followed_by(written, read))
     return answered
 
 

@@ -18,8 +18,7 @@ from mixwright.errors import InputError, join_some
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.sources import count_parameters, is_gguf
 from mixwright.measure.first_answers import read_first_answers
-from mixwright.measure.free_answers import find_room
-from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, keep_fitting_corpus, room_for
+from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, find_room, keep_fitting_corpus, room_for
 from mixwright.measure.stage import longest_answer
 from mixwright.verbs.output import say
 
@@ -134,7 +133,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
 
 def _try_model(
     model: str, corpus: Corpus, ungraded: Sequence[str]
-) -> tuple[Corpus, list[str], dict[str, str], tuple[CompletionLimit, int] | None]:
+) -> tuple[Corpus, list[str], dict[str, str], CompletionLimit | None]:
     """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
     if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
         return corpus, [], {}, None
@@ -147,8 +146,8 @@ def _try_model(
         measure = replace(MeasureConfig(), items=MAX_CELL_ITEMS)
         learner = KeepingLearner(load_learner(model), None)
         fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
-        room, continued = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
-        measure = replace(measure, max_new_tokens=room.tokens, continued_tokens=continued)
+        room = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
+        measure = replace(measure, max_new_tokens=room.tokens, continued_tokens=room.continued)
         first_answers = read_first_answers(
             learner, fitting_corpus, measure, tasks_with_named_grader=ungraded, say=lines.append
         )
@@ -157,7 +156,7 @@ def _try_model(
     refusal_note = "".join(f" {note}: the run will refuse these rows." for note in notes)
     room = replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refusal_note}")
     reasons = {answer.task: f"{answer.task}: {answer.reason}." for answer in first_answers}
-    return corpus.with_graders({answer.task: answer.grader for answer in first_answers}), lines, reasons, (room, continued)
+    return corpus.with_graders({answer.task: answer.grader for answer in first_answers}), lines, reasons, room
 
 
 def _format_list(title: str, texts: Sequence[str]) -> str:
@@ -227,7 +226,7 @@ def _choose_sizes(
     corpus: Corpus,
     objective: str,
     ungraded: set[str],
-    room: tuple[CompletionLimit, int] | None = None,
+    room: CompletionLimit | None = None,
 ) -> tuple[RunConfig, dict[str, str]]:
     """Return settings with sizes that fit these rows and the length of the model's answers, and the reasons."""
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
@@ -235,7 +234,7 @@ def _choose_sizes(
     is_tiny, measures_success = model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
     completion_tokens, room_reason = MeasureConfig().max_new_tokens, ""
     if measures_success:
-        completion_tokens, room_reason = _choose_room(model.path, corpus) if room is None else (room[0].tokens, room[0].why)
+        completion_tokens, room_reason = _choose_room(model.path, corpus) if room is None else (room.tokens, room.why)
     min_steps, max_steps = STEP_LIMITS[objective]
     mean_characters = _mean_characters(corpus)
     prompts_per_step = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
@@ -249,7 +248,7 @@ def _choose_sizes(
     read_probes = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read_probes) if measures_success else read_probes
     measure = MeasureConfig(items=items_per_cell, max_new_tokens=completion_tokens, probes=probes)
-    measure = replace(measure, continued_tokens=room[1]) if measures_success and room is not None else measure
+    measure = replace(measure, continued_tokens=room.continued) if measures_success and room is not None else measure
     if completion_tokens >= LONG_COMPLETION_TOKENS:
         measure = replace(measure, samples=4)
     learning_rate = (TINY_LEARNING_RATES if is_tiny else LEARNING_RATES)[objective]

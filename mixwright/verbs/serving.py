@@ -18,13 +18,12 @@ from typing import Any
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
-from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
+from mixwright.corpus.chosen_graders import FirstAnswer
 from mixwright.corpus.graded import Graded
-from mixwright.corpus.proposed_graders import find_labels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.logs.reading import find_reader
-from mixwright.measure.first_answers import ITEMS_PER_TASK
+from mixwright.measure.first_answers import ITEMS_PER_TASK, choose_graders
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
@@ -337,19 +336,16 @@ def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
 def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
     """Task -> the grader that a model's first answers ask for, where nobody named one."""
     grader_of_all, grader_by_task = parse_graders(measuring.grader)
-    found: dict[str, str] = {}
-    for name, task in side.corpus.tasks.items():
-        if grader_of_all is not None or name in grader_by_task:
-            continue
-        picked = evenly_spread([item for item in side.items if item.task == name], ITEMS_PER_TASK)
-        first = [(item, side.replies_to(item)[0]) for item in picked]
-        answers = [FirstAnswer(item, reply.text, reply.cut) for item, reply in first if isinstance(reply, Reply)]
-        choice = choose_grader(name, task.grader, answers, labels=find_labels(side.corpus, name))
-        for line in choice.describe():
-            say(one_line(line))
-        if choice.changed:
-            found[name] = choice.grader
-    return found
+    tasks = [name for name in side.corpus.tasks if grader_of_all is None and name not in grader_by_task]
+    answers: list[FirstAnswer] = []
+    for name in tasks:
+        for item in evenly_spread([item for item in side.items if item.task == name], ITEMS_PER_TASK):
+            if isinstance(reply := side.replies_to(item)[0], Reply):
+                answers.append(FirstAnswer(item, reply.text, reply.cut))
+    choices = choose_graders(side.corpus, tasks, answers)
+    for line in (line for choice in choices for line in choice.describe()):
+        say(one_line(line))
+    return {choice.task: choice.grader for choice in choices if choice.changed}
 
 
 def _log_lines(side: Answered) -> list[str]:

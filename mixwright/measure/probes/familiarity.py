@@ -1,18 +1,24 @@
 """Probe of whether the model has been trained on the held-out items of a task: their likelihood beside fresh items.
 
 Source: min-k% probability of Shi et al. 2023 (arXiv 2310.16789), at 50 %; setting off what a reference model gives is of
-    Carlini et al. 2021 (arXiv 2012.07805), completing the second half of Golchin & Surdeanu 2023 (arXiv 2308.08493).
-Unit: share of pairs; nats per token; share of items
+    Carlini et al. 2021 (arXiv 2012.07805).
+Unit: share of pairs; nats per token
 Cost: one forward pass over each item and each fresh item, and of the starting model where there is one.
 Blind spot: prompts are read as plain text, so what a trainer masked is not seen: SFT on completions alone does not teach
     prompts. Fresh items that are less usual by themselves than the held-out ones look like training.
+
+Fresh items are of the same task and certainly unread: written or generated after training, or held back from it. If nobody
+trained on the items, both are drawn from one population, and the ranks of both are alike. Twins with other numbers are no
+null (they were tried twice): untrained models prefer some items to their twins.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +26,33 @@ from numpy.typing import NDArray
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
-from mixwright.estimates.intervals import share_interval
-from mixwright.measure.familiarity import compare, read_texts
+from mixwright.estimates.intervals import Z, mean_interval
 from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval, Measurement, plain
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
 
 NEEDS = ("torch", "transformers")
 LEAST_ITEMS = 10
 """Items of a task, and fresh items of it, below which nothing is said."""
+Word = Literal["item seen", "task seen", "clean", "cannot tell"]
+LOWEST_SHARE = 0.5
+"""Share of a text's tokens, the least likely ones, that its likelihood is read from."""
+MOST_TOKENS = 256
+"""Tokens of a text that are read."""
+LEVEL = 0.01
+"""One-sided p of the rank test below which items are called seen."""
+CLEAN_AUROC = 0.7
+"""AUROC that must be excluded before items are called clean: about what three epochs leave in hard tasks."""
+Array = NDArray[np.float64]
 
 
 class Familiarity(Probe):
-    """Per task `auroc`, `p` and `completed`, and with a starting model `fresh_gain`; without fresh rows `completed` alone.
+    """Per task `auroc` and `p`, and with a starting model `fresh_gain`; nothing without fresh rows.
 
     `auroc` is the share of pairs of a held-out and a fresh item in which the held-out one is likelier, `p` that of its rank
-    test. With a starting model both are of what it does not explain. `completed` is the share of items whose second half
-    the model writes to the token, its null that of fresh items. `fresh_gain` is how much likelier fresh items became.
+    test. With a starting model both are of what it does not explain. `fresh_gain` is how much likelier fresh items became.
     """
 
     ONCE = True
@@ -46,10 +63,9 @@ class Familiarity(Probe):
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when no task has ten items and ten fresh ones that the corpus lacks."""
-        held_out = _texts_by_task(passes.picked(lambda item: bool(item.prompt)))
         if not self.fresh:
-            readings = {task: np.array(read_texts(passes.learner, texts)) for task, texts in held_out.items()}
-            return [_completed(task, values) for task, values in readings.items()]
+            return []
+        held_out = _texts_by_task(passes.picked(lambda item: bool(item.prompt)))
         measurements = []
         for task, fresh in read_fresh(self.fresh, corpus, held_out).items():
             measurements += _beside_fresh(passes, task, held_out[task], fresh[: max(len(held_out[task]), LEAST_ITEMS)])
@@ -89,27 +105,98 @@ def _texts_by_task(rows: Iterable[Example]) -> dict[str, list[str]]:
     return {task: list(texts) for task, texts in found.items()}
 
 
-def _completed(task: str, values: NDArray[np.float64], null: float | None = None) -> Measurement:
-    share = share_interval(values[:, 1].sum(), len(values))
-    row = Measurement("familiarity", task, "completed", share.value, share.low, share.high, share.n, "share", null=null)
-    return row if null is None else replace(row, null_of="fresh items")
-
-
 def _beside_fresh(passes: Passes, task: str, items: Sequence[str], fresh: Sequence[str]) -> list[Measurement]:
     """The rows of one task."""
     start = passes.start if passes.start is not passes.learner else None
     texts, cut = [*items, *fresh], len(items)
     now = np.array(read_texts(passes.learner, texts))
-    then = None if start is None else np.array(read_texts(start, texts))[:, 0]
-    found = compare(now[:cut, 0], now[cut:, 0], None if then is None else (then[:cut], then[cut:]))
+    then = None if start is None else np.array(read_texts(start, texts))
+    found = compare(now[:cut], now[cut:], None if then is None else (then[:cut], then[cut:]))
     values = [
         ("auroc", found.auroc, "share of pairs", 0.5, "items that nobody trained on"),
         ("p", Interval(found.p, found.p, found.p, cut), "p", 0.5, "items that nobody trained on"),
     ]
     if found.fresh_gain is not None:
         values.append(("fresh_gain", found.fresh_gain, "nats per token", 0.0, "the starting model"))
-    rows = [
+    return [
         Measurement("familiarity", task, name, of.value, of.low, of.high, of.n, unit, null=null, null_of=null_of)
         for name, of, unit, null, null_of in values
     ]
-    return [*rows, _completed(task, now[:cut], float(now[cut:, 1].mean()))]
+
+
+class BesideFresh(NamedTuple):
+    """The items of a task beside fresh ones."""
+
+    auroc: Interval
+    """Share of pairs of an item and a fresh item in which the item is likelier; 0.5 if nobody trained on the items."""
+    p: float
+    """One-sided p of the rank test (Mann-Whitney, normal approximation with ties)."""
+    fresh_gain: Interval | None
+    """Gain in likelihood of the fresh items since the starting model, nats per token; None without one."""
+
+
+def read(logprobs: Array) -> float:
+    """Mean of the less likely half of the log-probabilities of a text's tokens, nats per token."""
+    return float(np.sort(logprobs)[: max(1, round(LOWEST_SHARE * len(logprobs)))].mean())
+
+
+def read_texts(learner: Learner, texts: Sequence[str]) -> list[float]:
+    """How likely each text, not empty, is to the model, as plain text after its start token."""
+    tokens = [learner.tokenizer(text, add_special_tokens=False)["input_ids"][:MOST_TOKENS] for text in texts]
+    plain_learner = learner.with_form(replace(learner.form, template=False, system=None))
+    found = dict[int, float]()
+    for at, table in plain_learner.distributions([""] * len(texts), tokens):
+        found[at] = read(table[np.arange(len(tokens[at])), np.array(tokens[at])].cpu().double().numpy())
+    return [found[at] for at in range(len(texts))]
+
+
+def compare(items: Array, fresh: Array, start: tuple[Array, Array] | None = None) -> BesideFresh:
+    """Likelihoods of items beside those of fresh items.
+
+    Args:
+        items: shape (items,).
+        fresh: shape (fresh,).
+        start: both under the starting model. What it says of a text is then taken away, at the slope that it has among
+            the fresh items.
+    """
+    gain = None
+    if start is not None:
+        items_then, fresh_then = start
+        slope = _slope(fresh_then, fresh)
+        gain = mean_interval(fresh - fresh_then)
+        items, fresh = items - slope * items_then, fresh - slope * fresh_then
+    return BesideFresh(auroc(items, fresh), rank_p(items, fresh), gain)
+
+
+def _slope(then: Array, now: Array) -> float:
+    """Slope of the regression, within 0..1."""
+    spread = float(np.var(then))
+    return min(max(float(np.mean((then - then.mean()) * (now - now.mean()))) / spread, 0.0), 1.0) if spread else 0.0
+
+
+def auroc(first: Array, second: Array) -> Interval:
+    """Share of pairs in which the first is larger, ties counting half, with a 95 % interval (DeLong et al. 1988)."""
+    wins = (first[:, None] > second) + 0.5 * (first[:, None] == second)
+    value = float(wins.mean())
+    variance = wins.mean(axis=1).var(ddof=1) / len(first) + wins.mean(axis=0).var(ddof=1) / len(second)
+    half = Z * math.sqrt(variance)
+    return Interval(value, max(0.0, value - half), min(1.0, value + half), len(first))
+
+
+def rank_p(first: Array, second: Array) -> float:
+    """One-sided p that the first are larger by no more than chance (Mann & Whitney 1947), normal, with ties."""
+    values = np.concatenate([first, second])
+    n, m, total = len(first), len(second), len(values)
+    ties = np.unique(values, return_counts=True)[1].astype(float)
+    variance = n * m / 12 * (total + 1 - float((ties**3 - ties).sum()) / (total * (total - 1)))
+    above = float(((first[:, None] > second) + 0.5 * (first[:, None] == second)).sum()) - n * m / 2
+    return 0.5 * math.erfc((above - 0.5) / math.sqrt(2 * variance)) if variance else 1.0
+
+
+def word_of(p: float, auroc_high: float, gain_low: float | None) -> Word:
+    """What became of a task's items: `task seen` needs a starting model, to which fresh items were less likely."""
+    if p < LEVEL:
+        return "item seen"
+    if auroc_high > CLEAN_AUROC:
+        return "cannot tell"
+    return "task seen" if gain_low is not None and gain_low > 0 else "clean"

@@ -19,7 +19,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import check_range
 from mixwright.learner.warmup import completion_tokens
 from mixwright.measure.passes import Passes
-from mixwright.measure.targets import count_too_long, exact_answer_tasks, keep_fitting_items
+from mixwright.measure.targets import count_too_long, exact_answer_tasks, read_targets
 from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
@@ -41,18 +41,8 @@ class Gold(Probe):
         learner, tasks = passes.learner, exact_answer_tasks(corpus)
         items = passes.picked(lambda item: item.answer is not None and item.task in tasks, self.times)
         answers = {item.id: completion_tokens(learner, (item.answer or "").strip()) for item in items}
-        fitting_items = keep_fitting_items(
-            learner, items, lambda item: len(learner.encode(item.prompt)) + len(answers[item.id])
-        )
-        logprobs_by_item = learner.logprobs(
-            [item.prompt for item in fitting_items], [answers[item.id] for item in fitting_items]
-        )
-        values = {
-            item.id: min(math.exp(math.fsum(token_logprobs)), 1.0)
-            for item, token_logprobs in zip(fitting_items, logprobs_by_item, strict=True)
-        }
-        passes.keep_readings(fitting_items, gold_probability=values)
-        return [
-            *cell_measurements("gold", "gold", "share", fitting_items, values),
-            *count_too_long("gold", items, fitting_items),
-        ]
+        fitting, (logprobs,) = read_targets(learner, items, answers)
+        values = {item.id: min(math.exp(math.fsum(own)), 1.0) for item, own in zip(fitting, logprobs, strict=True)}
+        passes.keep_readings(fitting, gold_probability=values)
+        found = cell_measurements("gold", "gold", "share", fitting, values)
+        return [*found, *count_too_long("gold", items, fitting)]

@@ -17,7 +17,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure.passes import Passes
-from mixwright.measure.targets import count_too_long, keep_fitting_items
+from mixwright.measure.targets import count_too_long, read_targets
 from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
@@ -30,20 +30,12 @@ class HeldOutLoss(Probe):
         """See the class. Raises InputError when no held-out row with a target fits into the model's context."""
         learner = passes.learner
         items = passes.picked(lambda example: example.target is not None)
-        tokens_by_item = {item.id: warmup_tokens(learner, item) for item in items}
-        fitting_items = keep_fitting_items(learner, items, lambda item: sum(map(len, tokens_by_item[item.id])))
-        if not fitting_items:
+        tokens = {item.id: warmup_tokens(learner, item)[1] for item in items}
+        fitting, (logprobs,) = read_targets(learner, items, tokens)
+        if not fitting:
             remedy = "Hold out rows with a target (corpus.eval), or use a model with a longer context."
             raise InputError("held-out rows with a target that fit into the model's context", "none", remedy)
-        logprobs_by_item = learner.logprobs(
-            [item.prompt for item in fitting_items], [tokens_by_item[item.id][1] for item in fitting_items]
-        )
-        values = {
-            item.id: -float(np.mean(token_logprobs))
-            for item, token_logprobs in zip(fitting_items, logprobs_by_item, strict=True)
-        }
-        passes.keep_readings(fitting_items, loss=values)
-        return [
-            *cell_measurements("held_out_loss", "loss", "nats per token", fitting_items, values),
-            *count_too_long("held_out_loss", items, fitting_items),
-        ]
+        values = {item.id: -float(np.mean(own)) for item, own in zip(fitting, logprobs, strict=True)}
+        passes.keep_readings(fitting, loss=values)
+        found = cell_measurements("held_out_loss", "loss", "nats per token", fitting, values)
+        return [*found, *count_too_long("held_out_loss", items, fitting)]

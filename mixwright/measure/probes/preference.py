@@ -20,8 +20,8 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.warmup import completion_tokens
 from mixwright.measure.passes import Passes
-from mixwright.measure.targets import count_too_long, keep_fitting_items
-from mixwright.records import Example, Measurement
+from mixwright.measure.targets import count_too_long, read_targets
+from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
 COIN_ACCURACY = 0.5
@@ -35,36 +35,19 @@ class Preference(Probe):
         """See the class. Raises InputError when no held-out pair fits into the model's context."""
         learner = passes.learner
         items = passes.picked(lambda example: example.chosen is not None and example.rejected is not None)
-        tokens_by_side = {
-            name: {item.id: completion_tokens(learner, getattr(item, name) or "") for item in items}
-            for name in ("chosen", "rejected")
-        }
-
-        def count_tokens(item: Example) -> int:
-            return len(learner.encode(item.prompt)) + max(
-                len(tokens_by_item[item.id]) for tokens_by_item in tokens_by_side.values()
-            )
-
-        fitting_items = keep_fitting_items(learner, items, count_tokens)
-        if not fitting_items:
+        tokens = [
+            {item.id: completion_tokens(learner, getattr(item, side) or "") for item in items}
+            for side in ("chosen", "rejected")
+        ]
+        fitting, sides = read_targets(learner, items, *tokens)
+        if not fitting:
             remedy = "Hold out preference pairs (corpus.eval), or use a model with a longer context."
             raise InputError("held-out pairs of chosen and rejected that fit into the model's context", "none", remedy)
-        prompts = [item.prompt for item in fitting_items]
-        chosen, rejected = (
-            [
-                sum(token_logprobs)
-                for token_logprobs in learner.logprobs(prompts, [tokens_by_item[item.id] for item in fitting_items])
-            ]
-            for tokens_by_item in tokens_by_side.values()
-        )
-        margins = {
-            item.id: chosen_logprob - rejected_logprob
-            for item, chosen_logprob, rejected_logprob in zip(fitting_items, chosen, rejected, strict=True)
-        }
+        margins = {item.id: sum(chosen) - sum(rejected) for item, chosen, rejected in zip(fitting, *sides, strict=True)}
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
-        accuracy_rows = cell_measurements("preference", "preference", "share", fitting_items, wins)
-        measurements = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in accuracy_rows]
-        measurements += cell_measurements("preference", "margin", "nats", fitting_items, margins)
+        accuracy = cell_measurements("preference", "preference", "share", fitting, wins)
+        found = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in accuracy]
+        found += cell_measurements("preference", "margin", "nats", fitting, margins)
         chances = dict.fromkeys(wins, COIN_ACCURACY)
-        passes.keep_readings(fitting_items, preference=wins, margin=margins, chance=chances)
-        return [*measurements, *count_too_long("preference", items, fitting_items)]
+        passes.keep_readings(fitting, preference=wins, margin=margins, chance=chances)
+        return [*found, *count_too_long("preference", items, fitting)]
