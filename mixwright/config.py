@@ -289,10 +289,6 @@ class TrialConfig:
     save_every: NonNegativeInt = 0
     """Steps between checkpoints of a training run, which resumes from the last one after an interruption; 0 restarts it
     from the beginning. Results are the same. Ignored with the adapter `svf` and in plans of several stages."""
-    target: NonNegativeFinite = 0.1
-    """Gain in success on fixed held-out items at which `rollouts to target` stops counting; fixed before the run."""
-    progress_every: NonNegativeInt = 10
-    """Steps between evaluations during training, which show when the target was reached; every arm pays for them."""
     budget_minutes: Annotated[NonNegativeFinite, AfterValidator(_check_budget_minutes)] = 0.0
     """Minutes that the whole run may take; 0 sets no limit. Every arm is trained on as many seeds as fit: fewer than
     `seeds` if time is short, and up to twice as many if time is left."""

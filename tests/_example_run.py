@@ -52,8 +52,6 @@ CELLS = (
 CONSTANT = ("gcd", 3.0)
 """The cell whose success is the commonest answer alone."""
 ITEMS, SAMPLES, STEPS, GROUPS = 32, 8, 60, 8
-GAIN = 0.1
-"""Of success, which is the target of the trial."""
 REFERENCES = ("frozen", "uniform", "equal_shares")
 COLUMNS = {"frozen": 3, "uniform": 4, "equal_shares": 4, "steered": 5, "shuffled_levels": 4}
 SILENT = {"uniform": (0.66, 0.60), "equal_shares": (0.62, 0.5), "steered": (0.58, 0.34), "shuffled_levels": (0.58, 0.57)}
@@ -138,11 +136,10 @@ def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
     write_measured(folder / "before.parquet", _measured(3, np.random.default_rng(seed), names))
     write_measured(folder / "after.parquet", _measured(column, rng, names))
     _completions(folder, rng, names)
-    trained, planned = arm != "frozen", arm not in REFERENCES
-    write_json(folder / "branch.json", BranchInfo(arm, seed, f"base-{seed % 2}", "grpo", planned, trained, "digest"))
+    trained = arm != "frozen"
+    write_json(folder / "branch.json", BranchInfo(arm, seed, f"base-{seed % 2}", "grpo", trained, "digest"))
     if not trained:
         return
-    _progress(folder / "progress.jsonl", arm, seed)
     write_json(folder / "proof.json", {"rollouts": 64 * STEPS})
     start, end = SILENT[arm]
     with (folder / "steps.jsonl").open("w") as file:
@@ -160,16 +157,6 @@ def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
     with (folder / "decisions.jsonl").open("w") as file:
         for decision in _decisions(rng, names) if arm != "uniform" else []:
             file.write(json.dumps(to_data(decision)) + "\n")
-
-
-def _progress(path: Path, arm: str, seed: int) -> None:
-    """Success on the way, by which the plan reaches the target first and uniform's first seed never does."""
-    reached = {"steered": 2, "uniform": 4 if seed else 7}.get(arm, 4)
-    points = [
-        {"step": step, "rollouts": 700 * step, "evaluated": 60, "success": 0.6 if step >= reached else 0.4}
-        for step in range(7)
-    ]
-    path.write_text("".join(json.dumps(point) + "\n" for point in points))
 
 
 def _state(success: float, chance: float) -> str:
@@ -207,7 +194,7 @@ def _completions(folder: Path, rng: np.random.Generator, names: dict[str, str]) 
 
 
 def _result(run: RunFolder, seeds: int, *, nulls: bool) -> TrialResult:
-    trial = TrialConfig(seeds=seeds, target=GAIN)
+    trial = TrialConfig(seeds=seeds)
     config = RunConfig(CorpusConfig("train.jsonl"), trial=trial)
     null_arms = {"steered": ("shuffled_levels",)} if nulls else None
     notes = ("Seeds 0, 2 and 4 start from base 0, seeds 1 and 3 from base 1.",)

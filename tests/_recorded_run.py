@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 ARMS = ("uniform", "equal_shares", "steered", "lora", "svf")
-NULLS = ("shuffled_levels", "permuted", "permuted_uniform", "permuted_weights")
+NULLS = ("shuffled_levels", "permuted", "permuted_weights")
 LEVELS = {"sum": (1, 2), "last": (None,), "secret": (1, 2)}
 MODEL = {"width": 32, "depth": 2, "heads": 2, "vocabulary": 300}
 FACTS = ("About {who}:", "{what} is {value};")
@@ -125,7 +125,7 @@ def settings(data: str, objective: str, **sections: Mapping[str, Any]) -> dict[s
             "max_new_tokens": 4,
             "canary_every": 2,
         },
-        "trial": {"seeds": 2, "workers": 1, "progress_every": 2},
+        "trial": {"seeds": 2, "workers": 1},
     }
     return {name: {**shared.get(name, {}), **sections.get(name, {})} for name in {**shared, **sections}}
 
@@ -226,7 +226,7 @@ def target_run() -> None:
     path = Path("staged/plan.yaml")
     plan = yaml.safe_load(path.read_text(encoding="utf-8"))
     (stage,) = plan["stages"]
-    plan["stages"] = [stage | {"name": "first", "kept": ["optimizer"]}, stage | {"name": "second"}]
+    plan["stages"] = [stage | {"name": "first"}, stage | {"name": "second"}]
     path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
     data["trial"] |= {"nulls": ["permuted_order"], "seeds": 1}
     write_settings("staged", data)

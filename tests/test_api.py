@@ -31,7 +31,7 @@ SMALL = RunConfig(
     ModelConfig(width=32, depth=2, heads=2, warmup=WarmupConfig(steps=40)),
     MeasureConfig(items=8, samples=2, max_new_tokens=3),
     train=TrainConfig(steps=2, prompts=2, generations=4, max_new_tokens=3, canary_every=1),
-    trial=TrialConfig(arms=("uniform", "steered"), seeds=1, workers=1, progress_every=1),
+    trial=TrialConfig(arms=("uniform", "steered"), seeds=1, workers=1),
 )
 
 

@@ -54,12 +54,12 @@ def test_no_question_stands_on_both_sides(seed: int, tmp_path: Path) -> None:
     held_out = rows(files.held_out)
     assert Counter(row["task"] for row in held_out) == dict.fromkeys((NEW_TASK, *OLD_TASKS), ITEMS_PER_TASK)
     assert not {prompt_key(row["prompt"]) for row in rows(files.train)} & {prompt_key(row["prompt"]) for row in held_out}
-    found = usable_prompts(read_corpus(CorpusConfig(str(files.train), str(files.held_out), str(files.prompts))))
-    assert Counter(row.task for row in found.without_completion) == PROMPTS  # none is left out: no request is a test item
+    _, prompts, _ = usable_prompts(read_corpus(CorpusConfig(str(files.train), str(files.held_out), str(files.prompts))))
+    assert Counter(row.task for row in prompts) == PROMPTS  # none is left out: no request is a test item
     right = {question: answer for task in OLD_TASKS for question, answer in questions(task)}
     assert {row["prompt"]: row["completion"] for row in rows(files.answered)}.items() <= right.items()
     assert [row["prompt"] for row in rows(files.answered)] == [row["prompt"] for row in rows(files.prompts)]
-    assert not {plain(row.prompt) for row in found.without_completion} & {row["prompt"] for row in held_out}
+    assert not {plain(row.prompt) for row in prompts} & {row["prompt"] for row in held_out}
 
 
 def test_the_tables_ask_each_thing_once() -> None:

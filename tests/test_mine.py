@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ from cli_call import Call, sums, write
 from made_scans import write_scan
 
 from mixwright.catalog import create
-from mixwright.config import CorpusConfig, RunConfig
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -25,17 +21,13 @@ from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.choosing import COPIES_PER_ROW, TrainRows, check_row_count, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, make_record
 from mixwright.mine.job import (
-    MineJob,
-    SpentSeconds,
     is_mined,
-    mine_in_worker,
     mined_from_digest,
-    note_cpu_seconds,
 )
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, write_json
+from mixwright.run.folder import RunFolder
 from mixwright_extras.scan.table import Scan
 
 
@@ -339,45 +331,3 @@ def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corp
     assert not any(is_mined(run, "fixed", other) for other in others)
     table.unlink()
     assert not is_mined(run, "fixed", digest)
-
-
-BURN = """
-import os, signal, sys, time
-from pathlib import Path
-from mixwright.mine import job
-job.SECONDS_BETWEEN_NOTES = 0.01
-with job.note_cpu_seconds(Path(sys.argv[1]), "a"):
-    begun = time.process_time()
-    while time.process_time() < begun + 0.3: pass
-    time.sleep(0.1)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_cpu_seconds_of_a_mining_that_was_killed_count(tmp_path: Path) -> None:
-    path, told = tmp_path / "mine" / "m.spent.json", []
-    for _ in range(2):
-        killed = subprocess.run([sys.executable, "-c", BURN, str(path)], check=False)
-        assert killed.returncode == -signal.SIGKILL
-        with note_cpu_seconds(path, "a") as earlier:
-            told.append(earlier)
-    with note_cpu_seconds(path, "b") as other:
-        assert other == 0.0
-    assert told[0] > 0.25
-    assert told[1] > told[0] + 0.25
-
-
-def test_the_price_has_what_a_killed_call_spent_on_the_same_mining_alone(corpus: Corpus, tmp_path: Path) -> None:
-    run, config, options = RunFolder(tmp_path), RunConfig(CorpusConfig("unused")), {"by": "words", "keep": 0.2}
-    corpus.save(run.corpus)
-    write_scan(corpus, tmp_path, ("el2n",), {"corpus": Corpus.load(run.corpus).digest()})
-    rows = create("miners", "influence", options).read_rows(corpus, run, "base")
-    spent = tmp_path / "mine" / "influence.spent.json"
-    prices = []
-    for digest in (mined_from_digest(rows, options, config.seed), "of other rows"):
-        write_json(spent, SpentSeconds(digest, 5000.0))
-        mine_in_worker(MineJob(str(run.path), "base", config, "influence", options))
-        prices.append(json.loads((tmp_path / "mine" / "influence.json").read_text())["price"])
-        assert not spent.exists()
-    assert prices[0] == "5e+03 CPU seconds"
-    assert float(prices[1].split()[0]) < 100

@@ -199,10 +199,10 @@ def test_no_row_to_rehearse_stands_in_the_held_out_rows_or_twice(tmp_path: Path)
         '{"task": "chat", "prompt": "Say hello to me", "completion": "Hello!"}',
     ]
     read = corpus(tmp_path, "\n".join(asked) + "\n")
-    found = usable_prompts(read)
-    assert [plain(row.prompt) for row in found.without_completion] == ["What is the capital city of the country Italy?"]
-    assert [plain(row.target) for row in found.with_completion] == ["Hello!"]
-    assert [note.split(" rows")[0] for note in found.notes] == ["2 of 6", "2 of 6"]
+    ready, prompts, notes = usable_prompts(read)
+    assert [plain(row.prompt) for row in prompts] == ["What is the capital city of the country Italy?"]
+    assert [plain(row.target) for row in ready] == ["Hello!"]
+    assert [note.split(" rows")[0] for note in notes] == ["2 of 6", "2 of 6"]
     assert {cell.key: cell.count for cell in read.cells()} == {"new": 3}  # they are no training rows
 
 

@@ -59,17 +59,16 @@ def test_decisions_of_a_trial_are_those_of_all_seeds_and_a_broken_line_is_named(
 
 def test_stages_are_means_over_seeds(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=2)
-    assert read_stages(Evidence(run)) == ({}, {}), "a plan of one stage"
+    assert read_stages(Evidence(run)) == {}, "a plan of one stage"
     stages = tuple(Stage(name, "grpo", 5, {"gcd": 1.0}, expected={"gcd": 0.5}) for name in ("first", "second"))
     write_plan(run.plan, Plan("proportional", stages))
     for seed in range(2):
         folder = run.branch("steered", seed) / "stages" / "1"
         row = ItemValue("gcd", "greedy", 0.25 + 0.5 * seed, None, "gcd-0", 8)
         write_measured(folder / "measured.parquet", [row])
-        write_json(folder / "stage.json", {"rehearses": ["lcm"]})
-    success, replayed = read_stages(Evidence(run))
-    assert (success, replayed) == ({"gcd": (0.5, None)}, {"lcm": 2})
-    verdict = verdicts.trial(stages=success, replayed=replayed, plan=Plan("proportional", stages))
+    success = read_stages(Evidence(run))
+    assert success == {"gcd": (0.5, None)}
+    verdict = verdicts.trial(stages=success, plan=Plan("proportional", stages))
     assert cells_of(verdict, "stages") == [("gcd", "50 % (50 %)", f"{NO_VALUE_SIGN} (50 %)")]
 
 

@@ -145,7 +145,7 @@ def test_large_scores_whose_squares_are_finite_are_ranked_as_small_ones_are(call
 def test_a_trial_with_a_value_that_overflows_is_refused_with_its_row(call: Call) -> None:
     values = {("uniform", 0): 0.5, ("uniform", 1): 0.6, ("steered", 0): 0.7, ("steered", 1): -2e200}
     rows = tuple(SeedRow(arm, seed, "success", value) for (arm, seed), value in values.items())
-    trial = TrialResult(("uniform", "steered"), ("uniform",), (), (0, 1), rows, (), (), {}, {})
+    trial = TrialResult(("uniform", "steered"), ("uniform",), (), (0, 1), rows, (), (), {})
     write_json(Path("run/trial/result.json"), trial)
     code, out, err = call("replicates", "run")
     assert (code, out, err.count("\n")) == (1, "", 1)
@@ -164,6 +164,6 @@ def test_arms_of_a_trial_with_unequal_numbers_of_seeds_are_refused_as_such(call:
     rows = tuple(
         SeedRow(arm, seed, "success", 0.5 + seed / 9) for arm, seeds in (("a", 2), ("b", 3)) for seed in range(seeds)
     )
-    write_json(Path("run/trial/result.json"), TrialResult(("a", "b"), (), (), (0, 1, 2), rows, (), (), {}, {}))
+    write_json(Path("run/trial/result.json"), TrialResult(("a", "b"), (), (), (0, 1, 2), rows, (), (), {}))
     code, _, err = call("replicates", "run")
     assert (code, "as many seeds of every arm" in err) == (1, True)

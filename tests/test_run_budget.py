@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
-from mixwright.run.folder import RunFolder, read_json, read_yaml, write_text, yaml_text
-from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, seeds_that_fit, train_within
+from mixwright.run.folder import read_yaml, write_text, yaml_text
+from mixwright.trial.deadline import Deadline, seeds_that_fit, train_within
 from mixwright.trial.jobs import Trial
 from mixwright_extras.miners.pruning import Pruning
 
@@ -58,7 +58,7 @@ class Tried:
 
 
 @pytest.fixture
-def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def limited(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Seeds that are trained of `wanted` in so many minutes, where each takes so many seconds."""
 
     def with_seeds(trial: Tried, seeds: int) -> Tried:
@@ -68,20 +68,14 @@ def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr("mixwright.trial.deadline.with_seeds", with_seeds)
 
-    def trained(
-        minutes: float, seconds: float, wanted: int = 8, *, done: int = 0, spent: float = 0.0, name: str = "run"
-    ) -> Any:
+    def trained(minutes: float, seconds: float, wanted: int = 8, *, done: int = 0, spent: float = 0.0) -> Any:
         clock, lines = Clock(), list[str]()
-        run = RunFolder(tmp_path / name)
-        run.path.mkdir(exist_ok=True)
-        deadline = Deadline(minutes, run, clock=clock)
+        deadline = Deadline(minutes, clock=clock)
         clock.now = spent
         config = replace(SFT, trial=replace(SFT.trial, seeds=wanted))
         arms = ("frozen", "uniform", "equal_shares", "steered")
         trial, notes = train_within(Tried(clock, seconds, config, done), arms, deadline, lines.append)  # type: ignore[arg-type]
-        return SimpleNamespace(
-            seeds=trial.config.trial.seeds, spent=deadline.seconds_spent, notes=notes, lines=lines, run=run
-        )
+        return SimpleNamespace(seeds=trial.config.trial.seeds, spent=deadline.seconds_spent, notes=notes, lines=lines)
 
     return trained
 
@@ -102,44 +96,26 @@ def test_seeds_that_do_not_fit_are_left_out_whole_and_it_is_said(limited: Any) -
 
 def test_time_that_is_left_buys_more_seeds_twice_as_many_at_most(limited: Any) -> None:
     assert limited(minutes=10, seconds=50).seeds == 12
-    assert limited(minutes=10, seconds=50, wanted=4, name="few").seeds == 8
-    assert limited(minutes=100, seconds=1, name="quick").seeds == 16
+    assert limited(minutes=10, seconds=50, wanted=4).seeds == 8
+    assert limited(minutes=100, seconds=1).seeds == 16
 
 
 def test_the_fifth_seed_may_end_late_and_no_sixth(limited: Any) -> None:
     found = limited(minutes=10, seconds=130)
     assert found.seeds == 5, "650 s of 600: fewer than five seeds would allow no word"
-    assert limited(minutes=10, seconds=300, name="slow").seeds == 2, "and 750 s would be too late"
+    assert limited(minutes=10, seconds=300).seeds == 2, "and 750 s would be too late"
 
 
 @given(st.floats(1, 400), st.integers(1, 12), st.integers(0, 8), st.integers(1, 4), st.integers(1, 8))
 def test_what_is_begun_ends_within_a_quarter_of_the_budget(
     pace: float, wanted: int, done: int, arms: int, workers: int
 ) -> None:
-    deadline = Deadline(10, RunFolder("none"), clock=Clock())
+    deadline = Deadline(10, clock=Clock())
     deadline.seed_seconds = pace
     seeds = seeds_that_fit(deadline, finished=done, planned=wanted, arms=arms, workers=workers)
     assert 0 <= seeds <= workers
     if done and seeds:
         assert deadline.allows(seeds * arms, arms=arms, workers=workers, late_share=0.2)
-
-
-def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> None:
-    run, clock = RunFolder(tmp_path), Clock()
-    first = Deadline(10, run, clock=clock)
-    clock.now = 200.0
-    first.seed_seconds = 33.0
-    first.save()
-    clock.now = 5000.0
-    again = Deadline(10, run, clock=clock)
-    assert (again.seconds_spent, again.seconds_left, again.seed_seconds) == (200.0, 400.0, 33.0)
-    (tmp_path / SPENT_FILE).write_text("{")
-    assert Deadline(10, run, clock=clock).seconds_spent == 0, "a file that was cut"
-    again.finish()
-    assert not (tmp_path / SPENT_FILE).exists()
-    assert Deadline(0, run, clock=clock).seconds_left == float("inf")
-    Deadline(0, run, clock=clock).save()
-    assert not (tmp_path / SPENT_FILE).exists()
 
 
 def test_settings_are_written_with_the_budget(call: Call) -> None:
@@ -151,11 +127,11 @@ def test_settings_are_written_with_the_budget(call: Call) -> None:
 def test_no_seed_is_begun_where_the_time_is_used_up_and_a_finished_one_is_kept(limited: Any) -> None:
     with pytest.raises(InputError, match=r"a budget of about 10 min or more, plus time for one seed of every arm"):
         limited(minutes=5, seconds=30, spent=600)
-    assert limited(minutes=5, seconds=30, spent=600, done=2, name="done").seeds == 2, "both stand, and no other is begun"
-    assert limited(minutes=5, seconds=30, spent=299, name="last").seeds == 2, "begun in time, one for each of two workers"
+    assert limited(minutes=5, seconds=30, spent=600, done=2).seeds == 2, "both stand, and no other is begun"
+    assert limited(minutes=5, seconds=30, spent=299).seeds == 2, "begun in time, one for each of two workers"
 
 
-def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_of_a_budget_trains_whole_seeds(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, train = Clock(), Trial.train
 
     def train_for_100_seconds(trial: Trial, jobs: Any, title: str = "trial") -> None:
@@ -180,15 +156,13 @@ def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Ca
     assert code == 1
     assert "expected a budget of about 3 min or more, plus time for one seed of every arm" in err.splitlines()[-1]
     assert not list(Path("runs/tiny/trial").glob("*/branch.json")), "no branch was begun"
-    assert read_json(Path("runs/tiny", SPENT_FILE), Spent).seconds == 200
     clock.now = 0.0
-    code, _, err = call("run", "tiny.yaml", "--budget", "310s")
+    code, _, err = call("run", "tiny.yaml", "--budget", "110s")
     assert code == 0, err
     assert "1 seeds instead of 3" in err or "1 seed instead of 3" in err
     branches = sorted(path.name for path in Path("runs/tiny/trial").iterdir() if (path / "branch.json").is_file())
     assert {name.rpartition("-")[2] for name in branches} == {"0"}, "one whole seed"
     assert len(branches) == 3
-    assert not Path("runs/tiny", SPENT_FILE).exists(), "the run is finished"
     assert "instead of 3" in Path("runs/tiny/verdict.html").read_text(encoding="utf-8")
 
 

@@ -107,7 +107,7 @@ def sums(task: str = "sums", count: int = 40) -> list[Example]:
 def test_no_prompt_is_trained_on_and_unseen_and_small_groups_are_left_out() -> None:
     splits, left_out = split_groups(Corpus.from_examples([*sums(), *sums("few", 12)]), BurstSizes(rows=32, items=24))
     assert left_out == ["few"]
-    trained, unseen = ({row.prompt for row in part} for part in (splits["sums"].trained, splits["sums"].unseen))
+    trained, unseen = ({row.prompt for row in part} for part in (splits["sums", "trained"], splits["sums", "unseen"]))
     assert (len(trained), len(unseen)) == (15, 15)
     assert not trained & unseen
 

@@ -108,14 +108,13 @@ def test_noise_alone_is_seldom_called_an_effect_of_order() -> None:
 
 def test_one_way_damage_gives_stages_in_the_order_that_loses_nothing() -> None:
     later = {("a", "b"): -0.4, ("c", "b"): -0.4, ("a", "c"): -0.3}  # b first, then c, then a
-    plan = planned(rows(later), earlier_share=0.1)
+    plan = planned(rows(later))
     assert [(stage.name, stage.steps, stage.weights) for stage in plan.stages] == [
         ("b", 30, {"b": 1.0}),
         ("c", 30, {"c": 1.0}),
         ("a", 30, {"a": 1.0}),
     ]
     assert [stage.expected for stage in plan.stages] == [{"b": 0.8}, {"b": 0.8, "c": 0.8}, {"a": 0.8, "b": 0.8, "c": 0.8}]
-    assert [stage.earlier_share for stage in plan.stages] == [0.0, 0.1, 0.1]
     assert "+18.3 points" in plan.why["stages"], "half of 1.1 points of success lost, over three tasks"
 
 

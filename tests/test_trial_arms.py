@@ -43,7 +43,6 @@ ROLES = {
     "without_weights": "ablation",
     "shuffled_levels": "null",
     "permuted": "null",
-    "permuted_uniform": "null",
 }
 
 
@@ -102,7 +101,6 @@ def test_references_have_no_lever_and_shares_of_their_own():
         assert stage.options == {"engine": {"reward_range": [0, 2]}}, "what a right answer earns is no lever"
         assert (stage.steps, stage.objective) == (60, "grpo")
         assert plan.cells == PLAN.cells
-    assert branch("uniform").plan.why["stages.0.weights.gcd"] == "40 of 100 training examples"
 
 
 def test_each_arm_differs_in_one_thing():
@@ -111,18 +109,16 @@ def test_each_arm_differs_in_one_thing():
         "frozen": {"trains": False},
         "shuffled_levels": {"permuted": "levels"},
         "permuted": {"permuted": "rewards"},
-        "permuted_uniform": {"permuted": "rewards"},
     }
     for name in ROLES:
         found = branch(name)
         assert {field: getattr(found, field) for field in plain} == plain | different.get(name, {}), name
     assert branch("steered").plan == branch("shuffled_levels").plan == branch("permuted").plan == PLAN
-    assert branch("permuted_uniform").plan == branch("uniform").plan
 
 
 @pytest.mark.parametrize("arm", ["uniform", "equal_shares"])
 def test_no_examples_is_an_error(arm):
-    with pytest.raises(ValueError, match="no training examples"):
+    with pytest.raises(InputError, match="training examples to plan for"):
         catalog.create("arms", arm).branch(PLAN, ())
 
 
@@ -130,9 +126,9 @@ def test_frozen_always_runs_and_nulls_of_old_settings_are_nulls():
     arms = assign_roles(TrialConfig())
     assert arms.always_run == ("frozen", "uniform", "equal_shares", "steered")
     assert arms.nulls == ("shuffled_levels", "permuted")
-    old = assign_roles(TrialConfig(("uniform", "steered", "permuted", "permuted_uniform")))
+    old = assign_roles(TrialConfig(("uniform", "steered", "permuted_weights", "permuted")))
     assert (old.references, old.levers) == (("frozen", "uniform"), ("steered",))
-    assert old.nulls == ("permuted", "permuted_uniform", "shuffled_levels")
+    assert old.nulls == ("permuted_weights", "permuted", "shuffled_levels")
     assert assign_roles(TrialConfig(("steered", "frozen"))).always_run == ("frozen", "steered")
     parts = assign_roles(TrialConfig(("without_gates", "steered", "uniform")))
     assert (parts.levers, parts.ablations) == (("steered",), ("without_gates",))
@@ -150,18 +146,17 @@ def test_names_of_nulls_tell_levers_apart():
 
 
 @pytest.mark.parametrize(
-    ("null", "objective", "levels", "replans", "words"),
+    ("null", "objective", "levels", "words"),
     [
-        ("permuted", "sft", (1.0, 2.0), True, "no rewards"),
-        ("permuted", "grpo", (1.0,), False, ""),
-        ("shuffled_levels", "sft", (1.0, 2.0), True, ""),
-        ("shuffled_levels", "grpo", (1.0,), True, "no task has two levels"),
-        ("shuffled_levels", "grpo", (1.0, 2.0), False, "needs a planner"),
+        ("permuted", "sft", (1.0, 2.0), "no rewards"),
+        ("permuted", "grpo", (1.0,), ""),
+        ("shuffled_levels", "sft", (1.0, 2.0), ""),
+        ("shuffled_levels", "grpo", (1.0,), "no task has two levels"),
     ],
 )
-def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, objective, levels, replans, words):
+def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, objective, levels, words):
     plan = replace(PLAN, stages=(replace(PLAN.stages[0], objective=objective),))
-    reason = why_left_out(null, plan, corpus(levels), replans=replans)
+    reason = why_left_out(null, plan, corpus(levels))
     assert words in reason
     assert bool(reason) == bool(words)
 

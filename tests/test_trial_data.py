@@ -14,17 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from trial_parts import start_run, try_folder
 
-from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.load import load_learner
 from mixwright.mine.own_answers import write_rows
 from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_json, read_plan, write_plan
-from mixwright.run.preflight import check_rows
+from mixwright.run.folder import RunFolder, read_json, write_plan
 from mixwright.run.workers import Job, Workers
-from mixwright.trial.arm_roles import assign_roles, choose_arms, make_branch
+from mixwright.trial.arm_roles import assign_roles, choose_arms
 from mixwright.trial.data_rows import choose_rows, data_notes, data_path, read_data, repeat_to_fill, restrict_plan
 from mixwright.trial.selection import RECOMMENDING_ADVICE, format_selection
 from mixwright.trial.stage import checked_plan, checked_trial
@@ -39,13 +38,6 @@ CONFIG = RunConfig(
     trial=TrialConfig(seeds=5, workers=1, data="clean"),
 )
 SMALLEST = dataclasses.replace(CONFIG.model, width=16)
-DPO = dataclasses.replace(
-    CONFIG,
-    train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, canary_every=0, settings={"max_length": 32, "beta": 0.2}),
-    trial=TrialConfig(seeds=1, workers=1, data="pairs"),
-    plan=PlanConfig("proportional"),
-)
-"""A trial of DPO over new pairs."""
 
 
 def last_digits(rng: random.Random) -> tuple[Corpus, list[str]]:
@@ -165,10 +157,10 @@ def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path
     config = dataclasses.replace(CONFIG, trial=TrialConfig(data="x"))
     data = read_data(write_selection(tmp_path / "mine" / "x.parquet", ["a1", "a2"]), corpus)
     assert "simple_rule" not in data.rows_by_kind
-    assert choose_arms(config, corpus, run).references == ("frozen", "all", "random_like")
+    assert choose_arms(config, run).references == ("frozen", "all", "random_like")
     beside = write_selection(tmp_path / "mine" / "x.simple_rule.parquet", ["b1", "b2", "b3"])
     ruled = read_data(tmp_path / "mine" / "x.parquet", corpus)
-    arms = choose_arms(config, corpus, run)
+    arms = choose_arms(config, run)
     assert (arms.references, arms.levers) == (("frozen", "all", "random_like", "simple_rule"), ("mined",))
     assert choose_rows("simple_rule", corpus, ruled, 0).table["id"].to_pylist() == ["b1", "b2", "b3"]
     assert choose_rows("mined", corpus, ruled, 0).table["id"].to_pylist() == ["a1", "a2"]
@@ -236,53 +228,6 @@ def test_rows_to_rehearse_of_a_plan_by_hand_are_made_before_it_is_trained_on(
         assert verb == "steer" or done == [row.id for row in kept]
 
 
-def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path: Path) -> None:
-    """SFT on the chosen answers for twice the steps: a step of DPO reads two answers of each row."""
-    run = mined_pairs(tmp_path)
-    config, corpus = DPO, Corpus.load(run.corpus)
-    arms = choose_arms(config, corpus)
-    assert arms.references == ("frozen", "right_answers", "random_like")
-    stage = make_branch("right_answers", read_plan(run.plan), corpus).plan.stages[0]
-    assert (stage.objective, stage.steps) == ("sft", 4)
-    assert checked_trial(CheckedRun(config, run, corpus)).data is not None
-    check_rows(config, corpus)
-    without = dataclasses.replace(config, trial=dataclasses.replace(config.trial, data=None))
-    with pytest.raises(InputError, match="'chosen' in every training row"):
-        check_rows(without, corpus)
-    with_pairs = Corpus.from_examples([Example("p", "pairs", "Say 1: ", chosen="1", rejected="2")])
-    assert choose_arms(config, with_pairs).references == ("frozen", "all", "random_like")
-
-
-def mined_pairs(folder: Path) -> RunFolder:
-    """A run whose corpus has answers and no pairs, and a table of four new pairs."""
-    rows = [
-        Example(f"p{n}", "pairs", f"Say {n}: ", answer=str(n), target=str(n), split="train" if n < 8 else "eval")
-        for n in range(12)
-    ]
-    plan = Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),))
-    run = start_run(folder, Corpus.from_examples(rows), plan, SMALLEST)
-    made = [dataclasses.replace(row, id=f"{row.id}:pair", chosen=row.target, rejected="x") for row in rows[:4]]
-    (run.path / "mine").mkdir()
-    for name in ("pairs", "pairs.random_like"):
-        pq.write_table(Corpus.from_examples(made).table, run.path / "mine" / f"{name}.parquet")
-    return run
-
-
-@pytest.mark.slow
-def test_new_pairs_are_tried_against_sft_on_their_right_answers(tmp_path: Path) -> None:
-    """One seed of every arm; a setting that only DPO has does not stop SFT, and both read as many target tokens."""
-    run = mined_pairs(tmp_path)
-    result = try_folder(run, DPO, progress=lambda *_: None)
-    assert result.selection is not None
-    assert result.selection.trained_on == {
-        "right_answers": 32,
-        "random_like": 32,
-        "mined": 32,
-    }  # 4 rows: digit or x, and end
-    assert read_json(run.branch("right_answers", 0) / "branch.json", dict)["objective"] == "sft"
-    assert result.selection.advice == "too few seeds"
-
-
 @pytest.mark.slow
 def test_grpo_over_data_pays_in_rollouts_and_draws_mined_rows_alone(tmp_path: Path) -> None:
     """One seed of every arm: every branch is charged the same rollouts, and none of `mined` is of another row."""
@@ -297,7 +242,7 @@ def test_grpo_over_data_pays_in_rollouts_and_draws_mined_rows_alone(tmp_path: Pa
         CONFIG,
         measure=MeasureConfig(items=4, samples=1, max_new_tokens=2, probes=("competence",)),
         train=TrainConfig("grpo", 3, 2, 2, max_new_tokens=2, learning_rate=1e-3, canary_every=0),
-        trial=TrialConfig(seeds=1, workers=1, data="few", progress_every=0),
+        trial=TrialConfig(seeds=1, workers=1, data="few"),
     )
     result = try_folder(run, config, progress=lambda *_: None)
     assert result.selection is not None

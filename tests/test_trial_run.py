@@ -1,8 +1,6 @@
 import dataclasses
 import itertools
-import json
 import shutil
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +18,6 @@ from mixwright.run.folder import RunFolder, read_json, read_measurements, write_
 from mixwright.trial import summary
 from mixwright.trial.arm_roles import make_branch
 from mixwright.trial.branch import base_digest, branch_digest, train_branch
-from mixwright.trial.evaluation import EVALUATION_COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import read_branch
 
@@ -51,7 +48,7 @@ CONFIG = RunConfig(
     ModelConfig(width=16, depth=1, heads=2, vocabulary=264),
     MeasureConfig(items=4, samples=2, max_new_tokens=3, probes=("competence",)),
     train=TrainConfig(steps=3, prompts=4, generations=4, max_new_tokens=3, canary_every=2),
-    trial=TrialConfig(("uniform", "steered"), seeds=2, workers=1, progress_every=1),
+    trial=TrialConfig(("uniform", "steered"), seeds=2, workers=1),
 )
 
 
@@ -102,7 +99,6 @@ def test_every_branch_leaves_its_files(finished):
         assert names >= {
             *TABLES,
             "steps.jsonl",
-            "progress.jsonl",
             "draws.parquet",
             "proof.json",
             "branch.json",
@@ -122,18 +118,13 @@ def test_paired_branches_start_alike_and_are_charged_in_full(finished):
     run, _, result = finished
     branches = {(arm, seed): read_branch(folder) for arm, seed, folder in run.branches()}
     trained = {key: branch for key, branch in branches.items() if branch.info.trained}
-    starts = {branch.progress[0]["success"] for branch in trained.values()}
-    assert len(starts) == 1
-    assert 0 < starts.pop() < 1
     (weights,) = {(base / "model.safetensors").read_bytes() for base in (run.path / "bases").iterdir()}
     models = {weights, *((run.branch(*key) / "model" / "model.safetensors").read_bytes() for key in trained)}
     assert len(models) == 5  # every branch has learnt something of its own
-    assert [point["step"] for point in branches["uniform", 0].progress] == [0, 1, 2, 3]
-    # 3 steps of 16 rollouts, no canaries; 4 evaluations: one greedy completion for each of 60 items
-    evaluations = 4 * 60
-    assert branches["uniform", 0].charged_rollouts == 48 + evaluations + 3 * 4 * 3
+    # 3 steps of 16 rollouts, no canaries
+    assert branches["uniform", 0].charged_rollouts == 48 + 3 * 4 * 3
     assert branches["steered", 0].charged_rollouts > branches["uniform", 0].charged_rollouts  # canaries
-    assert result.rollouts["uniform"] == 2 * (48 + evaluations + 36) + 36
+    assert result.rollouts["uniform"] == 2 * (48 + 36) + 36
     shares = {row.arm: row.value for row in result.rows if row.name == "zero_signal_share"}
     assert set(shares) == {"uniform", "steered"}
     assert not result.nulls
@@ -218,7 +209,6 @@ DECIDE_NO_BRANCH = {
         "protect",
         "seeds",
         "workers",
-        "target",
         "budget_minutes",
         "margin",
         "cluster",
@@ -260,44 +250,6 @@ def test_measurements_without_answers_are_refused_before_anything_is_trained(fin
         try_folder(older, CONFIG)
 
 
-def test_items_of_a_task_take_turns_over_its_levels_and_tasks_share_alike():
-    corpus = make_corpus().select(split="eval")
-    chosen = choose_items(corpus, seed=1)
-    assert {task: len(items) for task, items in chosen.items()} == {"copy": 40, "flip": 20}
-    assert [example.level for example in chosen["copy"]] == [1.0, 2.0] * 20
-    assert len({example.id for items in chosen.values() for example in items}) == 60
-    assert choose_items(corpus, seed=1) == chosen
-    assert choose_items(corpus, seed=2) != chosen
-    many = [Example(f"{t}-{n}", f"t{t}", f"{t} {n}", answer="1", split="eval") for t in range(3) for n in range(99)]
-    assert {len(items) for items in choose_items(Corpus.from_examples(many), seed=0).values()} == {
-        EVALUATION_COMPLETIONS // 3
-    }
-
-
-@pytest.mark.parametrize(("decoding", "count"), [("greedy", 1), ("sampled", EVALUATION_COMPLETIONS // 2 // 4)])
-def test_success_on_the_way_is_a_mean_over_tasks_under_the_declared_decoding(tmp_path, decoding, count):
-    corpus = make_corpus().select(split="eval")
-    items = {"copy": list(corpus)[20:24], "flip": list(corpus)[40:44]}  # copy: 0 1 0 1
-    asked = []
-
-    class Always:
-        def sample(self, prompts, **settings):
-            asked.append((settings["count"], settings["temperature"]))
-            said = type("Said", (), {"text": "0", "finished": True})
-            return [[said] * settings["count"] for _ in prompts]
-
-    config = MeasureConfig(decoding=decoding, temperature=0.7)
-    learner: Any = Always()
-    callback = ProgressCallback(learner, corpus, items, config, every=1, seed=0, folder=tmp_path)
-    callback.on_train_begin(None, type("State", (), {"global_step": 0}), None)
-    line = json.loads((tmp_path / "progress.jsonl").read_text())
-    right = [sum(example.answer == "0" for example in own) / 4 for own in items.values()]
-    assert line["by_task"] == dict(zip(items, right, strict=True))
-    assert line["success"] == sum(right) / 2
-    assert line["evaluated"] == line["rollouts"] == 8 * count
-    assert asked == [(count, 0.0 if decoding == "greedy" else 0.7)] * 2
-
-
 def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finished):
     run, _, _ = finished
     before = read_items(run.measurements("base-0"))
@@ -312,9 +264,9 @@ def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finis
     assert len({seed_after(CONFIG.seed, 0), seed_after(CONFIG.seed, 1), CONFIG.seed + 1_000_003}) == 3
 
 
-def replan(corpus, measured):
+def plan_anew(settings, train, corpus, measured):
     """The plan of shuffled levels: it shows that what was measured on them arrives here."""
-    assert [row.level for row in measured[0] if row.name == "greedy" and row.task == "copy" and row.level is not None]
+    assert [row.level for row in measured if row.name == "greedy" and row.task == "copy" and row.level is not None]
     cells = tuple(CellAssessment(cell.task, cell.level, "unknown", None, 0.0, 0, cell.count) for cell in corpus.cells())
     return Plan("anew", (Stage("x", "grpo", 99, {"copy": 0.25, "flip": 0.75}, selector="uniform"),), cells)
 
@@ -325,12 +277,13 @@ def with_nulls(finished):
     run, _, _ = finished
     trained = []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mixwright.trial.jobs.make_plan", plan_anew)
         patch.setattr(summary, "judge_lever", lambda lever, *_: Judgement(lever, "helps", "said so"))
         patch.setattr(
             Trial, "train", lambda self, jobs, *rest, own=Trial.train: trained.append(jobs) or own(self, jobs, *rest)
         )
-        result = try_folder(run, CONFIG, progress=lambda *_: None, replan=replan)
-        again = try_folder(run, CONFIG, progress=lambda *_: pytest.fail("trained twice"), replan=replan)
+        result = try_folder(run, CONFIG, progress=lambda *_: None)
+        again = try_folder(run, CONFIG, progress=lambda *_: pytest.fail("trained twice"))
     assert again == result
     return run, result, trained[1]
 
@@ -365,10 +318,10 @@ def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_t
 def test_nulls_are_made_from_their_own_levers_plan(finished):
     run, base, _ = finished
     trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])
-    permuted = trial.null_jobs(["permuted"], "equal_shares", None)[0]  # any arm can be the lever
+    permuted = trial.null_jobs(["permuted"], "equal_shares")[0]  # any arm can be the lever
     assert permuted.arm == "permuted.equal_shares"
     assert permuted.branch.plan.stages[0].selector == "equal_levels"
-    own = trial.null_jobs(["permuted"], "steered", None)[0]
+    own = trial.null_jobs(["permuted"], "steered")[0]
     assert own.arm == "permuted"
     assert own.digest != permuted.digest, "another plan, another branch"
     assert train_branch(permuted) == str(run.branch("permuted.equal_shares", 0))
@@ -466,10 +419,10 @@ def test_a_branch_that_was_stopped_while_it_trained_goes_on_from_its_checkpoint(
         left[stops] = {
             str(path.relative_to(folder)): path.read_bytes()
             for path in folder.rglob("*")
-            if path.suffix in (".parquet", ".safetensors") or path.name in ("progress.jsonl", "steps.jsonl", "draws.jsonl")
+            if path.suffix in (".parquet", ".safetensors") or path.name in ("steps.jsonl", "draws.jsonl")
         }
     assert begun == [*range(stopped + 1), *range(resumed, 6)]
-    assert left[True].keys() == left[False].keys() >= {"after.parquet", "after.answers.parquet", "progress.jsonl"}
+    assert left[True].keys() == left[False].keys() >= {"after.parquet", "after.answers.parquet", "steps.jsonl"}
     assert {name for name, content in left[True].items() if content != left[False][name]} == set()
 
 

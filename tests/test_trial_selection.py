@@ -31,7 +31,7 @@ def scores(success: float, arm: str, seed: int, flips: int = 3) -> ItemScores:
 
 def compared(success: Mapping[str, float], seeds: int = SEEDS, flips: int = 3) -> list[Contrast]:
     table = {arm: {seed: scores(value, arm, seed, flips) for seed in range(seeds)} for arm, value in success.items()}
-    findings = Findings(table, [], {}, "greedy", 0.05)
+    findings = Findings(table, "greedy", 0.05)
     return contrasts(findings, [("mined", arm) for arm in success if arm != "mined"])
 
 
@@ -71,7 +71,7 @@ def test_as_good_as_all_rows_is_said_only_within_the_margin() -> None:
     same = {seed: scores(0.7, "one", seed, flips=1) for seed in range(SEEDS)}
     table = {"mined": same, "all": same}
     table |= {arm: {seed: scores(0.3, arm, seed) for seed in range(SEEDS)} for arm in ("frozen", "random_like")}
-    found = advised(contrasts(Findings(table, [], {}, "greedy", 0.05), [("mined", arm) for arm in AGAINST]))
+    found = advised(contrasts(Findings(table, "greedy", 0.05), [("mined", arm) for arm in AGAINST]))
     assert found.advice == "fewer rows do"
     noisy = advised(compared({"frozen": 0.1, "all": 0.5, "random_like": 0.2, "mined": 0.5}, flips=8))
     assert noisy.advice == "keep all rows"
@@ -81,9 +81,7 @@ def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
     found = advised(compared({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "mined": 0.8}, seeds=2))
     assert found.advice == "too few seeds"
     empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "effects", "judgements"), ())
-    result = TrialResult(
-        **empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, success_targets={}, selection=found
-    )  # type: ignore[arg-type]
+    result = TrialResult(**empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, selection=found)  # type: ignore[arg-type]
     trained_on, price = format_selection(result)[1:]
     assert trained_on.endswith("target tokens: all 10, mined 9.")
     assert price.endswith(": 3 trainings.")
@@ -100,7 +98,7 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
 
     nats = {"frozen": 3.0, "all": 2.0, "random_like": 2.25, "mined": 2.5}
     table = {arm: {seed: nothing_right(loss, seed) for seed in range(5)} for arm, loss in nats.items()}
-    findings = Findings(table, [], {}, "greedy", 0.05)
+    findings = Findings(table, "greedy", 0.05)
     found = contrasts(findings, [("mined", arm) for arm in AGAINST])
     costs = {"all": 10.0, "mined": 9.0}
     table = MinedTable("best", 5, 100, new_rows=False)
@@ -127,7 +125,7 @@ def test_loss_retention_and_single_tasks_stand_beside_success() -> None:
         "sft": {seed: two_tasks(0.8, 1.5) for seed in range(5)},
     }
     protected = Items.of(("a", None, f"a{n}") for n in range(10, 20))
-    findings = Findings(table, [], {}, "greedy", 0.05, protected)
+    findings = Findings(table, "greedy", 0.05, protected)
     (contrast,) = contrasts(findings, [("sft", "frozen")])
     found: dict[str, Effect] = {effect.name: effect for effect in effects_of(findings, contrast)}
     assert found["success"].difference.value == pytest.approx(0.3)

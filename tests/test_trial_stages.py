@@ -1,4 +1,4 @@
-"""Plans of several stages in trials: borders, what is kept over them, shared stages, resuming, rehearsal, and the arms."""
+"""Plans of several stages in trials: borders, resuming, and the arms."""
 
 import dataclasses
 import hashlib
@@ -6,25 +6,23 @@ import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from answer_rows import ItemValue, answers_of
 from trial_parts import start_run, try_folder
 
-from mixwright.answers.score import scores_of_items
 from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import ItemScores
 from mixwright.learner.load import load_learner
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.trial import branch
 from mixwright.trial.arm_plans import permuted_order
 from mixwright.trial.arm_roles import make_branch, why_left_out
 from mixwright.trial.jobs import Trial
-from mixwright.trial.plan_stages import success_of, with_rehearsal
 
 FEW = 8
 CONFIG = RunConfig(
@@ -32,7 +30,7 @@ CONFIG = RunConfig(
     ModelConfig(width=32, depth=1, heads=2, vocabulary=264),
     MeasureConfig(items=24, samples=1, max_new_tokens=2),
     train=TrainConfig("sft", 2 * FEW, 16, learning_rate=8e-3, canary_every=0, settings={"max_length": 32}),
-    trial=TrialConfig(("steered",), seeds=1, workers=1, progress_every=0),
+    trial=TrialConfig(("steered",), seeds=1, workers=1),
 )
 
 
@@ -73,68 +71,50 @@ def test_a_trial_trains_every_stage_and_compares_with_all_tasks_together(tmp_pat
     run = prepared(tmp_path, plan)
     result: TrialResult = try_folder(run, CONFIG, progress=lambda *_: None)
     assert result.references == ("frozen", "joint")
-    branch = run.branch("steered", 0)
-    lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
+    folder = run.branch("steered", 0)
+    lines = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(2 * FEW)), "steps are counted on over the border"
     drawn = [set(line["losses"]) for line in lines]
     assert set.union(*drawn[:FEW]) == {"first"}
     assert set.union(*drawn[FEW:]) == {"last"}
-    measured = [read_measurements(branch / place) for place in ("stages/1/measured.parquet", "stages/2/measured.parquet")]
-    assert measured[0] != measured[1] == read_measurements(branch / "after.parquet"), "each after its own stage"
-    assert not (run.path / "trial" / "stages").exists(), "what branches shared goes when the trial is done"
+    measured = [read_measurements(folder / place) for place in ("stages/1/measured.parquet", "stages/2/measured.parquet")]
+    assert measured[0] != measured[1] == read_measurements(folder / "after.parquet"), "each after its own stage"
+    assert not list(folder.glob("stages/*/model")), "only the last model is kept"
 
 
 def test_a_stage_starts_from_the_weights_that_the_one_before_left(tmp_path: Path) -> None:
     """The second stage trains at a rate that moves nothing, so the branch ends where the first stage did."""
     first, second = staged("first", "last").stages
     plan = Plan("by hand", (first, dataclasses.replace(second, learning_rate=1e-12)))
-    run = prepared(tmp_path, plan)
+    run, shorter = prepared(tmp_path / "both", plan), prepared(tmp_path / "first", staged("first"))
     jobs_of(run, plan)
-    (left,) = (
-        place for place in (run.path / "trial" / "stages").iterdir() if '"first alone"' in (place / "stage.json").read_text()
-    )
-    folders = (run.path / "bases" / "base-0", left / "model", run.branch("steered", 0) / "model")
+    jobs_of(shorter, staged("first"))
+    folders = (run.path / "bases" / "base-0", shorter.branch("steered", 0) / "model", run.branch("steered", 0) / "model")
     base, between, end = (load_learner(str(folder)).model.state_dict() for folder in folders)
     assert min((value - base[name]).abs().max() for name, value in between.items()) > 1e-3
     assert max((value - between[name]).abs().max() for name, value in end.items()) < 1e-9
 
 
-def test_an_interrupted_branch_goes_on_at_the_border_to_the_byte(tmp_path: Path) -> None:
-    plan = staged("first", "last", kept=("optimizer",))
+def test_an_interrupted_branch_goes_on_at_the_border_to_the_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = staged("first", "last")
     run = prepared(tmp_path, plan)
-    jobs_of(run, plan)
-    branch, kept = run.branch("steered", 0), run.path / "trial" / "stages"
-    whole = digests(branch)
-    done = sorted(kept.iterdir(), key=lambda place: place.stat().st_mtime_ns)
-    assert len(done) == 2
-    before = digests(done[0])
-    shutil.rmtree(branch)
-    shutil.rmtree(done[1])
-    jobs_of(run, plan)
-    assert digests(branch) == whole
-    assert digests(done[0]) == before
-    assert len(list(kept.iterdir())) == 2
+    (job,) = jobs_of(run, plan).arm_jobs(["steered"])
+    folder, train, begun = run.branch("steered", 0), branch._train, list[str]()
+    whole = digests(folder)
+    shutil.rmtree(folder)
 
+    def train_one(stage_job: branch.BranchJob, *args: Any, **named: Any) -> None:
+        begun.append(stage_job.branch.plan.stages[0].name)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        train(stage_job, *args, **named)
 
-def test_branches_share_the_stages_that_they_begin_with(tmp_path: Path) -> None:
-    run = prepared(tmp_path, staged("first", "last"))
-    jobs_of(run, staged("first", "last"))
-    kept = run.path / "trial" / "stages"
-    jobs_of(run, staged("first", "none"))
-    assert len(list(kept.iterdir())) == 3
-    jobs_of(run, staged("last", "first"))
-    assert len(list(kept.iterdir())) == 5
-
-
-@pytest.mark.slow
-def test_an_optimiser_that_is_kept_changes_the_stage_after_the_border_alone(tmp_path: Path) -> None:
-    found = {}
-    for name, border in (("new", {}), ("kept", {"kept": ("optimizer",)})):
-        run = prepared(tmp_path / name, staged("first", "last"))
-        jobs_of(run, staged("first", "last", **border))
-        found[name] = [digests(run.branch("steered", 0) / "stages" / place) for place in ("1", "2")]
-    assert found["new"][0]["steps.jsonl"] == found["kept"][0]["steps.jsonl"]
-    assert found["new"][1]["steps.jsonl"] != found["kept"][1]["steps.jsonl"]
+    monkeypatch.setattr(branch, "_train", train_one)
+    with pytest.raises(KeyboardInterrupt):
+        branch.train_branch(job)
+    branch.train_branch(job)
+    assert begun == ["first alone", "last alone", "last alone"]
+    assert digests(folder) == whole
 
 
 @pytest.mark.slow
@@ -150,53 +130,12 @@ def test_sft_and_then_grpo(tmp_path: Path) -> None:
     config = dataclasses.replace(CONFIG, train=train)
     run = prepared(tmp_path, plan)
     jobs_of(run, plan, config=config)
-    branch = run.branch("steered", 0)
-    lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
+    folder = run.branch("steered", 0)
+    lines = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(10))
-    assert json.loads((branch / "branch.json").read_text())["objective"] == "grpo"
-    measured = len(Answers.read(branch / "stages/1/measured.answers.parquet"))
-    assert json.loads((branch / "proof.json").read_text())["rollouts"] == 2 * 4 * 4 + measured
-
-
-def measured(task: str, right: int, of: int) -> ItemScores:
-    rows = []
-    for number in range(of):
-        value = float(number < right)
-        for name in ("greedy", "greedy.swapped", "pass@1", "pass@1.swapped"):
-            rows.append(ItemValue(task, name, value, None, f"{task}{number}"))
-    return scores_of_items(answers_of(rows))
-
-
-def test_what_fell_below_what_was_expected_is_rehearsed() -> None:
-    first = Stage("a", "sft", 5, {"a": 1.0}, expected={"a": 0.8, "b": 0.3})
-    second = Stage("b", "sft", 5, {"b": 1.0}, earlier_share=0.1)
-    # 24 of 40 right: .6, standard error .077, so that .8 is 2.6 errors above; 28 of 40: .7, error .072, 1.4 errors.
-    assert with_rehearsal([first], second, measured("a", 24, 40), "greedy").weights == {"b": 0.9, "a": 0.1}
-    assert with_rehearsal([first], second, measured("a", 28, 40), "greedy") == second
-    assert with_rehearsal(
-        [first], dataclasses.replace(second, earlier_share=0.0), measured("a", 0, 40), "greedy"
-    ).weights == {"b": 1.0}
-    assert with_rehearsal([first], second, measured("b", 0, 40), "greedy") == second, "only tasks of earlier stages"
-    assert success_of(measured("a", 24, 40), "greedy")["a"] == pytest.approx((0.6, (0.6 * 0.4 / 40) ** 0.5))
-
-
-@pytest.mark.slow
-def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
-    plan = Plan(
-        "by hand",
-        (
-            Stage("../one/", "sft", FEW, {"first": 1.0}, expected={"first": 1.0, "last": 0.0}),
-            Stage("two", "sft", FEW, {"last": 1.0}, expected={"first": 1.0}),
-            Stage("three", "sft", 8, {"none": 1.0}, earlier_share=0.25),
-        ),
-    )
-    run = prepared(tmp_path, plan)
-    jobs_of(run, plan)
-    branch = run.branch("steered", 0)
-    lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
-    assert set.union(*(set(line["losses"]) for line in lines[2 * FEW :])) == {"none", "first"}
-    told = [json.loads(line) for line in (branch / "decisions.jsonl").read_text().splitlines()]
-    assert [(line["step"], line["new"]) for line in told if line["what"] == "earlier_share"] == [(2 * FEW, 0.25)]
+    assert json.loads((folder / "branch.json").read_text())["objective"] == "grpo"
+    measured = len(Answers.read(folder / "stages/1/measured.answers.parquet"))
+    assert json.loads((folder / "proof.json").read_text())["rollouts"] == 2 * 4 * 4 + measured
 
 
 def test_a_single_stage_trains_at_its_own_rate(tmp_path: Path) -> None:
@@ -223,24 +162,20 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     assert [stage.weights for stage in other.stages] == [dict(stage.weights) for stage in reversed(plan.stages)]
     assert [stage.name for stage in other.stages] == ["a", "b"]
     assert permuted_order(plan, 5) == permuted_order(plan, 5)
-    why = {
-        null: why_left_out(null, plan, corpus, replans=True) for null in ("permuted_order", "shuffled_levels", "permuted")
-    }
+    why = {null: why_left_out(null, plan, corpus) for null in ("permuted_order", "shuffled_levels", "permuted")}
     assert why == {
         "permuted_order": "",
         "shuffled_levels": "the plan has several stages",
         "permuted": "there are no rewards to permute",
     }
-    assert why_left_out("permuted_order", staged("first"), corpus, replans=True) == "the plan has one stage"
+    assert why_left_out("permuted_order", staged("first"), corpus) == "the plan has one stage"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"kept": ("optimizer", "optimizer")}, "kept"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"learning_rate": 10.5}, "learning_rate above 0 and at most 10"),
-        ({"earlier_share": 0.6}, "earlier_share"),
         ({"expected": {"first": 1.2}}, "expected success"),
         ({"expected": {"fist": 0.2}}, "first"),
     ],

@@ -14,11 +14,10 @@ from mixwright.records import Measurement
 from mixwright.run.folder import RunFolder, answers_file, read_json, write_json
 from mixwright.trial.arm_roles import assign_roles
 from mixwright.trial.judging import proof_of
-from mixwright.trial.seed_rows import BranchInfo, branch_rows, find_target, read_branch, target_tokens
+from mixwright.trial.seed_rows import BranchInfo, branch_rows, read_branch, target_tokens
 from mixwright.trial.summary import summarise
 
 ITEMS = {("gcd", 1.0): 60, ("gcd", 2.0): 60, ("sum", 2.0): 40, ("sum", 9.0): 40}
-EARLY, LATE, NEVER = [0.4, 0.5, 0.6, 0.6], [0.4, 0.4, 0.5, 0.6], [0.4, 0.4, 0.6, 0.4]
 ALL = ("uniform", "equal_shares", "steered")
 SEEDS = 6
 
@@ -55,10 +54,10 @@ def start(tmp_path_factory):
 START: list[Path] = []
 
 
-def write_branch(run, arm, seed, after, progress=(), *, base="base-0", objective="grpo"):
+def write_branch(run, arm, seed, after, *, base="base-0", objective="grpo"):
     folder = run.branch(arm, seed)
-    trained, planned = arm != "frozen", arm not in ("frozen", "uniform", "equal_shares")
-    write_json(folder / "branch.json", BranchInfo(arm, seed, base, objective, planned, trained, "d"))
+    trained = arm != "frozen"
+    write_json(folder / "branch.json", BranchInfo(arm, seed, base, objective, trained, "d"))
     for file in (START[0], answers_file(START[0])):
         (folder / file.name).hardlink_to(file)
     write_measured(folder / "after.parquet", after)
@@ -68,25 +67,18 @@ def write_branch(run, arm, seed, after, progress=(), *, base="base-0", objective
         {"step": s, "rollouts": 64 * (s + 1), "groups": 8, "zero_signal": 3, "refused": 1, "mixed": {"gcd@2": 3, "sum@9": 1}}
         for s in range(4)
     ]
-    points = [
-        {"step": s, "rollouts": 64 * s + 10 * (s + 1), "evaluated": 10 * (s + 1), "success": value}
-        for s, value in enumerate(progress)
-    ]
-    for name, lines in (("steps.jsonl", steps), ("progress.jsonl", points)):
-        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in steps))
     write_json(folder / "proof.json", {"rollouts": 260})
 
 
-def trial(place, after, *, arms=ALL, nulls=(), seeds=SEEDS, bases=2, progress=lambda arm, seed: (), **settings):
+def trial(place, after, *, arms=ALL, nulls=(), seeds=SEEDS, bases=2, **settings):
     """`after`: arm -> keyword arguments of `measurements`."""
     run = RunFolder(place)
-    config = RunConfig(
-        CorpusConfig("x"), measure=MeasureConfig(**settings), trial=TrialConfig(arms, nulls, seeds=seeds, target=0.1)
-    )
+    config = RunConfig(CorpusConfig("x"), measure=MeasureConfig(**settings), trial=TrialConfig(arms, nulls, seeds=seeds))
     for arm in (*assign_roles(config.trial).always_run, *nulls):
         for seed in range(seeds):
             made = measurements(**after[arm], churn=np.random.default_rng([seed, *arm.encode()]))
-            write_branch(run, arm, seed, made, progress(arm, seed), base=f"base-{seed % bases}")
+            write_branch(run, arm, seed, made, base=f"base-{seed % bases}")
     return run, config
 
 
@@ -108,38 +100,17 @@ def helps(tmp_path_factory):
 HELPS = {"frozen": flat(0.4), "uniform": flat(0.45), "equal_shares": flat(0.5), "steered": flat(0.7)}
 
 
-@pytest.mark.parametrize(
-    ("values", "gain", "expected"),
-    [
-        (EARLY, 0.1, (84, 0.5)),
-        (LATE, 0.1, (158, 0.5)),
-        (NEVER, 0.1, (None, 0.5)),  # once above is luck
-        ([0.4, 0.4, 0.4, 0.9], 0.1, (None, 0.5)),  # nothing follows the last
-        ([0.95, 1.0, 1.0], 0.1, (84, 1.0)),  # a target above 1 would be unreachable
-        ([0.6, 0.6], 0.0, (None, 0.6)),
-        ([], 0.1, (None, None)),
-    ],
-)
-def test_the_target_counts_when_it_is_held(values, gain, expected):
-    progress = [{"rollouts": 64 * s + 10 * (s + 1), "success": v} for s, v in enumerate(values)]
-    count, target = find_target(progress, gain)
-    assert count == expected[0]
-    assert target == (expected[1] if expected[1] is None else pytest.approx(expected[1]))
-
-
 def test_rows_of_a_branch_by_hand(tmp_path):
     run = RunFolder(tmp_path)
     after = [row for row in measurements(0.5, swapped=0.2, sampled=0.3) if not (row.task == "sum" and row.level == 9.0)]
-    write_branch(run, "steered", 0, after, EARLY)
-    values = {row.name: row.value for row in branch_rows(read_branch(run.branch("steered", 0)), "greedy", 0.1)}
+    write_branch(run, "steered", 0, after)
+    values = {row.name: row.value for row in branch_rows(read_branch(run.branch("steered", 0)), "greedy")}
     assert values["success"] == pytest.approx(0.5)
     assert (values["swapped"], values["dependence"]) == (pytest.approx(0.2), pytest.approx(0.3))
     assert values["success.sampled"] == pytest.approx(0.3)
     assert values["start.success"] == pytest.approx(0.4)
     assert [values[name] for name in ("zero_signal_share", "refused_share", "teaching_share")] == [12 / 32, 4 / 32, 16 / 32]
-    assert values["training_rollouts_to_target"] == 84
-    assert values["rollouts_to_target"] == 84 + 1800  # the plan rests on 200 items, 8 samples and a greedy completion each
-    assert values["rollouts"] == 260 + 40 + 160 * 9 + 1800  # training with canaries, evaluations, after, before
+    assert values["rollouts"] == 260 + 160 * 9 + 1800  # training with canaries, after, before
     assert not [name for name in values if "reachable" in name or "mastered" in name]
 
 
@@ -147,22 +118,14 @@ def test_success_is_a_mean_over_tasks_and_beside_it_one_over_items(tmp_path):
     run = RunFolder(tmp_path)
     after = [row for row in measurements(0.5) if row.task == "gcd"] + [row for row in measurements(1.0) if row.task == "sum"]
     write_branch(run, "uniform", 0, after)
-    rows = {row.name: row.value for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy", 0.1)}
+    rows = {row.name: row.value for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy")}
     assert rows["success"] == pytest.approx(0.75)
     assert rows["success.items"] == pytest.approx((0.5 * 120 + 80) / 200)
-    assert "rollouts_to_target" not in rows, "it was never evaluated on the way"
-
-
-def test_the_reference_is_not_charged_for_measuring_it_does_not_use(tmp_path):
-    run = RunFolder(tmp_path)
-    write_branch(run, "uniform", 0, measurements(0.4), EARLY)
-    values = {row.name: row.value for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy", 0.1)}
-    assert values["rollouts_to_target"] == values["training_rollouts_to_target"] == 84
 
 
 def test_target_tokens_are_those_of_all_stages(tmp_path):
     run = RunFolder(tmp_path)
-    write_branch(run, "uniform", 0, measurements(0.4), EARLY)
+    write_branch(run, "uniform", 0, measurements(0.4))
     branch = read_branch(run.branch("uniform", 0))
     assert target_tokens(branch) is None, "GRPO reads no target"
     sft, dpo = {"losses": {"sum@1": [2.0, 30], "gcd@1": [1.0, 12]}}, {"pairs": 4, "tokens": 50}
@@ -174,7 +137,7 @@ def test_steps_of_an_earlier_stage_are_no_groups(tmp_path):
     write_branch(RunFolder(tmp_path), "uniform", 0, measurements(0.4))
     branch = read_branch(RunFolder(tmp_path).branch("uniform", 0))
     sft = {"losses": {"sum@1": [2.0, 30]}}
-    values = {row.name: row.value for row in branch_rows(replace(branch, steps=[sft, sft, *branch.steps]), "greedy", 0.1)}
+    values = {row.name: row.value for row in branch_rows(replace(branch, steps=[sft, sft, *branch.steps]), "greedy")}
     assert [values[name] for name in ("zero_signal_share", "refused_share", "teaching_share")] == [12 / 32, 4 / 32, 16 / 32]
 
 
@@ -182,7 +145,7 @@ def test_the_frozen_model_costs_its_measuring_and_has_no_mechanism(tmp_path):
     run = RunFolder(tmp_path)
     write_branch(run, "frozen", 0, measurements(0.4))
     branch = read_branch(run.branch("frozen", 0))
-    values = {row.name: row.value for row in branch_rows(branch, "greedy", 0.1)}
+    values = {row.name: row.value for row in branch_rows(branch, "greedy")}
     assert branch.charged_rollouts == 1800
     assert set(values) == {
         *("success", "swapped", "dependence", "success.sampled", "success.items", "start.success", "rollouts")
@@ -296,52 +259,17 @@ def test_the_declared_decoding_is_what_is_judged(tmp_path):
     assert all(e.sampled is None for e in sampled.effects)
 
 
-def test_rollouts_to_the_target_are_a_ratio_of_restricted_means(tmp_path):
-    course = {"uniform": LATE, "equal_shares": NEVER, "steered": EARLY}
-
-    def progress(arm, seed):
-        return [] if arm == "frozen" else NEVER if (arm, seed) == ("uniform", 0) else course[arm]
-
-    result = result_of(tmp_path, HELPS, progress=progress, seeds=6)
-    effects = {(e.against, e.name): e for e in result.effects if e.name.endswith(".ratio")}
-    budget = 64 * 3 + 40  # what the shortest run was watched for
-    # uniform: 158 five times and once the budget
-    training = effects["uniform", "training_rollouts_to_target.ratio"]
-    assert training.difference.value == pytest.approx(84 / ((5 * 158 + budget) / 6))
-    assert (training.censored, training.word, training.difference.n) == (1, None, 6)
-    whole = effects["uniform", "rollouts_to_target.ratio"]  # steered: 84 + 1800 measured, more than the budget
-    assert whole.difference.value == pytest.approx(budget / ((5 * 158 + budget) / 6))
-    assert whole.difference.low > 1, "the measuring is charged"
-    never = effects["equal_shares", "training_rollouts_to_target.ratio"]
-    assert (never.difference.value, never.censored) == (pytest.approx(84 / budget), 6)
-    assert ("equal_shares", "rollouts_to_target.ratio") not in effects, "neither arrived within what both were watched for"
-    assert not [against for against, _ in effects if against == "frozen"], "a model that is not trained reaches nothing"
-    missed = [row for row in result.rows if row.name == "rollouts_to_target" and row.value is None]
-    assert [(row.arm, row.seed) for row in missed] == [("uniform", 0), *(("equal_shares", seed) for seed in range(6))]
-    assert result.success_targets == {
-        "gain": 0.1,
-        "success.base-0": pytest.approx(0.5),
-        "success.base-1": pytest.approx(0.5),
-    }
-
-
-def test_nobody_who_reaches_the_target_is_said_and_has_no_effect(tmp_path):
-    result = result_of(tmp_path, HELPS, progress=lambda arm, seed: [] if arm == "frozen" else NEVER)
-    assert not [e for e in result.effects if e.name.endswith(".ratio")]
-    assert any("reached the target (+10 points)" in note for note in result.notes)
-
-
 def test_rollouts_are_charged_in_full(tmp_path):
-    result = result_of(tmp_path, HELPS, progress=lambda arm, seed: [] if arm == "frozen" else EARLY)
-    # per arm: six branches of 260 + 40 + 1800, and 1800 for each of the two bases; frozen: measuring alone
-    assert result.rollouts == {"frozen": 8 * 1800} | dict.fromkeys(ALL, 6 * 2100 + 3600)
+    result = result_of(tmp_path, HELPS)
+    # per arm: six branches of 260 + 1800, and 1800 for each of the two bases; frozen: measuring alone
+    assert result.rollouts == {"frozen": 8 * 1800} | dict.fromkeys(ALL, 6 * 2060 + 3600)
 
 
-def test_sft_has_no_rollouts_to_a_target_and_no_reward_signal(tmp_path):
+def test_sft_has_no_reward_signal(tmp_path):
     run = RunFolder(tmp_path)
-    write_branch(run, "uniform", 0, measurements(0.4), EARLY, objective="sft")
-    names = {row.name for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy", 0.1)}
-    assert not names & {"rollouts_to_target", "zero_signal_share", "refused_share"}
+    write_branch(run, "uniform", 0, measurements(0.4), objective="sft")
+    names = {row.name for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy")}
+    assert not names & {"zero_signal_share", "refused_share"}
     assert "success" in names
 
 
@@ -365,7 +293,7 @@ def test_a_number_that_was_not_measured_is_none_and_never_improves(tmp_path):
 
 def test_broken_files_are_named(tmp_path):
     run = RunFolder(tmp_path)
-    write_branch(run, "uniform", 0, measurements(0.4), EARLY)
+    write_branch(run, "uniform", 0, measurements(0.4))
     (run.branch("uniform", 0) / "steps.jsonl").write_text('{"step": 0}\nnot json\n')
     with pytest.raises(InputError, match=r"steps.jsonl, line 2"):
         read_branch(run.branch("uniform", 0))

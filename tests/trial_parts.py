@@ -13,7 +13,6 @@ from mixwright.records import Plan, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, write_plan
 from mixwright.run.preflight import check_trial
-from mixwright.trial.arm_roles import Replanner
 from mixwright.trial.stage import checked_trial, run_trial
 
 
@@ -27,8 +26,8 @@ def start_run(folder: Path, corpus: Corpus, plan: Plan, model: ModelConfig) -> R
     return run
 
 
-def try_folder(run: RunFolder, config: RunConfig, *, replan: Replanner | None = None, **how: Any) -> TrialResult:
+def try_folder(run: RunFolder, config: RunConfig, **how: Any) -> TrialResult:
     """The result, after the checks that a command makes; what else is given is set in the trial."""
     corpus = Corpus.load(run.corpus)
     check_trial(config, corpus)
-    return run_trial(replace(checked_trial(CheckedRun(config, run, corpus)), **how), replan=replan)
+    return run_trial(replace(checked_trial(CheckedRun(config, run, corpus)), **how))

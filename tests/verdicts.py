@@ -188,7 +188,6 @@ def trial(**more: Any) -> Verdict:
         effects=effects,
         judgements=(judgement,),
         rollouts=dict.fromkeys(arms, 1000),
-        success_targets={"gain": 0.1},
         notes=("Seeds are paired.",),
         by_task=tuple(replace(effect, task="sums") for effect in effects),
     )

@@ -2,19 +2,18 @@
 
 The variance of a difference of two arms is that of `crossed`: sd(seeds)^2 / S + k (items + rest / S), with k the sum of
 squared item weights. The last two are shares of an item's spread 2 p (1 - p), p being its sampled success before: an item
-that is always right, or never, hardly moves. The shares, and the noise of seeds, come from earlier trials (`PRIOR_NOISE`),
-or from finished seeds of the run itself. `crossed` takes the largest of three variances, so few seeds give it a little more.
+that is always right, or never, hardly moves. The shares, and the noise of seeds, come from earlier trials (`PRIOR_NOISE`).
+`crossed` takes the largest of three variances, so few seeds give it a little more.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import DETECTION_POWER, Estimate, estimate_of, pseudo_squares
 from mixwright.estimates.intervals import t_quantile
@@ -51,8 +50,6 @@ PRIOR_NOISE: dict[tuple[Decoding, Against], Noise] = {
 }
 """From the study `leave_one_out` (contrasts through TRL). The noise of seeds was 0 to 2.1 points there and 0 to
 3.4 in rollouts.json, 4 to 18 in overhard.json where runs collapsed: such a trial sees less than this says."""
-PRIOR_WORTH_SEEDS = 6
-"""Seeds that the prior is worth beside those of the run itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,30 +184,3 @@ def _least(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
     return high
-
-
-def noise_of(
-    differences: Sequence[NDArray[np.float64]], strata: NDArray[np.int64], weights: NDArray[np.float64], prior: Noise
-) -> Noise:
-    """The noise of seeds as finished seeds show it, drawn towards the prior; what items do stays as it was assumed.
-
-    Args:
-        differences: one table (seeds, items) per pair of arms.
-        strata: cell of each item.
-        weights: of each item, summing to 1.
-        prior: worth `PRIOR_WORTH_SEEDS` seeds.
-    """
-    variance_sum, weight_sum = prior.seed_deviation**2 * PRIOR_WORTH_SEEDS, float(PRIOR_WORTH_SEEDS)
-    for table in differences:
-        seeds = len(table)
-        if seeds < 2:
-            continue
-        counts = np.bincount(strata)
-        centred = table - table.mean(axis=0)
-        centred -= np.stack([np.bincount(strata, row) / np.maximum(counts, 1) for row in centred])[:, strata]
-        item_df = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
-        residual_variance = float((centred**2).sum()) / item_df * float((weights**2).sum())
-        seeds_worth = (seeds - 1) / len(differences)
-        variance_sum += seeds_worth * max(float((table @ weights).var(ddof=1)) - residual_variance, 0.0)
-        weight_sum += seeds_worth
-    return replace(prior, seed_deviation=math.sqrt(variance_sum / weight_sum))

@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mixwright
 from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
-from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.mine.choosing import check_row_count
@@ -23,15 +20,13 @@ from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
 from mixwright.records import to_data
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
+from mixwright.run.folder import RunFolder, read_measurements, write_json
 from mixwright.run.workers import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.mine.choosing import TrainRows
 
-SECONDS_BETWEEN_NOTES = 2.0
-"""How often the CPU seconds of a mining are noted; what a kill may lose of them."""
 REHEARSAL_MINER = "rehearsal"
 """Miner whose table a plan's rows to rehearse are drawn from."""
 
@@ -50,16 +45,6 @@ class MineJob:
     """Name of the plug-in."""
     options: Mapping[str, Any]
     """Its keyword arguments."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpentSeconds:
-    """What mining has taken so far."""
-
-    digest: str
-    """Of what is mined, as `mined_from_digest` gives it."""
-    seconds: float
-    """CPU seconds, those of calls that were killed included."""
 
 
 def options_of(settings: MineConfig, name: str, keep: float | None) -> dict[str, Any]:
@@ -193,48 +178,6 @@ def mine_in_worker(job: MineJob) -> None:
     before = run.measurements("before")
     measured = read_measurements(before) if before.is_file() else []
     rows = miner.read_rows(corpus, run, job.base)
-    digest = mined_from_digest(rows, job.options, config.seed)
-    spent_file = table_file(run, job.miner).with_suffix(".spent.json")
-    with contextlib.ExitStack() as stack:
-        learner = stack.enter_context(load_writing(config, job.base)) if miner.NEEDS_MODEL else None
-        earlier_seconds = stack.enter_context(note_cpu_seconds(spent_file, digest))
+    with load_writing(config, job.base) if miner.NEEDS_MODEL else contextlib.nullcontext() as learner:
         mining = mine(miner, job.miner, corpus, rows, learner, measured=measured, seed=config.seed)
-    mining = replace(mining, seconds=earlier_seconds + mining.seconds)
-    write_mined(mining, spent_file.parent, digest)
-    spent_file.unlink()
-
-
-@contextlib.contextmanager
-def note_cpu_seconds(path: Path, digest: str) -> Iterator[float]:
-    """Note the CPU seconds of the block while it runs, so that one that is killed leaves them to the next.
-
-    Args:
-        path: file of the notes, which stays afterwards.
-        digest: of what is mined; seconds that were spent on something else do not count.
-
-    Yields:
-        Seconds of earlier blocks.
-    """
-    try:
-        noted = read_json(path, SpentSeconds)
-    except InputError:  # none, or one that was cut
-        noted = SpentSeconds(digest, 0.0)
-    earlier_seconds = noted.seconds if noted.digest == digest else 0.0
-    cpu_seconds_at_start, ended = time.process_time(), threading.Event()
-
-    def note() -> None:
-        write_json(path, SpentSeconds(digest, earlier_seconds + time.process_time() - cpu_seconds_at_start))
-
-    def note_again() -> None:
-        while not ended.wait(SECONDS_BETWEEN_NOTES):
-            with contextlib.suppress(InputError):  # a full disk is told when the table is written
-                note()
-
-    thread = threading.Thread(target=note_again, daemon=True)
-    thread.start()
-    try:
-        yield earlier_seconds
-    finally:
-        ended.set()
-        thread.join()
-        note()
+    write_mined(mining, table_file(run, job.miner).parent, mined_from_digest(rows, job.options, config.seed))

@@ -39,18 +39,6 @@ ENOUGH_ENDED_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
-    """Rows of `corpus.rehearse` that may be used."""
-
-    with_completion: tuple[Example, ...]
-    """With a completion, or a pair where the training rows are pairs."""
-    without_completion: tuple[Example, ...]
-    """Without one."""
-    notes: tuple[str, ...]
-    """What was left out and why, a sentence each."""
-
-
-@dataclass(frozen=True, slots=True)
 class RehearsalRows:
     """Rows to rehearse, ready to be trained on."""
 
@@ -96,13 +84,13 @@ def rehearsal_rows(
     Raises:
         InputError: as `answer_prompts`.
     """
-    prompts, answered = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
-    if prompts.without_completion:
-        limits = {"max_new_tokens": max_new_tokens, "seconds_left": seconds_left}
-        answered = answer_prompts(load(), prompts.without_completion, **limits)
-        answered = _without_wrong_answers(answered, prompts.without_completion, corpus)
-    rows, notes = (*prompts.with_completion, *answered.rows), (*prompts.notes, *answered.notes)
-    return replace(answered, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
+    ready, prompts, notes = usable_prompts(corpus)
+    answered = RehearsalRows((), (), 0, 0, {})
+    if prompts:
+        answered = answer_prompts(load(), prompts, max_new_tokens=max_new_tokens, seconds_left=seconds_left)
+        answered = _without_wrong_answers(answered, prompts, corpus)
+    rows, notes = (*ready, *answered.rows), (*notes, *answered.notes)
+    return replace(answered, rows=rows, notes=notes, rows_with_completion=len(ready))
 
 
 def write_rows(path: Path, rows: Sequence[Example]) -> None:
@@ -121,10 +109,14 @@ def read_rows(path: Path) -> list[Example]:
         raise InputError("a table of rows", str(error)[:120], "Mine again.", file=path) from None
 
 
-def usable_prompts(corpus: Corpus) -> Prompts:
+def usable_prompts(corpus: Corpus) -> tuple[list[Example], list[Example], list[str]]:
     """The rows to rehearse without those that stand in the held-out rows, or that repeat a training row or each other.
 
     A held-out row is recognised as the audit recognises a leak: the same, nearly the same, or with text around it.
+
+    Returns:
+        Rows that are ready (with a completion, or a pair where training rows are pairs), rows without a completion, and a
+        sentence on each reason why others are left out.
     """
 
     def key_of(row: Example) -> Any:
@@ -133,7 +125,7 @@ def usable_prompts(corpus: Corpus) -> Prompts:
     splits = corpus.table["split"].to_pylist()
     rehearse_numbers = [number for number, split in enumerate(splits) if split == REHEARSE_SPLIT]
     if not rehearse_numbers:
-        return Prompts((), (), ())
+        return [], [], []
     leaks = find_leaks(corpus) if "eval" in splits else None
     copied = None if leaks is None else leaks.copied | leaks.nearly_copied
     held_out, used_keys = (set(map(key_of, corpus.select(split=split))) for split in ("eval", "train"))
@@ -149,19 +141,21 @@ def usable_prompts(corpus: Corpus) -> Prompts:
         else:
             used_keys.add(key)
             usable.append(row)
-    notes = tuple(
+    notes = [
         f"{count} of {len(rehearse_numbers)} rows to replay are left out: {why}."
         for why, count in sorted(left_out_counts.items())
-    )
+    ]
     ungraded_tasks = _ungraded_tasks(corpus) if any(row.answer is not None and row.target is None for row in usable) else ()
     usable = [
         replace(row, target=row.answer) if row.target is None and row.task in ungraded_tasks else row for row in usable
     ]
     pairs = trains_on_pairs(corpus)
     ready_ids = {row.id for row in usable if row.target is not None or (pairs and row.rejected is not None)}
-    origins = {row.id: {"parents": [row.id], "provenance": "As it was given to rehearse."} for row in usable}
-    ready = tuple(replace(row, extra={**row.extra, **origins[row.id]}) for row in usable if row.id in ready_ids)
-    return Prompts(ready, tuple(row for row in usable if row.id not in ready_ids), notes)
+    origin = "As it was given to rehearse."
+    ready = [
+        replace(row, extra={**row.extra, "parents": [row.id], "provenance": origin}) for row in usable if row.id in ready_ids
+    ]
+    return ready, [row for row in usable if row.id not in ready_ids], notes
 
 
 def _ungraded_tasks(corpus: Corpus) -> set[str]:

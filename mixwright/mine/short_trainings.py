@@ -51,6 +51,13 @@ def copy_with_adapter(model: Any, rank: int, seed: int) -> Any:
         return get_peft_model(copied, settings).eval()
 
 
+def draw_batches(rows: np.ndarray, steps: int, batch: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Rows of each step: each row comes as often as any other, give or take once."""
+    passes = -(-steps * batch // len(rows))
+    order = np.concatenate([rng.permutation(rows) for _ in range(passes)])
+    return list(order[: steps * batch].reshape(steps, batch))
+
+
 def train_on(
     model: nn.Module,
     losses: Losses,

@@ -44,7 +44,7 @@ class Mining:
     counts: Mapping[str, tuple[int, int]]
     """Per task: training rows, and mined rows."""
     seconds: float
-    """CPU seconds of the miner, those of earlier calls that were killed included."""
+    """CPU seconds of the miner."""
 
     def shifts(self) -> dict[str, tuple[float, float]]:
         """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""

@@ -52,20 +52,12 @@ class BurstSizes:
     """Reached after five steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Rows of one group."""
-
-    trained: tuple[Example, ...]
-    """To train on."""
-    unseen: tuple[Example, ...]
-    """Not trained on."""
-
-
 def split_groups(
     rows: Iterable[Example], sizes: BurstSizes, fits: Callable[[Example], bool] = lambda _: True
-) -> tuple[dict[str, Split], list[str]]:
-    """Split the rows of each task, those with most rows first; return also tasks with fewer than `MIN_ROWS` prompts.
+) -> tuple[dict[Part, Sequence[Example]], list[str]]:
+    """Draw rows of each task to train on, and others; return also tasks with fewer than `MIN_ROWS` prompts.
+
+    Tasks with most rows come first.
 
     Args:
         rows: with targets or answers; others are skipped.
@@ -76,7 +68,7 @@ def split_groups(
     for row in rows:
         if row.target is not None or row.answer is not None:
             by_task.setdefault(row.task, {}).setdefault(plain(row.prompt).strip().casefold(), row)
-    splits, left_out = dict[str, Split](), list[str]()
+    parts, left_out = dict[Part, Sequence[Example]](), list[str]()
     for task, found in sorted(by_task.items(), key=lambda item: (-len(item[1]), item[0])):
         shuffled = filter(fits, Random(0).sample(list(found.values()), len(found)))
         taken = list(itertools.islice(shuffled, 2 * max(sizes.rows, sizes.items)))
@@ -84,8 +76,8 @@ def split_groups(
         if len(taken) < MIN_ROWS:
             left_out.append(task)
         else:
-            splits[task] = Split(tuple(taken[:count]), tuple(taken[count : count + sizes.items]))
-    return splits, left_out
+            parts |= {(task, "trained"): taken[:count], (task, "unseen"): taken[count : count + sizes.items]}
+    return parts, left_out
 
 
 def deal_out(rows: Sequence[Example], rng: np.random.Generator) -> list[Example]:
@@ -128,77 +120,36 @@ def watch_bursts(
         return sum(map(len, warmup_tokens(learner, row))) <= min(learner.context or MAX_TOKENS, MAX_TOKENS)
 
     rows = itertools.chain(corpus.select(tasks=set(corpus.tasks) - read_only), ungraded or ())
-    splits, left_out = split_groups(rows, sizes, fits)
-    parts = {part: rows for part, rows in list_parts(splits, others).items() if rows and rows[0].task in corpus.tasks}
-    trained = {task: split.trained for task, split in splits.items()}
-    before, runs = run_bursts(learner, corpus, trained, parts, config, sizes, seconds=seconds, say=say)
-    left_out += [task for task in splits if not runs[task, False]]
+    split, left_out = split_groups(rows, sizes, fits)
+    trained = {task: rows for (task, part), rows in split.items() if part == "trained"}
+    read: dict[Part, Sequence[Example]] = {**split, **{(name, "unseen"): rows for name, rows in others.items()}}
+    parts = {part: rows for part, rows in read.items() if rows and rows[0].task in corpus.tasks}
+    config, began, longest = replace(config, samples=0, decoding="greedy"), monotonic(), 0.0
+    before = _read(learner, learner.model, corpus, parts, config)
+    runs: dict[tuple[str, bool], list[Reading]] = {(task, dealt): [] for task in trained for dealt in (False, True)}
+    for seed, (task, own) in itertools.product(range(MAX_SEEDS), trained.items()):  # all once before the second seed
+        started = monotonic()
+        if longest and started - began + longest > seconds:
+            break
+        say(f"teaching: training {len(runs[task, False]) + 1} on {task}")
+        read_after = {part: rows for part, rows in parts.items() if part[0] == task or part[1] == "unseen"}
+        for dealt in (False, True):
+            model = _train(learner, deal_out(own, np.random.default_rng(seed)) if dealt else own, sizes, seed)
+            runs[task, dealt].append(_read(learner, model, corpus, read_after, config))
+            del model
+        longest = max(longest, monotonic() - started)
+    left_out += [task for task in trained if not runs[task, False]]
     rows_of = {task: len(rows) for task, rows in trained.items()}
     return judge_teaching(before, runs, rows_of, steps=sizes.steps, batch=sizes.batch, left_out=left_out)
 
 
-def run_bursts(
-    learner: Learner,
-    corpus: Corpus,
-    trained: Mapping[str, Sequence[Example]],
-    parts: Mapping[Part, Sequence[Example]],
-    config: MeasureConfig,
-    sizes: BurstSizes,
-    *,
-    seeds: Sequence[int] = range(MAX_SEEDS),
-    seconds: float = math.inf,
-    say: Callable[[str], None] = lambda _: None,
-) -> tuple[Reading, dict[tuple[str, bool], list[Reading]]]:
-    """Return the reading before, and those after each training, of true and of dealt-out rows.
-
-    Args:
-        learner: the model.
-        corpus: whose graders judge.
-        trained: group -> rows to train on.
-        parts: items to read.
-        config: length of the answers.
-        sizes: of a training.
-        seeds: of the trainings; all groups are trained on once before the second begins.
-        seconds: after which no further training begins.
-        say: told what is done.
-    """
-    config, began, longest = replace(config, samples=0, decoding="greedy"), monotonic(), 0.0
-    before = _read(learner, learner.model, corpus, parts, config)
-    runs: dict[tuple[str, bool], list[Reading]] = {(group, dealt): [] for group in trained for dealt in (False, True)}
-    for seed, (group, own) in itertools.product(seeds, trained.items()):
-        started = monotonic()
-        if longest and started - began + longest > seconds:
-            break
-        say(f"teaching: training {len(runs[group, False]) + 1} on {group}")
-        read = {part: rows for part, rows in parts.items() if part[0] == group or part[1] == "unseen"}
-        for dealt in (False, True):
-            rows = deal_out(own, np.random.default_rng(seed)) if dealt else list(own)
-            model = _train(learner, rows, sizes, seed)
-            runs[group, dealt].append(_read(learner, model, corpus, read, config))
-            del model
-        longest = max(longest, monotonic() - started)
-    return before, runs
-
-
-def list_parts(splits: Mapping[str, Split], others: Mapping[str, Sequence[Example]]) -> dict[Part, Sequence[Example]]:
-    """Return what is read after each training: trained and unseen items of each group, and all items of the others."""
-    parts: dict[Part, Sequence[Example]] = {}
-    for task, split in splits.items():
-        parts |= {(task, "trained"): split.trained, (task, "unseen"): split.unseen}
-    for name, rows in others.items():
-        parts[name, "unseen"] = rows
-    return parts
-
-
 def _train(learner: Learner, rows: Sequence[Example], sizes: BurstSizes, seed: int) -> Any:
     from mixwright.measure.row_losses import RowLosses
-    from mixwright.mine.short_trainings import copy_with_adapter, train_on
+    from mixwright.mine.short_trainings import copy_with_adapter, draw_batches, train_on
 
-    rng, model = np.random.default_rng(seed), copy_with_adapter(learner.model, sizes.rank, seed)
-    passes = -(-sizes.steps * sizes.batch // len(rows))  # every row is seen as often as any other, give or take one
-    order = np.concatenate([rng.permutation(len(rows)) for _ in range(passes)])
-    batches = order[: sizes.steps * sizes.batch].reshape(sizes.steps, sizes.batch)
-    train_on(model, RowLosses(learner, rows), list(batches), sizes.learning_rate)
+    model = copy_with_adapter(learner.model, sizes.rank, seed)
+    batches = draw_batches(np.arange(len(rows)), sizes.steps, sizes.batch, np.random.default_rng(seed))
+    train_on(model, RowLosses(learner, rows), batches, sizes.learning_rate)
     return model
 
 

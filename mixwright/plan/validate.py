@@ -54,7 +54,7 @@ def _find_repeated(names: Iterable[str]) -> str | None:
 
 
 def _validate_numbers(stage: Stage) -> None:
-    """Weights, bands, steps, and what the stage takes over and is expected to reach."""
+    """Weights, bands, steps, and what the stage is expected to reach."""
     weights, name = list(stage.weights.values()), f"stage {stage.name!r}"
     if not weights or any(not 0 <= w <= 1 for w in weights) or not math.isclose(sum(weights), 1, abs_tol=1e-3):
         got = f"sum {sum(weights):g}, least {min(weights, default=0):g}"
@@ -67,7 +67,6 @@ def _validate_numbers(stage: Stage) -> None:
     checks += [
         (f"at least 1 step and at most {MAX_STEPS:,} in {name}", steps, 1 <= steps <= MAX_STEPS),
         (f"a learning_rate above 0 and at most {max_rate:g} of {name}", rate, rate is None or 0 < rate <= max_rate),
-        (f"an earlier_share from 0 to 0.5 of {name}", stage.earlier_share, 0 <= stage.earlier_share <= 0.5),
     ]
     checks += [
         (f"an expected success of {task!r} from 0 to 1 in {name}", success, 0 <= success <= 1)
@@ -79,13 +78,12 @@ def _validate_numbers(stage: Stage) -> None:
 
 
 def _validate_names(stage: Stage) -> None:
-    """Plug-ins, their options, and what is kept, each once."""
+    """Plug-ins and their options, each once."""
     groups = {"selectors": (stage.selector,), "gates": stage.gates, "controllers": stage.controllers}
     groups |= {"monitors": stage.monitors}
-    for kind, names in {**groups, "kept": stage.kept}.items():
+    for kind, names in groups.items():
         if _find_repeated(names) is not None:
-            owner = "kept" if kind == "kept" else f"the {kind}"
-            raise InputError(f"each of {owner} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
+            raise InputError(f"each of the {kind} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
     used = {f"{kind}.{name}" for kind, names in groups.items() for name in names if catalog.find_entry(kind, name)}
     for key, options in stage.options.items():
         if key not in {"engine", *used}:

@@ -14,9 +14,8 @@ from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
-CarriedOver = Literal["optimizer", "reference"]
-TRAINING_ONLY_FIELDS = ("learning_rate", "kept", "expected", "earlier_share", "rehearse")
-"""Fields of a stage that say how it is trained and how it begins, which steering does not read."""
+TRAINING_ONLY_FIELDS = ("learning_rate", "expected", "rehearse")
+"""Fields of a stage that steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
 ROUNDING_TOLERANCE = 1e-9
@@ -171,14 +170,8 @@ class Stage:
     """Band of a task where it differs from `band`: levels of different families are not comparable."""
     learning_rate: float | None = None
     """Of this stage; None takes that of the settings."""
-    kept: tuple[CarriedOver, ...] = ()
-    """What is taken over from the stage before: the optimiser's state, the reference model. By default the optimiser is new,
-    and the reference model is the one that the stage starts from."""
     expected: Mapping[str, float] = field(default_factory=dict)
     """Success of each task that is expected after this stage, 0..1, under the declared decoding; empty says nothing."""
-    earlier_share: float = 0.0
-    """Share of this stage's draws that goes to tasks of earlier stages whose success, measured after the stage before, is
-    shown to be below what was expected there, 0..0.5; 0 rehearses nothing."""
     rehearse: tuple[str, ...] = ()
     """Tasks of which rows of `corpus.rehearse` are drawn, too; those of other tasks are not."""
 

@@ -68,9 +68,9 @@ class SeedRow:
     seed: int
     """Training seed, 0-based; arms are paired by it."""
     name: str
-    """success, swapped, dependence, success.sampled, success.items, rollouts_to_target, zero_signal_share ..."""
+    """success, swapped, dependence, success.sampled, success.items, zero_signal_share ..."""
     value: float | None
-    """None: censored (the target was not reached) or not measurable."""
+    """None: not measurable."""
     unit: str = "share"
     """share (0..1), rollouts, nats or nats per token."""
 
@@ -102,8 +102,6 @@ class Effect:
     """Change of D = success - S."""
     sampled: Interval | None = None
     """Change of sampled success; None where that is the outcome itself."""
-    censored: int = 0
-    """Runs of either side that missed the target, counted at the whole budget."""
     task: str = ""
     """Task that it is about; empty for all of them."""
 
@@ -198,9 +196,6 @@ class TrialResult:
     """One per lever."""
     rollouts: Mapping[str, int]
     """Charged per arm, measuring and canaries included."""
-    success_targets: Mapping[str, float]
-    """Fixed before the run, shares: `gain`, and per starting model `success.BASE`, the success to reach, which is the
-    model's own and the gain."""
     decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
     """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
     preference accuracy."""

@@ -517,8 +517,6 @@ class Verdict:
     """What a steered run decided, and its alarms."""
     stages: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     """Task -> success after each stage of the plan, mean over seeds; empty for plans of one stage."""
-    replayed: Mapping[str, int] = field(default_factory=dict)
-    """Task -> stages in which it was replayed because it had fallen below what the plan expected."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Section -> the blocks that it adds to the page."""
     format: int = 2

@@ -48,10 +48,10 @@ def run(
     Raises:
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
-    deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
+    deadline = Deadline(config.trial.budget_minutes) if deadline is None else deadline
     with open_with_workers(config, folder, relative_to=relative_to, for_trial=True) as (workers, checked_run):
         before, result = folder.measurements("before"), folder.result
-        audit_and_measure(checked_run, workers, say=say, deadline=deadline)
+        audit_and_measure(checked_run, workers, say=say)
         mine_rehearsal(checked_run, workers, say=say)
         checked_run = replace(checked_run, corpus=with_mined_rehearsal(folder, checked_run.corpus))
         if is_stale(folder.plan, before):
@@ -70,14 +70,13 @@ def run(
         return write_verdict(folder, gated=False)  # a run leaves with 0
 
 
-def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str], None], deadline: Deadline) -> None:
+def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str], None]) -> None:
     """The first two stages, each where its output is missing or older than the data.
 
     Args:
         run: checked, its folder open.
         workers: running workers.
         say: called with what is being done.
-        deadline: of the run; what was spent is kept after measuring.
 
     Raises:
         InputError: what the probes refuse.
@@ -92,7 +91,6 @@ def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str],
     if is_stale(folder.measurements("before"), rows):
         say("measure: testing what the model can do")
         measure_bases(run, workers, say=say)
-        deadline.save()
 
 
 def is_stale(output: Path, *sources: Path) -> bool:

@@ -13,7 +13,7 @@ from mixwright import catalog
 from mixwright.config import ADAPTER_FILES, CorpusConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
-from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
+from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX
@@ -83,7 +83,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         raise InputError("training examples", "none", "Add rows to corpus.train.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
-    arms = choose_arms(config, corpus)
+    arms = choose_arms(config)
     for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
         options = dict(config.train.adapters.get(name, {}))
         if "learning_rate" in options:  # judged as that of all weights is
@@ -126,8 +126,7 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     """Whether the rows are such that they can be trained on, measured and planned for. Raises InputError."""
     table = corpus.table
     train = table.filter(pc.equal(table["split"], "train"))
-    if config.trial.data is None or config.train.objective != "dpo" or has_pairs(corpus):  # else mined pairs are tried
-        check_training(config.train.objective, corpus)
+    check_training(config.train.objective, corpus)
     check_rehearsal(config.train.objective, corpus)
     if config.planner == "rehearsal":
         check_keep(config.plan.options, corpus)

@@ -58,8 +58,8 @@ CHECKED_TYPES = (int, float, bool)
 """Types of fields that can be checked before TRL sees them."""
 UNUSED_FIELD_REMEDIES = {
     "resume_from_checkpoint": "Leave it out: a run resumes by itself when it is started again.",
-    "eval_strategy": "Leave it out: trial.progress_every evaluates during training.",
-    "eval_on_start": "Leave it out: trial.progress_every evaluates during training.",
+    "eval_strategy": "Leave it out: a run measures before and after training.",
+    "eval_on_start": "Leave it out: a run measures before and after training.",
     "enable_jit_checkpoint": "Leave it out: an interrupted branch is trained again.",
     "model_init_kwargs": "Leave it out: a run loads its model itself, from the section `model`.",
 }

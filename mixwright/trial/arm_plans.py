@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mixwright.plan.baseline import task_counts
 from mixwright.records import Cell, Plan, Stage
 
 LEFT_OUT_VALUES: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
@@ -24,41 +25,26 @@ def without_levers(plan: Plan) -> Plan:
         engine = stage.options.get("engine", {})
         options = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
         bare_stage = replace(stage, selector="uniform", gates=(), controllers=(), monitors=(), options=options)
-        stages.append(replace(bare_stage, expected={}, earlier_share=0.0))
+        stages.append(replace(bare_stage, expected={}))
     return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)
 
 
 def proportional_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
-    """Return the plan without its levers, weights being shares of the examples. Raises ValueError without examples."""
-    counts = _count_examples(cells)
+    """Return the plan without its levers, weights being shares of the examples. Raises InputError without examples."""
+    counts = task_counts(cells)
     total = sum(counts.values())
-    reasons = {task: f"{count} of {total} training examples" for task, count in counts.items()}
-    weights = {task: count / total for task, count in counts.items()}
-    return _with_weights(plan, weights, reasons, planner="proportional", selector="uniform")
+    return _with_weights(plan, {task: count / total for task, count in counts.items()}, "proportional", "uniform")
 
 
 def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
-    """Return the plan without its levers, tasks and their levels weighing the same. Raises ValueError without examples."""
-    tasks = _count_examples(cells)
-    weights = dict.fromkeys(tasks, 1 / len(tasks))
-    return _with_weights(
-        plan, weights, dict.fromkeys(tasks, "equal shares"), planner="equal shares", selector="equal_levels"
-    )
+    """Return the plan without its levers, tasks and their levels weighing the same. Raises InputError without examples."""
+    tasks = task_counts(cells)
+    return _with_weights(plan, dict.fromkeys(tasks, 1 / len(tasks)), "equal shares", "equal_levels")
 
 
-def _count_examples(cells: Sequence[Cell]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for cell in sorted(cells, key=lambda cell: cell.task):
-        counts[cell.task] = counts.get(cell.task, 0) + cell.count
-    if not counts:
-        raise ValueError("no training examples to take shares of")
-    return counts
-
-
-def _with_weights(plan: Plan, weights: dict[str, float], reasons: dict[str, str], *, planner: str, selector: str) -> Plan:
-    stages = [replace(stage, weights=dict(weights), rehearse=(), selector=selector) for stage in without_levers(plan).stages]
-    why = {f"stages.{number}.weights.{task}": reason for number in range(len(stages)) for task, reason in reasons.items()}
-    return Plan(planner, tuple(stages), plan.cells, why=why)
+def _with_weights(plan: Plan, weights: dict[str, float], planner: str, selector: str) -> Plan:
+    stages = [replace(stage, weights=weights, rehearse=(), selector=selector) for stage in without_levers(plan).stages]
+    return Plan(planner, tuple(stages), plan.cells)
 
 
 def without_part(plan: Plan, cells: Sequence[Cell], *, part: Literal["weights", "selector", "gates", "controllers"]) -> Plan:
@@ -95,12 +81,7 @@ def _join_stages(stages: Sequence[Stage]) -> Stage:
     steps, longest = sum(stage.steps for stage in stages), max(stages, key=lambda stage: stage.steps)
     tasks = dict.fromkeys(task for stage in stages for task in stage.weights)
     weights = {task: sum(stage.steps * stage.weights.get(task, 0.0) for stage in stages) / steps for task in tasks}
-    return replace(longest, name=stages[0].name, steps=steps, weights=weights, kept=stages[0].kept)
-
-
-def right_answers_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
-    """Return the plan with SFT for twice the steps in place of DPO, which reads two answers of a row."""
-    return replace(plan, stages=tuple(replace(stage, objective="sft", steps=2 * stage.steps) for stage in plan.stages))
+    return replace(longest, name=stages[0].name, steps=steps, weights=weights)
 
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:
@@ -114,11 +95,10 @@ def permuted_weights(plan: Plan, seed: int) -> Plan:
 
 
 def permuted_order(plan: Plan, seed: int) -> Plan:
-    """Return the plan with its stages in another random order, names and borders staying in their places."""
+    """Return the plan with its stages in another random order, names staying in their places."""
     order = _permute([*range(len(plan.stages))], np.random.default_rng([seed, ORDER_PERMUTATION_SEED]))
     stages = [
-        replace(plan.stages[number], name=stage.name, kept=stage.kept, expected={}, earlier_share=0.0)
-        for stage, number in zip(plan.stages, order, strict=True)
+        replace(plan.stages[number], name=stage.name, expected={}) for stage, number in zip(plan.stages, order, strict=True)
     ]
     return replace(plan, stages=tuple(stages), why={})
 

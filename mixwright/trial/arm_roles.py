@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.config import RunConfig, TrialConfig
-from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
 from mixwright.trial.data_rows import RULE_TABLE_SUFFIX, data_path, table_beside
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch, Role
     from mixwright.corpus import Corpus
-    from mixwright.records import Measurement, Plan
+    from mixwright.records import Plan
     from mixwright.run.folder import RunFolder
 
-Replanner = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
-"""The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
 UNTRAINED_ARM, PLAN_ARM = "frozen", "steered"
 """The starting model, a reference of every trial, and the plan as it stands, whose nulls keep their own names."""
 MINED_ARM, RANDOM_ARM = "mined", "random_like"
@@ -29,8 +26,6 @@ JOINT_ARM, PERMUTED_ORDER_ARM = "joint", "permuted_order"
 """Reference and null that every plan of several stages has."""
 SIMPLE_RULE_ARM = "simple_rule"
 """Joins a trial over data where the miner left the rows of a simple rule next to its own."""
-RIGHT_ANSWERS_ARM = "right_answers"
-"""SFT on the chosen answers of mined pairs; takes the place of `all` where DPO trains and the corpus has no pairs."""
 PERMUTED_REWARDS_ARM, PERMUTED_WEIGHTS_ARM = "permuted", "permuted_weights"
 """Nulls that take away what a lever reads: which completion earned what; which task got which weight."""
 
@@ -54,12 +49,11 @@ class Arms:
         return (*self.references, *self.levers, *self.ablations)
 
 
-def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, relative_to: Path = Path()) -> Arms:
-    """Return the arms by role for this corpus.
+def choose_arms(config: RunConfig, run: RunFolder | None = None, relative_to: Path = Path()) -> Arms:
+    """Return the arms by role.
 
     Args:
         config: of the run.
-        corpus: of the run.
         run: folder in which a miner may have left a simple rule next to the table that `trial.data` names; None takes none.
         relative_to: folder that relative paths in the settings start from.
 
@@ -72,17 +66,14 @@ def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None,
         and run is not None
         and table_beside(data_path(table_name, run, relative_to), RULE_TABLE_SUFFIX) is not None
     )
-    return assign_roles(
-        config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), has_simple_rule=has_simple_rule
-    )
+    return assign_roles(config.trial, has_simple_rule=has_simple_rule)
 
 
-def assign_roles(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bool = False) -> Arms:
+def assign_roles(config: TrialConfig, *, has_simple_rule: bool = False) -> Arms:
     """Return the arms by role; the untrained one is always one.
 
     Args:
         config: of the trial.
-        pairs: False where DPO trains and the corpus has no pairs, so that no arm can train on all of its rows.
         has_simple_rule: whether there is a simple rule next to the mined rows.
 
     Raises:
@@ -91,8 +82,7 @@ def assign_roles(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bo
     arms, nulls = config.arms, config.nulls
     if config.data is not None:
         rule_arms = (SIMPLE_RULE_ARM,) if has_simple_rule else ()
-        all_rows = "all" if pairs else RIGHT_ANSWERS_ARM
-        arms, nulls = (all_rows, RANDOM_ARM, *rule_arms, MINED_ARM, *filter(is_data_arm, config.arms)), ()
+        arms, nulls = ("all", RANDOM_ARM, *rule_arms, MINED_ARM, *filter(is_data_arm, config.arms)), ()
     arms_by_role: dict[Role, list[str]] = {"reference": [UNTRAINED_ARM], "lever": [], "null": [], "ablation": []}
     for arm in arms:
         if config.data is None and is_data_arm(arm):
@@ -149,14 +139,13 @@ def null_name(null: str, lever: str) -> str:
     return null if lever == PLAN_ARM else f"{null}.{lever}"
 
 
-def why_left_out(null: str, plan: Plan, corpus: Corpus, *, replans: bool) -> str:
+def why_left_out(null: str, plan: Plan, corpus: Corpus) -> str:
     """Return why a null cannot run here; empty when it can.
 
     Args:
         null: name of the arm.
         plan: under trial.
         corpus: with levels, or without.
-        replans: whether there is a planner to plan again.
     """
     permuted, cells = make_branch(null, plan, corpus).permuted, corpus.cells()
     reasons = {
@@ -166,6 +155,5 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus, *, replans: bool) -> str
         "all tasks have the same weight": permuted == "weights"
         and all(len(set(stage.weights.values())) < 2 for stage in plan.stages),
         "no task has two levels": permuted == "levels" and len(cells) == len({cell.task for cell in cells}),
-        "it needs a planner, but the plan was given": permuted == "levels" and not replans,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

@@ -2,7 +2,7 @@
 
 Each declares what sets it apart from the plan under trial, and nothing else. References are the simple rules that a user
 could take instead, levers what is tried, ablations the plan with one part less, and nulls lack what a lever claims to work
-by. The last five belong to a trial over data (`trial.data`).
+by. The last four belong to a trial over data (`trial.data`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from mixwright.contracts import Arm
-from mixwright.trial.arm_plans import equal_plan, joint_plan, proportional_plan, right_answers_plan, without_part
+from mixwright.trial.arm_plans import equal_plan, joint_plan, proportional_plan, without_part
 
 
 class Frozen(Arm):
@@ -162,23 +162,6 @@ class Permuted(Arm):
     PERMUTED = "rewards"
 
 
-class PermutedUniform(Arm):
-    """Null: a broken verifier under uniform sampling: true rewards are permuted inside each group.
-
-    Source: random-reward controls (Spurious Rewards, arXiv:2506.10947), made exact: mean, spread and number of
-    signal-carrying groups stay the same, only which completion earned what is lost.
-    Unit: one branch per seed.
-    Cost: one training run per seed.
-    Blind spot: it says nothing about the sampling of the plan under trial; that is the arm `permuted`.
-
-    Against uniform it differs in the information of the rewards alone: that difference is what the reward signal is worth.
-    """
-
-    ROLE = "null"
-    CHANGE_PLAN = staticmethod(proportional_plan)
-    PERMUTED = "rewards"
-
-
 class PermutedWeights(Arm):
     """Null: the lever with its task weights permuted among the tasks, by another permutation for every seed.
 
@@ -201,7 +184,7 @@ class PermutedOrder(Arm):
     Source: permutation of what a method decides (permutation tests); every order has its optimiser resets at the same
     places.
     Unit: one branch per seed.
-    Cost: one training run per seed; stages that begin another branch of the seed in the same way are shared.
+    Cost: one training run per seed.
     Blind spot: with two stages there is one other order; stages of different objectives change places, too.
 
     A plan that beats all tasks together, but not this null, owes its gain to borders, and nothing to the order.
@@ -286,22 +269,3 @@ class SimpleRule(Arm):
     ROLE = "reference"
     OF_DATA = True
     ROWS = "simple_rule"
-
-
-class RightAnswers(Arm):
-    """Reference of a trial over new pairs: SFT on the chosen answers of the same pairs, on as many target tokens.
-
-    A pair is read twice in a step of DPO, once for each answer, so SFT takes twice the steps with the same batch. What DPO
-    adds to the right answers is what the wrong ones say.
-
-    Source: the arm without which a gain by DPO says nothing of the wrong answers (2410.18890 compares with no training
-    alone).
-    Unit: one branch per seed.
-    Cost: one training run per seed, of twice the steps.
-    Blind spot: it has the learning rate of DPO, which for SFT may be low; longer wrong answers leave it fewer tokens.
-    """
-
-    ROLE = "reference"
-    OF_DATA = True
-    CHANGE_PLAN = staticmethod(right_answers_plan)
-    ROWS = "mined"

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import mixwright
 from mixwright.config import RunConfig, TrainConfig
 from mixwright.errors import InputError, disk_full_error
-from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import base_name, seed_after
 from mixwright.records import to_data
-from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
+from mixwright.run.folder import RunFolder, answers_file, read_json, write_json, write_measurements
 from mixwright.trial.arm_plans import permuted_order, permuted_weights
 from mixwright.trial.arm_roles import is_data_arm
-from mixwright.trial.plan_stages import OPTIMIZER_FILE, train_stages
+from mixwright.trial.plan_stages import MEASURED_FILE, join_stages, stage_folder
 from mixwright.trial.seed_rows import BranchInfo
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Stage
-    from mixwright.trial.plan_stages import StageStart
 
 SEED_STEP_PER_STAGE = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
@@ -50,8 +48,6 @@ class BranchJob:
     """Name of the arm."""
     branch: Branch
     """How it trains."""
-    uses_prior_measurement: bool
-    """Whether it rests on the measuring before the run."""
     seed: int
     """Trial seed: data order, sampling and training noise. The same in every arm."""
     base: str
@@ -60,8 +56,6 @@ class BranchJob:
     """Settings of the run."""
     digest: str
     """Of everything that decides the outcome."""
-    digest_without_stages: str
-    """Of everything but the stages and the arm's name: branches that begin with the same stages share them."""
     data: str = ""
     """Table of mined rows, where the arm trains on other rows than the corpus's."""
 
@@ -91,7 +85,6 @@ def branch_digest(
     training = {
         "branch": to_data(branch),
         "train": to_data(config.train),
-        "progress_every": config.trial.progress_every,
         "data": digest_of_data,
     }
     deciding_values = {
@@ -188,7 +181,7 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
         if branch.trains and len(branch.plan.stages) > 1:
             learner = _train_stages(job, corpus, folder)
         elif branch.trains:
-            _train(job, branch, corpus, learner, folder)
+            _train(job, corpus, learner, folder)
         write_json(folder / TRAINED_FILE, {"digest": job.digest})
     measured, name = _measure_after(job, learner, corpus, folder), base_name(job.base)
     measured.answers.write(folder / "after.answers.parquet")
@@ -196,7 +189,7 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
     shutil.copyfile(run.answers(name), folder / "before.answers.parquet")
     shutil.copyfile(run.measurements(name), folder / "before.parquet")
     objective = job.branch.plan.stages[-1].objective
-    info = BranchInfo(job.arm, job.seed, name, objective, job.uses_prior_measurement, branch.trains, job.digest)
+    info = BranchInfo(job.arm, job.seed, name, objective, branch.trains, job.digest)
     write_json(folder / INFO_FILE, info)
 
 
@@ -213,24 +206,31 @@ def _load_trained(job: BranchJob, folder: Path) -> Learner:
 
 
 def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
-    """Train a plan of several stages; return the learner after the last."""
+    """Train a plan of several stages, each from what the one before left; return the learner after the last.
+
+    After every stage the held-out items are measured. An interrupted branch goes on at the border.
+    """
     from mixwright.learner.load import load_base, load_stage
 
-    config, branch = job.config, job.branch
-
-    def train_one(stage_branch: Branch, start: StageStart, stage_folder: Path) -> MeasureResult:
-        learner = load_base(config.model, job.base) if start.model is None else load_stage(config.model, start.model)
-        if start.reference is not None:
-            learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
-        stage_job = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
-        _train(stage_job, stage_branch, corpus, learner, stage_folder, start)
-        return _measure_after(job, learner, corpus, stage_folder)
-
-    if branch.permuted == "order":
-        branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed), permuted="")
-    stages_folder, success_name = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
-    digest = job.digest_without_stages
-    train_stages(branch, digest, stages_folder, Path(job.base), folder, train_one, success_name=success_name)
+    config, plan = job.config, job.branch.plan
+    if job.branch.permuted == "order":
+        plan = permuted_order(plan, config.seed + job.seed)
+    write_json(folder / BEGUN_FILE, {"digest": job.digest})
+    for number, stage in enumerate(plan.stages):
+        own_folder = stage_folder(folder, number)
+        if (own_folder / MEASURED_FILE).is_file():
+            continue
+        shutil.rmtree(own_folder, ignore_errors=True)
+        own_folder.mkdir(parents=True)
+        previous = stage_folder(folder, number - 1) / "model"
+        learner = load_stage(config.model, previous) if number else load_base(config.model, job.base)
+        stage_branch = replace(job.branch, plan=replace(plan, stages=(stage,), why={}))
+        stage_job = replace(job, branch=stage_branch, seed=job.seed + SEED_STEP_PER_STAGE * number)
+        _train(stage_job, corpus, learner, own_folder, is_stage=True)
+        measured = _measure_after(job, learner, corpus, own_folder)
+        measured.answers.write(answers_file(own_folder / MEASURED_FILE))
+        write_measurements(own_folder / MEASURED_FILE, measured.measurements)
+    join_stages(plan.stages, folder)
     return load_stage(config.model, folder / "model")
 
 
@@ -241,22 +241,16 @@ def stage_settings(train: TrainConfig, stage: Stage) -> TrainConfig:
     return replace(train, objective=stage.objective, learning_rate=rate, settings=settings)
 
 
-def _train(
-    job: BranchJob,
-    branch: Branch,
-    corpus: Corpus,
-    learner: Learner,
-    folder: Path,
-    start: StageStart | None = None,
-) -> None:
-    """Train the learner for one stage; what was seen on the way is in `folder`."""
+def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path, *, is_stage: bool = False) -> None:
+    """Train the learner on a plan of one stage, or a stage of several; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.adapting import can_switch_off
     from mixwright.measure.fitting import training_probes
     from mixwright.trial.data_rows import choose_rows, read_data, repeat_to_fill, restrict_plan
-    from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
+    from mixwright.trial.training import add_adapter, make_trainer
 
-    stage, config, seed = branch.plan.stages[0], job.config, job.config.seed + job.seed
+    branch, config, seed = job.branch, job.config, job.config.seed + job.seed
+    stage = branch.plan.stages[0]
     settings, adapter = stage_settings(config.train, stage), None
     corpus_of_arm = shuffle_levels(corpus, config.seed) if branch.permuted == "levels" else corpus
     data = read_data(Path(job.data), corpus) if job.data else None
@@ -269,7 +263,7 @@ def _train(
     adapter_name = branch.adapter or settings.adapter
     if adapter_name:
         settings, adapter = add_adapter(learner, adapter_name, settings, config.model.adapter)
-    save_every = config.trial.save_every if start is None and adapter_name in (None, "lora") else 0
+    save_every = config.trial.save_every if not is_stage and adapter_name in (None, "lora") else 0
     resumes = bool(save_every) and _is_marked(folder / BEGUN_FILE, job.digest)
     try:
         trainer = make_trainer(
@@ -283,21 +277,15 @@ def _train(
             drop_short_batches=config.trial.data is not None and is_data_arm(job.arm),
             save_every=save_every,
         )
-        if stage.objective == "grpo" and start is None:
-            follow_progress(trainer, learner, corpus.select(split="eval"), config, folder=folder)
-        if start is not None and start.optimizer is not None:
-            load_optimizer(trainer, start.optimizer)
         if save_every:
             write_json(folder / BEGUN_FILE, {"digest": job.digest})
         trainer.train(resume_from_checkpoint=resumes or None)
     except Exception as error:
         raise as_settings_error(error, settings.settings) from error
-    if start is not None and start.keeps_optimizer:
-        save_optimizer(trainer, folder / OPTIMIZER_FILE)
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     if adapter is not None:
         adapter.save(learner.model, folder / "adapter")
-        reads_all_weights = start is not None or training_probes(config.measure)  # by the next stage, or by a probe
+        reads_all_weights = is_stage or training_probes(config.measure)  # by the next stage, or by a probe
         if reads_all_weights or not can_switch_off(learner.model):
             learner.model, adapter = adapter.merge(learner.model), None
     learner.model.eval()

@@ -2,59 +2,39 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.run.progress import format_duration
 
 if TYPE_CHECKING:
     from mixwright.trial.jobs import Trial
 
-SPENT_FILE = "spent.json"
-"""File of a run folder: seconds that earlier calls spent on what is not finished."""
 MAX_TIMES_SEEDS = 2.0
 """Times the seeds of the settings that are trained at most, where time is left."""
 LATE_SHARE, LATE_SHARE_OF_MIN_SEEDS = 0.05, 0.2
 """Shares of the budget by which seeds that were asked for may end late, and the fewest seeds that allow any word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What was spent on a run that goes on."""
-
-    seconds: float
-    """In all calls."""
-    seed_seconds: float = 0.0
-    """What one seed of all arms took last, when as many ran as there are workers; 0 where none was timed."""
-
-
 class Deadline:
-    """The clock of one run: the time spent, in this call and in earlier ones that were stopped."""
+    """The clock of one run."""
 
-    def __init__(
-        self, minutes: float, run: RunFolder, *, began: float | None = None, clock: Callable[[], float] = monotonic
-    ) -> None:
+    def __init__(self, minutes: float, *, began: float | None = None, clock: Callable[[], float] = monotonic) -> None:
         """Start the clock.
 
         Args:
             minutes: that the run may take; 0 for any number.
-            run: its folder, in which the time spent is kept.
             began: reading of the clock when the command was given; None: now.
             clock: seconds.
         """
-        self.seconds, self._clock, self._file = 60 * minutes, clock, run.path / SPENT_FILE
-        earlier = Spent(0.0)
-        if self.seconds:
-            with contextlib.suppress(InputError):  # none, or cut by a full disk: the time is counted from now
-                earlier = read_json(self._file, Spent)
-        self._began, self.seed_seconds = (clock() if began is None else began) - earlier.seconds, earlier.seed_seconds
+        self.seconds, self._clock, self._began = 60 * minutes, clock, clock() if began is None else began
+        self.seed_seconds = 0.0
+        """What one seed of all arms took last, when as many ran as there are workers; 0 where none was timed."""
 
     @property
     def seconds_spent(self) -> float:
@@ -77,15 +57,6 @@ class Deadline:
         """
         seconds_needed = self.seed_seconds * workers * math.ceil(branches / workers) / max(arms, 1)
         return seconds_needed <= self.seconds_left + late_share * self.seconds
-
-    def save(self) -> None:
-        """Keep the time spent, so that the next call of the same command goes on with the rest."""
-        if self.seconds:
-            write_json(self._file, Spent(self.seconds_spent, self.seed_seconds))
-
-    def finish(self) -> None:
-        """Forget the time spent: the run is finished."""
-        self._file.unlink(missing_ok=True)
 
 
 def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int, workers: int) -> int:
@@ -130,7 +101,11 @@ def train_within(
     if not deadline.seconds:
         trial.train(trial.arm_jobs(arms))
         return trial, []
-    _check_time_for_a_seed(with_seeds(trial, 1), arms, deadline)
+    one_seed = with_seeds(trial, 1)
+    if deadline.seconds_left <= 0 and one_seed.unfinished(one_seed.arm_jobs(arms)):
+        expected = f"a budget of {format_duration(deadline.seconds_spent)} or more, plus time for one seed of every arm"
+        remedy = "Allow more time (--budget, trial.budget_minutes). Finished work is kept, and the same command resumes."
+        raise InputError(expected, format_duration(deadline.seconds), remedy)
     planned, finished = trial.config.trial.seeds, 0
     workers = trial.worker_count
     while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=len(arms) - 1, workers=workers):
@@ -143,23 +118,12 @@ def train_within(
             deadline.seed_seconds = (deadline.seconds_spent - began) / seeds
             took, left = format_duration(deadline.seed_seconds), format_duration(deadline.seconds_left)
             say(f"  budget: one seed takes {took}, {left} left")
-        deadline.save()
     if finished == planned:
         return trial, []
     why = "the budget allowed no more" if finished < planned else "time was left"
     note = f"every arm was trained on {finished} seeds instead of {planned}, because {why}."
     say(f"  seeds: {note}")
     return with_seeds(trial, finished), [note]
-
-
-def _check_time_for_a_seed(one_seed: Trial, arms: Sequence[str], deadline: Deadline) -> None:
-    """Raise InputError where no time is left for the first seed; the time spent is kept, as the message counts it."""
-    if deadline.seconds_left > 0 or not one_seed.unfinished(one_seed.arm_jobs(arms)):
-        return
-    deadline.save()
-    expected = f"a budget of {format_duration(deadline.seconds_spent)} or more, plus time for one seed of every arm"
-    remedy = "Allow more time (--budget, trial.budget_minutes). Finished work is kept, and the same command resumes."
-    raise InputError(expected, format_duration(deadline.seconds), remedy)
 
 
 def with_seeds(trial: Trial, seeds: int) -> Trial:

@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.intervals import holm, jackknife
+from mixwright.estimates.intervals import holm
 from mixwright.estimates.items import Items
 from mixwright.estimates.judgement import MIN_SEEDS, change_word, change_words
 from mixwright.estimates.outcome import Change, Included, ItemScores, estimate_change, keep_probe_columns
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
-from mixwright.records import ChangeWord, Effect, Interval, SeedRow
+from mixwright.records import ChangeWord, Effect, Interval
 
 SAMPLED_SUCCESS = "success.sampled"
 SECONDARY_OUTCOMES: tuple[Outcome, ...] = ("preference", "margin", "loss")
@@ -23,10 +21,6 @@ RETENTION_OUTCOME = "retention"
 """The primary outcome on what was mastered before, or was named; cells count the same."""
 ITEMS_SUFFIX = ".items"
 """After the name of a number: the mean over items, not over tasks."""
-TO_TARGET_NAMES = ("rollouts_to_target", "training_rollouts_to_target")
-"""All rollouts charged; without the measuring before the run, which may be worth more than the whole training."""
-RATIO_SUFFIX = ".ratio"
-"""After the name of a number: the difference is a ratio of restricted means, arm over reference; under 1 is sooner."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +29,6 @@ class Findings:
 
     scores: Mapping[str, Mapping[int, ItemScores]]
     """Arm -> seed -> the model after training."""
-    rows: Sequence[SeedRow]
-    """Numbers of all branches."""
-    watched_rollouts: Mapping[tuple[str, str], Sequence[int]]
-    """(arm, one of `TO_TARGET_NAMES`) -> up to which count of it each run was watched; empty where none was."""
     outcome: Outcome
     """The primary one: success under the declared decoding, or another where nothing is graded."""
     margin: float
@@ -66,10 +56,6 @@ class Findings:
             sides = [[keep_probe_columns(scores, outcome) for scores in side] for side in sides]
         weighing = "items" if by_items else "tasks" if only is None else "cells"
         return estimate_change(*sides, outcome=outcome, weigh=weighing, included=only)
-
-    def column(self, arm: str, name: str) -> dict[int, float | None]:
-        """Seed -> value of a number; empty when the arm does not have it."""
-        return {row.seed: row.value for row in self.rows if (row.arm, row.name) == (arm, name)}
 
 
 @dataclass(frozen=True)
@@ -118,7 +104,7 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
 
 
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
-    """Return every effect of a pair: the primary outcome, other outcomes and retention, and rollouts to the target."""
+    """Return every effect of a pair: the primary outcome, other outcomes and retention."""
     arm, against, primary = contrast.arm, contrast.against, findings.outcome
     outcomes: dict[str, Outcome] = {SAMPLED_SUCCESS: "sampled"} if primary == "greedy" else {}
     outcomes |= {READINGS[outcome].name: outcome for outcome in SECONDARY_OUTCOMES if outcome != primary}
@@ -129,10 +115,6 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
     for name, change in changes.items():
         if change is not None and math.isfinite(change.estimate.value):  # nothing is sampled where measure.samples is 0
             effects.append(_effect(arm, against, name, change))
-    for name in TO_TARGET_NAMES:
-        effect = compare_rollouts_to_target(findings, contrast, name)
-        if effect is not None:
-            effects.append(effect)
     return effects
 
 
@@ -148,25 +130,6 @@ def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
             if change is not None:
                 effects.append(replace(_effect(arm, against, READINGS[outcome].name, change), task=task))
     return effects
-
-
-def compare_rollouts_to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | None:
-    """Return the ratio of restricted mean rollouts to the target; None where one side has none, or nobody arrived.
-
-    The budget is the smallest number of rollouts that any run of the two was watched for. It carries no word: a target can
-    be reached by the commonest answer.
-    """
-    pair = (contrast.arm, contrast.against)
-    columns = [findings.column(arm, name) for arm in pair]
-    seeds = sorted(columns[0].keys() & columns[1].keys())
-    watched_rollouts = [count for arm in pair for count in findings.watched_rollouts.get((arm, name), ())]
-    if not seeds or not watched_rollouts:
-        return None
-    arm_counts, reference_counts = ([column[seed] for seed in seeds] for column in columns)
-    ratio = restricted_ratio(arm_counts, reference_counts, budget=min(watched_rollouts))
-    if ratio is None:
-        return None
-    return Effect(*pair, name + RATIO_SUFFIX, ratio, None, censored=[*arm_counts, *reference_counts].count(None))
 
 
 def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord | None = None, family: int = 1) -> Effect:
@@ -188,27 +151,3 @@ def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord 
 def _to_interval(estimate: Estimate | None) -> Interval | None:
     """As a record; None for what was not measured for some item."""
     return estimate.interval if estimate is not None and math.isfinite(estimate.value) else None
-
-
-def restricted_ratio(arm: Sequence[float | None], reference: Sequence[float | None], budget: float) -> Interval | None:
-    """Mean of min(T, budget) of the arm over that of the reference; below 1 the arm was sooner.
-
-    A run that missed the target is no missing value: it took at least the whole budget. So every run counts as
-    min(T, budget), which is known for all of them. The 95 % interval is a jackknife t interval over pairs on the logarithm
-    of the ratio.
-
-    Args:
-        arm: T per seed, above 0; None for a run that missed the target.
-        reference: of the same seeds, in the same order.
-        budget: that every run was watched for.
-
-    Returns:
-        None for fewer than two seeds, and where no run of either side arrived within the budget: there is nothing to see.
-    """
-    times = np.array([[math.inf if t is None else t for t in side] for side in (arm, reference)], dtype=float).T
-    if len(times) < 2 or (times >= budget).all():
-        return None
-    log_ratio = jackknife(np.minimum(times, budget), lambda total: math.log(total[0] / total[1]))
-    if log_ratio is None:
-        return None
-    return Interval(math.exp(log_ratio.value), math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.n)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mixwright.answers.score import read_scores
 from mixwright.config import RunConfig
 from mixwright.corpus.shuffled_levels import shuffle_levels
-from mixwright.measure.bases import MeasureJob, base_name, count_parts, measure_base, part_jobs, shuffled_name
+from mixwright.measure.bases import (
+    MeasureJob,
+    base_name,
+    count_parts,
+    measure_base,
+    part_jobs,
+    pool_measurements,
+    shuffled_name,
+)
 from mixwright.measure.kept_folder import drop_kept
+from mixwright.plan.stage import make_plan
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.run.ray_workers import start_workers
@@ -19,10 +27,8 @@ from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.trial.arm_roles import (
     Arms,
     choose_arms,
-    is_data_arm,
     make_branch,
     null_name,
-    role_of,
     with_order_arms,
 )
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.run.progress import Progress
-    from mixwright.trial.arm_roles import Replanner
     from mixwright.trial.data_rows import DataTable
 
 MEASURING_SHARE = 0.2
@@ -62,7 +67,7 @@ class Trial:
     @property
     def arms(self) -> Arms:
         """The arms by role, those that a plan of several stages adds among them."""
-        return with_order_arms(choose_arms(self.config, self.corpus, self.run), self.plan)
+        return with_order_arms(choose_arms(self.config, self.run), self.plan)
 
     @property
     def worker_count(self) -> int:
@@ -72,19 +77,19 @@ class Trial:
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """Return one job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
         branches = {arm: make_branch(arm, self.plan, self.corpus) for arm in arms}
-        return self._make_jobs(branches, [arm for arm in arms if is_data_arm(arm) or role_of(arm) != "reference"])
+        return self._make_jobs(branches)
 
-    def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replanner | None) -> list[BranchJob]:
+    def null_jobs(self, nulls: Sequence[str], lever: str) -> list[BranchJob]:
         """Return the jobs of a lever's nulls, made from its own plan."""
         branches = {}
         for null in nulls:
             branch = make_branch(null, make_branch(lever, self.plan, self.corpus).plan, self.corpus)
-            if branch.permuted == "levels" and replan is not None:
+            if branch.permuted == "levels":
                 shuffled = shuffle_levels(self.corpus, self.config.seed)
-                shuffled_plan = make_branch(lever, self._plan_anew(shuffled, replan), shuffled).plan
+                shuffled_plan = make_branch(lever, self._plan_anew(shuffled), shuffled).plan
                 branch = make_branch(null, shuffled_plan, shuffled)
             branches[null_name(null, lever)] = branch
-        return self._make_jobs(branches, branches)
+        return self._make_jobs(branches)
 
     def measure(self, *, shuffled: bool = False) -> None:
         """Measure the starting models that were not, by the cells of shuffled levels where that is asked for.
@@ -123,8 +128,8 @@ class Trial:
             worker_jobs.append(Job(f"{job.arm}, seed {job.seed}", train_branch, job, cost=cost, log=log))
         self._run_in_workers(worker_jobs, title)
 
-    def _make_jobs(self, branches: Mapping[str, Branch], measured_arms: Collection[str]) -> list[BranchJob]:
-        """Return the jobs of each arm and how it trains, on every seed; `measured_arms` rest on measuring."""
+    def _make_jobs(self, branches: Mapping[str, Branch]) -> list[BranchJob]:
+        """Return the jobs of each arm and how it trains, on every seed."""
         corpus_digest, base_digests = self.corpus.digest(), [base_digest(base) for base in self.bases]
         tables = {arm: self.data if branch.rows != "all" else None for arm, branch in branches.items()}
         data_digests = {
@@ -134,40 +139,29 @@ class Trial:
         for seed in range(self.config.trial.seeds):
             base_index = seed % len(self.bases)
             for arm, branch in branches.items():
-                digest = partial(
-                    branch_digest,
-                    config=self.config,
+                digest = branch_digest(
+                    branch,
+                    self.config,
                     corpus=corpus_digest,
                     digest_of_base=base_digests[base_index],
+                    arm=arm,
                     seed=seed,
                     digest_of_data=data_digests[arm],
                 )
-                table, without_stages = tables[arm], replace(branch, plan=replace(branch.plan, stages=()), permuted="")
-                jobs.append(
-                    BranchJob(
-                        run=str(self.run.path),
-                        arm=arm,
-                        branch=branch,
-                        uses_prior_measurement=arm in measured_arms,
-                        seed=seed,
-                        base=self.bases[base_index],
-                        config=self.config,
-                        digest=digest(branch, arm=arm),
-                        digest_without_stages=digest(without_stages, arm=""),
-                        data="" if table is None else str(table.path),
-                    )
-                )
+                table, base = tables[arm], self.bases[base_index]
+                data = "" if table is None else str(table.path)
+                jobs.append(BranchJob(str(self.run.path), arm, branch, seed, base, self.config, digest, data))
         return jobs
 
-    def _plan_anew(self, shuffled: Corpus, replan: Replanner) -> Plan:
+    def _plan_anew(self, shuffled: Corpus) -> Plan:
         """The plan under trial with what the planner makes of shuffled levels: weights, bands and the picture of the cells.
 
         Plug-ins, their options and the number of steps are those under trial, edits by hand included.
         """
         self.measure(shuffled=True)
         rows = [read_measurements(self.run.measurements(shuffled_name(base_name(base)))) for base in self.bases]
-        new_plan, stage = replan(shuffled, rows), self.plan.stages[0]
-        first_stage = new_plan.stages[0]
+        new_plan = make_plan(self.config.plan, self.config.train, shuffled, pool_measurements(rows))
+        stage, first_stage = self.plan.stages[0], new_plan.stages[0]
         changed_stage = replace(stage, weights=first_stage.weights, band=first_stage.band, bands=first_stage.bands)
         return Plan(new_plan.planner, (changed_stage,), new_plan.cells, why=new_plan.why)
 

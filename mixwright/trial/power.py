@@ -1,32 +1,27 @@
-"""Power and cost of a trial, from its settings, what was measured before, and the seeds that are finished."""
+"""Power of a trial, from its settings and what was measured before."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from mixwright.answers.score import read_scores
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, shared_items, weigh_items
+from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.power import (
     PRIOR_NOISE,
     TYPICAL_ITEM_SPREAD,
     Against,
-    Noise,
     PowerCell,
     cells_of,
-    noise_of,
     power,
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
-from mixwright.trial.arm_roles import UNTRAINED_ARM, choose_arms
+from mixwright.trial.arm_roles import choose_arms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +30,6 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.run.folder import RunFolder
 
-MIN_FINISHED_SEEDS = 3
-"""Finished seeds of two arms from which their noise is read."""
 AGAINST_WORDS: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
 
 
@@ -45,7 +38,7 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
 
     Args:
         config: seeds, items, decoding, arms.
-        run: measurements of the starting models and finished branches are read from it, where it has some.
+        run: measurements of the starting models are read from it, where it has some.
         corpus: tells the items where nothing was measured yet.
         bases: starting models.
     """
@@ -56,20 +49,15 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
     cells = cells_of(before, config.measure.samples) or _planned_cells(corpus, config.measure.items)
     if not cells:
         return ()
-    arms = choose_arms(config, corpus, run)
+    arms = choose_arms(config, run)
     measured = (
         "success of the items as measured before" if before else "items of typical difficulty, because none was measured"
     )
-    scores_by_arm = {arm: _read_finished_seeds(run, arm, config.trial.seeds) for arm in arms.always_run}
-    measurement, powers = MEASUREMENT_BY_DECODING[config.measure.decoding], []
-    kinds: tuple[Against, ...] = ("untrained", "trained")
-    for kind in kinds:
-        prior = PRIOR_NOISE[config.measure.decoding, kind]
-        noise, seeds = _estimate_noise(scores_by_arm, measurement, kind, prior)
-        source = f"{seeds} finished seeds of this run and earlier trials" if seeds else "earlier trials"
-        basis = f"{measured}; noise between seeds of {100 * noise.seed_deviation:.1f} points, from {source}"
-        family = max(len(arms.references), 1)
-        powers.append(power(cells, config.trial.seeds, noise, kind, family=family, basis=basis))
+    powers = []
+    for kind in AGAINST_WORDS:
+        noise = PRIOR_NOISE[config.measure.decoding, kind]
+        basis = f"{measured}; noise between seeds of {100 * noise.seed_deviation:.1f} points, from earlier trials"
+        powers.append(power(cells, config.trial.seeds, noise, kind, family=len(arms.references), basis=basis))
     return tuple(powers)
 
 
@@ -110,40 +98,6 @@ def _planned_cells(corpus: Corpus, items: int) -> list[PowerCell]:
     """The cells that will be measured, before anything is known of them; `items`: of each at most."""
     counts = [(task, min(count, items)) for task, count in held_out_cells(corpus)]
     return [PowerCell(task, count, TYPICAL_ITEM_SPREAD) for task, count in counts if count]
-
-
-def _estimate_noise(
-    scores_by_arm: Mapping[str, Mapping[int, ItemScores]], measurement: str, kind: Against, prior: Noise
-) -> tuple[Noise, int]:
-    """The noise of seeds, and the finished seeds of this run that it rests on; the prior and 0 where there are too few.
-
-    Args:
-        scores_by_arm: arm -> finished seed -> what was measured after it.
-        measurement: that success is read from.
-        kind: of the contrasts.
-        prior: noise of earlier trials.
-    """
-    items = shared_items([scores for scores_by_seed in scores_by_arm.values() for scores in scores_by_seed.values()])
-    differences, most_seeds = [], 0
-    for arms in itertools.combinations(scores_by_arm, 2):
-        first, second = (scores_by_arm[arm] for arm in arms)
-        seeds = sorted(first.keys() & second.keys())
-        is_of_kind = (UNTRAINED_ARM in arms) == (kind == "untrained")
-        if is_of_kind and len(items) and len(seeds) >= MIN_FINISHED_SEEDS:
-            first_values, second_values = (
-                np.array([side[seed].column(measurement, items) for seed in seeds]) for side in (first, second)
-            )
-            differences.append(first_values - second_values)
-            most_seeds = max(most_seeds, len(seeds))
-    if not differences:
-        return prior, 0
-    return noise_of(differences, items.cell, weigh_items(items), prior), most_seeds
-
-
-def _read_finished_seeds(run: RunFolder, arm: str, seeds: int) -> dict[int, ItemScores]:
-    """Return seed -> what was measured after it, of the finished ones."""
-    scores_by_seed = {seed: _read_scores(run.branch(arm, seed) / "after.parquet") for seed in range(seeds)}
-    return {seed: scores for seed, scores in scores_by_seed.items() if len(scores.items)}
 
 
 def _read_scores(path: Path) -> ItemScores:

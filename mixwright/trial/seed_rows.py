@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,8 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import SeedRow
 from mixwright.run.folder import answers_file, read_json, read_json_lines
 
-COUNT_FIELDS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
-"""Counts of a line of steps.jsonl or progress.jsonl."""
-PROGRESS_FIELDS = ("rollouts", "evaluated", "success")
-"""What every line of progress.jsonl has."""
+COUNT_FIELDS = ("step", "rollouts", "groups", "zero_signal", "refused", "tokens")
+"""Counts of a line of steps.jsonl."""
 REMEDY = "Remove the branch folder and run `mixwright run --only trial` again."
 
 
@@ -37,8 +34,6 @@ class BranchInfo:
     """Name of the starting model."""
     objective: str
     """grpo, sft or dpo."""
-    planned: bool
-    """True when the arm rests on the measuring before it; references do not."""
     trained: bool
     """False for an arm that only measures its starting model."""
     digest: str
@@ -57,8 +52,6 @@ class BranchFiles:
     """After training."""
     steps: Sequence[Mapping[str, Any]]
     """Lines of steps.jsonl; none without training."""
-    progress: Sequence[Mapping[str, Any]]
-    """Lines of progress.jsonl."""
     proof: Mapping[str, Any]
     """proof.json, whose rollouts include canaries after the last step; empty without training."""
 
@@ -69,10 +62,8 @@ class BranchFiles:
 
     @property
     def charged_rollouts(self) -> int:
-        """Rollouts of this branch alone: training, canaries, evaluations on the way, measuring after."""
-        training = max(line.get("rollouts", 0) for line in (self.proof, *self.steps))
-        evaluating = self.progress[-1]["evaluated"] if self.progress else 0
-        return training + evaluating + measuring_rollouts(self.after)
+        """Rollouts of this branch alone: training, canaries, measuring after."""
+        return max(line.get("rollouts", 0) for line in (self.proof, *self.steps)) + measuring_rollouts(self.after)
 
     @cached_property
     def scores(self) -> ItemScores:
@@ -88,59 +79,28 @@ class BranchFiles:
 def read_branch(folder: Path) -> BranchFiles:
     """Read all of a branch's numbers. Raises InputError when a file is missing or broken."""
     info = read_json(folder / "branch.json", BranchInfo)
-    check_progress = partial(_check_line, required_fields=PROGRESS_FIELDS)
     return BranchFiles(
         info,
         before=Answers.read(answers_file(folder / "before.parquet")),
         after=Answers.read(answers_file(folder / "after.parquet")),
         steps=list(read_json_lines(folder / "steps.jsonl", check=_check_line, remedy=REMEDY)),
-        progress=list(read_json_lines(folder / "progress.jsonl", check=check_progress, remedy=REMEDY)),
         proof=read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
     )
 
 
-def _check_line(line: Mapping[str, Any], required_fields: Sequence[str] = ()) -> None:
-    """Raise ValueError for a line without a required field, and for counts and successes that are none."""
-    for name in required_fields:
-        if name not in line:
-            raise ValueError(f"a result without {name}")
+def _check_line(line: Mapping[str, Any]) -> None:
+    """Raise ValueError for counts that are none."""
     counts = {name: line[name] for name in COUNT_FIELDS if name in line}
     mixed = line.get("mixed", {})
     counts |= mixed if isinstance(mixed, dict) else {"mixed": mixed}
     for name, count in counts.items():
         if type(count) is not int or count < 0:
             raise ValueError(f"a result with {name} {count!r:.40}, which is not a count")
-    success = line["success"] if "success" in required_fields else 0.0  # in steps.jsonl it is one per cell
-    if not isinstance(success, int | float) or not 0 <= success <= 1:
-        raise ValueError(f"a result with success {success!r:.40}, which is not a share")
 
 
 def measuring_rollouts(answers: Answers) -> int:
     """Completions that were graded, greedy and sampled ones of each item."""
     return len(answers.table) - answers.table["right"].null_count
-
-
-def find_target(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:
-    """Return (rollouts charged when the target was reached or None, the target); None twice without evaluations.
-
-    The target is the success of the starting model on the same fixed items plus `gain`, at most 1. It counts as reached
-    at the first of two evaluations in a row at or above it: one alone is often luck, more so for a noisy run.
-    """
-    if not progress:
-        return None, None
-    target = min(1.0, progress[0]["success"] + gain)
-    for row, following in itertools.pairwise(progress[1:]):
-        if min(row["success"], following["success"]) >= target:
-            return row["rollouts"], target
-    return None, target
-
-
-def target_horizon(branch: BranchFiles) -> dict[str, int]:
-    """Return how far a run was watched for its target, by how rollouts are counted; empty without evaluations."""
-    if not branch.progress:
-        return {}
-    training, measuring = branch.progress[-1]["rollouts"], branch.rollouts_before if branch.info.planned else 0
-    return {"rollouts_to_target": training + measuring, "training_rollouts_to_target": training}
 
 
 def target_tokens(branch: BranchFiles) -> int | None:
@@ -156,13 +116,12 @@ def target_tokens(branch: BranchFiles) -> int | None:
     return sum(counts) if counts else None
 
 
-def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: Items | None = None) -> list[SeedRow]:
+def branch_rows(branch: BranchFiles, outcome: Outcome, protected: Items | None = None) -> list[SeedRow]:
     """Return the numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts.
 
     Args:
         branch: as read.
         outcome: what the primary outcome is read from.
-        gain: of the target.
         protected: items that retention is read from.
     """
     after, before, info = branch.scores, branch.start_scores, branch.info
@@ -176,12 +135,6 @@ def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: I
         protected_of_branch = after.items.common(protected)
         reading = READINGS[outcome]
         values["retention"] = (_mean(after, reading.column, protected_of_branch, by="cells"), reading.unit)
-    if info.objective == "grpo":
-        count, target = find_target(branch.progress, gain)
-        if target is not None:
-            measuring = branch.rollouts_before if info.planned else 0
-            values["training_rollouts_to_target"] = (count, "rollouts")
-            values["rollouts_to_target"] = (None if count is None else count + measuring, "rollouts")
     tokens = target_tokens(branch)
     if tokens is not None:
         values["target_tokens"] = (tokens, "tokens")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_change
 from mixwright.records import Interval, Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, RIGHT_ANSWERS_ARM, SIMPLE_RULE_ARM, UNTRAINED_ARM
+from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, SIMPLE_RULE_ARM, UNTRAINED_ARM
 from mixwright.trial.effects import RETENTION_OUTCOME, Contrast
 
 RECOMMENDING_ADVICE: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
@@ -82,10 +82,10 @@ def _decide(
     contrast_by_reference: Mapping[str, Contrast], table: MinedTable, *, any_right: bool
 ) -> tuple[SelectionAdvice, str]:
     """Return the advice, and why; `contrast_by_reference`: the reference of a contrast -> the contrast with it."""
-    against_random, against_untrained, against_all, against_right_answers = (
-        contrast_by_reference.get(arm) for arm in (RANDOM_ARM, UNTRAINED_ARM, "all", RIGHT_ANSWERS_ARM)
+    against_random, against_untrained, against_all, against_rule = (
+        contrast_by_reference.get(arm) for arm in (RANDOM_ARM, UNTRAINED_ARM, "all", SIMPLE_RULE_ARM)
     )
-    if against_random is None or against_untrained is None or (against_all is None and against_right_answers is None):
+    if against_random is None or against_untrained is None or against_all is None:
         return "not recommended", "a reference arm was not measured on the same items"
     change, outcome = against_random.change.estimate, against_random.change.outcome
     random_rows = "random" if table.new_rows else "as many random"
@@ -104,22 +104,12 @@ def _decide(
     if against_untrained.uncorrected_word != "improves":
         untrained = format_change(against_untrained.change.estimate, outcome)
         return "not recommended", f"{gain}, but training on these rows is not shown to beat no training ({untrained})"
-    for arm, reference, why in (
-        (RIGHT_ANSWERS_ARM, "SFT on the right answers alone", "the wrong answers are not shown to teach anything"),
-        (SIMPLE_RULE_ARM, table.rule or "the simple rule", "it is not shown to beat that simple rule"),
-    ):
-        contrast = contrast_by_reference.get(arm)
-        if contrast is not None:
-            comparison = f"{format_change(contrast.change.estimate, outcome)} against {reference}"
-            if contrast.uncorrected_word != "improves":
-                return "not recommended", f"{gain}, but {comparison}: {why}"
-            gain = f"{gain}, {comparison}"
-    return ("train on it", gain) if against_all is None else _beside_all(against_all, gain)
-
-
-def _beside_all(against_all: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
-    """The advice on rows that passed all else, by the contrast with all rows."""
-    comparison = f"{format_change(against_all.change.estimate, against_all.change.outcome)} against all rows"
+    if against_rule is not None:
+        comparison = f"{format_change(against_rule.change.estimate, outcome)} against {table.rule or 'the simple rule'}"
+        if against_rule.uncorrected_word != "improves":
+            return "not recommended", f"{gain}, but {comparison}: it is not shown to beat that simple rule"
+        gain = f"{gain}, {comparison}"
+    comparison = f"{format_change(against_all.change.estimate, outcome)} against all rows"
     if against_all.uncorrected_word == "improves":
         return "train on it", f"{gain}, {comparison}"
     if against_all.uncorrected_word in ("no change", "sharper"):

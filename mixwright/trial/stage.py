@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.measure.bases import pool_measurements
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.stage import summary_of
-from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Measurement, Plan, TrialResult
+from mixwright.records import Plan, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import read_plan, write_json
 from mixwright.run.workers import Job, Workers
 from mixwright.trial.arm_roles import (
     PLAN_ARM,
     Arms,
-    Replanner,
     choose_arms,
     idle_ablations,
     make_branch,
@@ -77,7 +74,7 @@ def checked_trial(run: CheckedRun) -> Trial:
         path = data_path(config.trial.data, run.folder, run.relative_to)
         config = replace(config, trial=replace(config.trial, data=str(path)))
         data = read_data(path, corpus)
-        for arm in choose_arms(config, corpus, run.folder).always_run:
+        for arm in choose_arms(config, run.folder).always_run:
             branch = make_branch(arm, plan, corpus)
             for stage in branch.plan.stages:
                 rows = choose_rows(branch.rows, corpus, data, config.seed, stage.rehearse)
@@ -99,12 +96,8 @@ def try_plan(
 
     Without a `deadline` one begins now, where the settings have a budget.
     """
-
-    def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
-        return make_plan(run.config.plan, run.config.train, corpus, pool_measurements(measured))
-
     build_bases(run, workers)
-    return run_trial(replace(trial, workers=workers), replan=replan, say=say, deadline=deadline)
+    return run_trial(replace(trial, workers=workers), say=say, deadline=deadline)
 
 
 def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> Path:
@@ -133,7 +126,6 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
 def run_trial(
     trial: Trial,
     *,
-    replan: Replanner | None = None,
     say: Callable[[str], None] = lambda _: None,
     deadline: Deadline | None = None,
 ) -> TrialResult:
@@ -145,7 +137,6 @@ def run_trial(
 
     Args:
         trial: as `checked_trial` gives it. A base without measure/<its folder name>.parquet is measured first.
-        replan: makes the plan of `shuffled_levels`; without it that null is left out.
         say: called with what the trial can see, before the first branch.
         deadline: after which no further seed is begun; None begins one now, where the settings have a budget.
 
@@ -154,20 +145,18 @@ def run_trial(
         JobFailed: a branch failed; finished ones stay and are taken over next time.
     """
     run = trial.run
-    deadline = deadline or Deadline(trial.config.trial.budget_minutes, run)
+    deadline = deadline or Deadline(trial.config.trial.budget_minutes)
     arms, notes = _drop_idle_ablations(trial)
     trial.measure()
     powers = foresee_power(trial.config, run, trial.corpus, trial.bases)
     for line in format_power(powers):
         say(f"  {line}")
     trial, seed_notes = train_within(trial, arms.always_run, deadline, say)
-    result = _try_nulls(trial, arms, [*notes, *seed_notes], replan, deadline)
+    result = _try_nulls(trial, arms, [*notes, *seed_notes], deadline)
     result = replace(result, power=powers)
     write_json(run.result, result)
-    deadline.finish()
     for partial in run.result.parent.glob(".*.partial"):  # of arms and seeds that were dropped since
         shutil.rmtree(partial, ignore_errors=True)
-    shutil.rmtree(run.path / "trial" / "stages", ignore_errors=True)  # what branches shared
     return result
 
 
@@ -181,9 +170,7 @@ def _drop_idle_ablations(trial: Trial) -> tuple[Arms, list[str]]:
     return replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle_arms)), notes
 
 
-def _try_nulls(
-    trial: Trial, arms: Arms, earlier_notes: Sequence[str], replan: Replanner | None, deadline: Deadline
-) -> TrialResult:
+def _try_nulls(trial: Trial, arms: Arms, earlier_notes: Sequence[str], deadline: Deadline) -> TrialResult:
     """Train the nulls of the levers that help, and return the result; where none helps, with a note that says so."""
     config = trial.config
     table = None if trial.data is None else _describe_table(trial.data, trial.corpus)
@@ -195,7 +182,7 @@ def _try_nulls(
         notes = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
         return replace(result, notes=(*result.notes, *notes))
     reasons = {
-        null: why_left_out(null, trial.plan, trial.corpus, replans=replan is not None)
+        null: why_left_out(null, trial.plan, trial.corpus)
         for null in nulls_for_objective(arms.nulls, config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]
@@ -203,7 +190,7 @@ def _try_nulls(
     if not deadline.allows(branches, arms=arm_count, workers=trial.worker_count):
         reasons |= dict.fromkeys(possible, "the budget allowed no more")
         possible = []
-    trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
+    trial.train([job for lever in helping for job in trial.null_jobs(possible, lever)], "nulls")
     notes = [f"The null {null} was left out, because {reason}." for null, reason in reasons.items() if reason]
     if not possible:
         notes.append("No null was run, so the source of the gain is not known.")

@@ -13,8 +13,6 @@ from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.trial.arm_roles import MINED_ARM, PLAN_ARM, RANDOM_ARM, UNTRAINED_ARM, Arms, assign_roles, is_data_arm
 from mixwright.trial.effects import (
-    RATIO_SUFFIX,
-    TO_TARGET_NAMES,
     Contrast,
     Findings,
     contrasts,
@@ -22,7 +20,7 @@ from mixwright.trial.effects import (
     effects_of,
 )
 from mixwright.trial.judging import judge_lever
-from mixwright.trial.seed_rows import BranchFiles, branch_rows, find_target, read_branch, target_horizon, target_tokens
+from mixwright.trial.seed_rows import BranchFiles, branch_rows, read_branch, target_tokens
 from mixwright.trial.selection import MinedTable, advise
 
 PRIMARY_SENTENCES: dict[Outcome, str] = {
@@ -49,7 +47,7 @@ def summarise(
 
     Args:
         run: with the finished branches.
-        config: seeds, target, margin, declared decoding.
+        config: seeds, margin, declared decoding.
         arms: references, levers and ablations, all of which ran.
         nulls: lever -> the null arms that ran for it.
         notes: what else a reader has to know.
@@ -65,6 +63,7 @@ def summarise(
     findings = _findings(config.measure, config.trial, branches)
     effects, by_task, judgements, mined_contrasts = _judge_arms(findings, arms, nulls_by_lever)
     all_branches = list(itertools.chain(*branches.values()))
+    rows = [row for branch in all_branches for row in branch_rows(branch, findings.outcome, findings.protected)]
     bases = sorted({branch.info.base for branch in all_branches})
     rollouts = {arm: _count_rollouts(branches[arm]) for arm in names}
     advice = None
@@ -76,15 +75,14 @@ def summarise(
         nulls=nulls_run,
         ablations=arms.ablations,
         seeds=seeds,
-        rows=tuple(findings.rows),
+        rows=tuple(rows),
         effects=tuple(effects),
         by_task=tuple(by_task),
         judgements=tuple(judgements),
         rollouts=rollouts,
-        success_targets=_list_targets(all_branches, config.trial.target),
         decoding=findings.outcome,
         margin=config.trial.margin,
-        notes=(*_notes(config.trial, findings, bases, effects), *notes),
+        notes=(*_notes(config.trial.seeds, findings.outcome, bases), *notes),
         selection=advice,
     )
 
@@ -126,17 +124,10 @@ def _training_amount(branch: BranchFiles) -> int:
 def _findings(measure: MeasureConfig, trial: TrialConfig, branches: Mapping[str, Sequence[BranchFiles]]) -> Findings:
     """Return all numbers of the branches, ready to be compared."""
     outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
-    all_branches = list(itertools.chain(*branches.values()))
-    starts = {branch.info.base: branch.start_scores for branch in all_branches}
+    starts = {branch.info.base: branch.start_scores for branch in itertools.chain(*branches.values())}
     protected = protected_items(list(starts.values()), outcome, trial.protect)
     return Findings(
         {arm: {branch.info.seed: branch.scores for branch in own} for arm, own in branches.items()},
-        [row for branch in all_branches for row in branch_rows(branch, outcome, trial.target, protected)],
-        {
-            (arm, name): [target_horizon(branch)[name] for branch in own if branch.progress]
-            for arm, own in branches.items()
-            for name in TO_TARGET_NAMES
-        },
         outcome,
         trial.margin,
         protected,
@@ -187,21 +178,10 @@ def _count_rollouts(branches: Sequence[BranchFiles]) -> int:
     return sum(branch.charged_rollouts for branch in branches) + sum(before.values())
 
 
-def _list_targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
-    """The gain fixed before the run, and the success it means per starting model (the same in all its branches)."""
-    targets = {"gain": gain}
-    for branch in branches:
-        target = find_target(branch.progress, gain)[1]
-        if target is not None:
-            targets[f"success.{branch.info.base}"] = target
-    return targets
-
-
-def _notes(trial: TrialConfig, findings: Findings, bases: Sequence[str], effects: Sequence[Effect]) -> list[str]:
+def _notes(seeds: int, outcome: Outcome, bases: Sequence[str]) -> list[str]:
     """What a reader has to know before believing the table."""
-    seeds, rows = trial.seeds, findings.rows
     notes = [
-        f"{PRIMARY_SENTENCES[findings.outcome]}, all held-out items, averaged over tasks. Intervals: 95 %, over seeds and "
+        f"{PRIMARY_SENTENCES[outcome]}, all held-out items, averaged over tasks. Intervals: 95 %, over seeds and "
         "items; several comparisons are corrected by Holm, except those that must hold against every reference.",
         "All seeds start from one model, so nothing is known about other starting models."
         if len(bases) == 1
@@ -209,13 +189,4 @@ def _notes(trial: TrialConfig, findings: Findings, bases: Sequence[str], effects
     ]
     if seeds < MIN_SEEDS:
         notes.append(f'With fewer than {MIN_SEEDS} seeds every result is "cannot tell".')
-    has_rollouts_to_target = any(row.name in TO_TARGET_NAMES for row in rows)
-    if any(effect.name.endswith(RATIO_SUFFIX) for effect in effects):
-        notes.append(
-            "Rollouts to the target: ratio of means, arm over reference; a run that missed the target counts with all "
-            "of its rollouts. Counted are training, canaries, evaluations during training and, if the arm depends on "
-            "it, the measurement before; training_rollouts_to_target leaves that measurement out."
-        )
-    elif has_rollouts_to_target:
-        notes.append(f"No run of a lever or its reference reached the target (+{100 * trial.target:g} points).")
     return notes

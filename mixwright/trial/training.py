@@ -18,14 +18,12 @@ from mixwright.trainers.configs import make_config
 from mixwright.trainers.rewards import text_of
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig, RunConfig, TrainConfig
+    from mixwright.config import MeasureConfig, TrainConfig
     from mixwright.contracts import Adapter, Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 Reward = Callable[..., list[float]]
-PROGRESS_SEED = 2_000_003
-"""Added to the run's seed: items and samples of the evaluations on the way are the same in every arm and seed."""
 
 
 def make_trainer(
@@ -141,43 +139,6 @@ def add_adapter(
     adapter = catalog.create("adapters", name, options)
     learner.model = adapter.wrap(learner.model)
     return replace(settings, learning_rate=rate), adapter
-
-
-def follow_progress(trainer: Any, learner: Learner, held_out: Corpus, config: RunConfig, *, folder: Path) -> None:
-    """Evaluate fixed held-out items every so many steps while GRPO trains; see `ProgressCallback`."""
-    from mixwright.trial.evaluation import ProgressCallback, choose_items
-
-    seed, every = config.seed + PROGRESS_SEED, config.trial.progress_every
-    items = choose_items(held_out, seed=seed)
-    callback = ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder)
-    trainer.add_callback(callback)
-
-
-def save_optimizer(trainer: Any, path: Path) -> None:
-    """The optimiser's state per parameter, as safetensors."""
-    from safetensors.torch import save_file
-
-    state = trainer.optimizer.state_dict()["state"]
-    save_file(
-        {
-            f"{number}.{name}": value.contiguous()
-            for number, parameter_state in state.items()
-            for name, value in parameter_state.items()
-        },
-        path,
-    )
-
-
-def load_optimizer(trainer: Any, path: Path) -> None:
-    """A new optimiser with the state that `save_optimizer` wrote; its learning rate is the trainer's own."""
-    from safetensors.torch import load_file
-
-    optimizer = trainer.create_optimizer()
-    state: dict[int, dict[str, Any]] = {}
-    for name, value in load_file(path).items():
-        number, _, state_key = name.partition(".")
-        state.setdefault(int(number), {})[state_key] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _shared_settings(learner: Learner, steps: int, seed: int, folder: Path, learning_rate: float) -> dict[str, Any]:

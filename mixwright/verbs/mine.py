@@ -100,7 +100,7 @@ def mine(
     settings, run, relative_to = open_settings(source, folder, placing)
     if budget is not None and not tried:
         raise InputError("--try with --budget", "no --try", "Add it, or leave --budget out.")
-    settings, deadline = with_budget(settings, run, budget)
+    settings, deadline = with_budget(settings, budget)
     make_miner(miner, options_of(settings.mine, miner, keep))
     if export is not None:
         resolve_format(export)
@@ -113,7 +113,7 @@ def mine(
         settings = replace(settings, trial=replace(settings.trial, data=miner))
     with open_with_workers(settings, run, relative_to=relative_to, for_trial=tried) as (workers, checked_run):
         if tried:  # before mining, which may take hours: measuring may refuse the model
-            pipeline.audit_and_measure(checked_run, workers, say=output.say_line, deadline=deadline)
+            pipeline.audit_and_measure(checked_run, workers, say=output.say_line)
         else:
             output.say_notes(checked_run.corpus.notes)
         path = mine_in_run(checked_run, workers, miner, keep=keep, say=output.say, take_over=tried)
@@ -137,7 +137,7 @@ def mine(
         return Mined(path, (*lines, "All rows are kept, so there is nothing to try."), run)
     if not tried:
         return Mined(path, (*lines, f"Next: compare with as many random rows:  {output.command_line('--try')}"), run)
-    deadline.save()  # the other stages, with a trial of the mined rows against all and as many random ones
+    # the other stages, with a trial of the mined rows against all and as many random ones
     verdict = pipeline.run(settings, run, relative_to=relative_to, say=output.say_line, deadline=deadline)
     lines += [one_line(line) for line in format_selection(read_json(run.result, TrialResult))]
     return Mined(path, tuple(lines), run, verdict)

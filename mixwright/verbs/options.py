@@ -302,11 +302,11 @@ def open_settings(
     return placing.applied_to(settings), run, relative_to
 
 
-def with_budget(config: RunConfig, run: RunFolder, budget: Budget | str | None) -> tuple[RunConfig, Deadline]:
+def with_budget(config: RunConfig, budget: Budget | str | None) -> tuple[RunConfig, Deadline]:
     """The settings with the budget, if one was given, and the clock of the run, which else begins now."""
     from mixwright.trial.deadline import Deadline
 
     budget = as_budget(budget)
     if budget is not None:
         config = dataclasses.replace(config, trial=dataclasses.replace(config.trial, budget_minutes=budget.seconds / 60))
-    return config, Deadline(config.trial.budget_minutes, run, began=None if budget is None else budget.began)
+    return config, Deadline(config.trial.budget_minutes, began=None if budget is None else budget.began)

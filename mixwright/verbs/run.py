@@ -103,7 +103,7 @@ def run(
             return first_draws(checked_run)
         output.say("dry run: settings and data are valid; checking the trainer's settings")
         return list(outline(checked_run))
-    settings, deadline = with_budget(settings, run_folder, budget)
+    settings, deadline = with_budget(settings, budget)
     return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say_line, deadline=deadline)
 
 
@@ -181,7 +181,7 @@ def trial(
     """
     settings, run_folder, relative_to = open_settings(config, folder, placing)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
-    settings, deadline = with_budget(settings, run_folder, budget)
+    settings, deadline = with_budget(settings, budget)
     with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
         workers, checked_run = opened
         mine_rehearsal(checked_run, workers, say=output.say)
@@ -223,7 +223,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
         measured_text += f", written by {engine_name()}"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
         measured_text = f"{base_count} x {items} items, scored without generating: {', '.join(measure_config.probes)}"
-    arms = choose_arms(config, corpus, folder, run.relative_to)
+    arms = choose_arms(config, folder, run.relative_to)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
     rows_per_prompt = train_config.generations if is_grpo else 1

@@ -117,7 +117,6 @@ def judge(
     recommendation, basis = recommend_run(evidence, claims, gate)
     reading = READINGS[outcome]
     pairs = read_pairs(evidence)
-    stages, replayed = read_stages(evidence)
     three = read_three_checkpoints(evidence)
     before, third, after = three.names if three is not None else _name_models(evidence)
     third_success = _read_third(three, outcome) if three is not None else {}
@@ -163,8 +162,7 @@ def judge(
         gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
         by_column=tuple(evidence.by_column),
         decisions=read_decisions(evidence),
-        stages=stages,
-        replayed=replayed,
+        stages=read_stages(evidence),
     )
     worse = {change.task for change in tasks if change.word in LOSSES or is_in_wrong_format(change, verdict)}
     causes = find_causes(pairs, worse)

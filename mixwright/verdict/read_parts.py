@@ -6,7 +6,7 @@ Left out on purpose: words and formats; a record only holds what was read.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from statistics import fmean
 from typing import Any
@@ -24,8 +24,7 @@ from mixwright.estimates.outcome import (
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
-from mixwright.run.folder import read_json, read_json_lines, read_measurements
-from mixwright.trial.plan_stages import success_of
+from mixwright.run.folder import read_json_lines, read_measurements
 from mixwright.verdict.page.answers import BESIDE_NAME, pair_answers
 from mixwright.verdict.rules.evidence import Evidence
 
@@ -76,29 +75,27 @@ def read_parts(evidence: Evidence) -> dict[tuple[str, float | None], tuple[PartC
     }
 
 
-def read_stages(evidence: Evidence) -> tuple[dict[str, tuple[float | None, ...]], dict[str, int]]:
-    """Return the success of each task after each stage, mean over seeds, and how often each was replayed.
+def read_stages(evidence: Evidence) -> dict[str, tuple[float | None, ...]]:
+    """Return the success of each task after each stage, mean over seeds.
 
-    Both are empty for plans of one stage, and where nothing was graded.
+    It is empty for plans of one stage, and where nothing was graded.
     """
     plan, declared = evidence.plan, evidence.outcome
     if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES:
-        return {}, {}
+        return {}
+    column = READINGS[declared].column
     success: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    replayed = Counter[str]()
     for folder in evidence.leading_folders:
         for place in range(len(plan.stages)):
             path = folder / "stages" / str(place + 1) / "measured.parquet"
             measured = evidence.read_scores(path) if path.is_file() else ItemScores()
-            for task, (value, _) in success_of(measured, READINGS[declared].column).items():
-                success[task][place].append(value)
-        for path in (folder / "stages").glob("*/stage.json"):
-            replayed.update(read_json(path, dict[str, Any]).get("rehearses", []))
-    stages = {
+            for task, own in measured.by_task().items():
+                if values := own.column(column, own.having(column)).tolist():
+                    success[task][place].append(sum(values) / len(values))
+    return {
         task: tuple(fmean(by_stage[place]) if by_stage[place] else None for place in range(len(plan.stages)))
         for task, by_stage in sorted(success.items())
     }
-    return stages, dict(sorted(replayed.items())) if stages else {}
 
 
 def read_decisions(evidence: Evidence) -> tuple[DecisionGroup, ...]:

@@ -56,7 +56,6 @@ class TransferOrder(Planner):
         certain: certainty, 0..1, that orders differ, below which all tasks are trained together; the probe tries from .9 on.
         least: mean success over that of a random order, and over all tasks together, below which they are, too.
         equal: whether stages have equal steps; else steps follow the rows of each task.
-        earlier_share: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
     """
 
     EVIDENCE = (TRANSFER_PROBE,)
@@ -64,10 +63,9 @@ class TransferOrder(Planner):
     certain: float = MIN_CERTAINTY
     least: float = MIN_GAIN_SHARE
     equal: bool = True
-    earlier_share: float = 0.0
 
     def __post_init__(self) -> None:
-        check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), earlier_share=(0, 0.5))
+        check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1))
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without measurements of the transfer probe on every task, or with too few steps."""
@@ -116,8 +114,7 @@ class TransferOrder(Planner):
         for number, name in enumerate(task_order):
             reached = zip(tasks, expected_success(effects, order[: number + 1]).tolist(), strict=True)
             expected = {task: round(success, 4) for task, success in reached if np.isfinite(success)}
-            stage_options = {"expected": expected, "earlier_share": self.earlier_share if number else 0.0}
-            stages.append(Stage(name, training.objective, int(steps[number]), {name: 1.0}, **stage_options))
+            stages.append(Stage(name, training.objective, int(steps[number]), {name: 1.0}, expected=expected))
             why[f"stages.{number}.weights.{name}"] = f"stage {number + 1} of the order {evidence}"
             why[f"stages.{number}.steps"] = "equal steps per task" if self.equal else "steps by rows of the task"
         return Plan("transfer_order", tuple(stages), why=why)

@@ -98,7 +98,7 @@ def write_case(
         "mine": {"options": mine},
         "plan": {"planner": "proportional"},
         "train": {"objective": "sft", "prompts": 16, "canary_every": 0, **train},
-        "trial": {"seeds": 8, "workers": 1, "progress_every": 0},
+        "trial": {"seeds": 8, "workers": 1},
         "seed": seed,
     }
     path = folder / "run.yaml"

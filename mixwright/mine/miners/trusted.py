@@ -122,7 +122,7 @@ class Trusted(Miner):
     ) -> NDArray[np.float64]:
         """Of the other rows, shape (others,); rows are places in the corpus."""
         from mixwright.measure.row_losses import RowLosses
-        from mixwright.mine.short_trainings import Losses, read_losses, train_on
+        from mixwright.mine.short_trainings import Losses, draw_batches, read_losses, train_on
 
         losses, order = RowLosses(learner, corpus), rng.permutation(trusted)
         halves = (order[::2], order[1::2])
@@ -141,8 +141,7 @@ class Trusted(Miner):
 
         for own, other_half in (halves, halves[::-1]):
             model = copy_with_adapter(learner.model, self.rank, int(rng.integers(2**31)))
-            draws = np.concatenate([rng.permutation(own) for _ in range(-(-self.steps * self.batch // len(own)))])
-            batches = list(draws[: self.steps * self.batch].reshape(self.steps, self.batch))
+            batches = draw_batches(own, self.steps, self.batch, rng)
             train_on(model, report(losses, TRAINED_ROW_COST), batches, self.learning_rate)
             right, pool = (
                 read_losses(model, report(losses.largest, 1.0), part, self.batch) for part in (other_half, others)

@@ -7,9 +7,6 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, TrialResult
 from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change, format_count
 
-RATIO_SUFFIX = ".ratio"
-"""End of the names of effects that are ratios, arm over reference."""
-
 
 def describe_run(name: str, result: TrialResult | None) -> str:
     """Return what run a page is of: its folder's name, and the size of its trial."""
@@ -30,20 +27,13 @@ def format_outcome(outcome: Outcome) -> str:
 
 
 def unit_of(result: TrialResult, effect: Effect) -> str:
-    """Unit of an effect's difference: `ratio`, or that of its rows, else a share."""
-    if effect.name.endswith(RATIO_SUFFIX):
-        return "ratio"
+    """Unit of an effect's difference: that of its rows, else a share."""
     return next((row.unit for row in result.rows if row.name == effect.name), "share")
 
 
 def format_effect(result: TrialResult, effect: Effect) -> str:
     """The difference with its interval, in its unit."""
-    unit, difference = unit_of(result, effect), effect.difference
-    return (
-        f"{difference.value:.2f} [{difference.low:.2f}, {difference.high:.2f}]"
-        if unit == "ratio"
-        else format_change(difference, unit)
-    )
+    return format_change(effect.difference, unit_of(result, effect))
 
 
 def seed_differences(result: TrialResult, name: str, arm: str, against: str) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
+from mixwright.estimates.readings import READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.verdict.page.arm_words import effect_word, format_effect, format_outcome, seed_differences, unit_of
 from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Part, Table, Tone, tabulate
@@ -17,7 +17,6 @@ from mixwright.verdict.page.text import (
     format_magnitude,
     format_p,
     format_value,
-    percent,
     words_for,
 )
 
@@ -90,12 +89,9 @@ def _about(result: TrialResult) -> list[Block]:
     seeds = format_count(len(result.seeds), "seed")
     about = f"{format_outcome(result.decoding)}. {seeds}, paired. {named} Changes within {margin} do not matter."
     rollouts = ", ".join(f"{arm} {count:,}" for arm, count in result.rollouts.items() if count)
-    targets = ", ".join(f"{words_for(name)} {percent(value)}" for name, value in result.success_targets.items())
-    is_graded = result.decoding in GRADED_OUTCOMES
     return [
         Paragraph(about[:1].upper() + about[1:]),
         Paragraph(f"Rollouts, measuring included: {rollouts}." if rollouts else ""),
-        Paragraph(f"Targets, fixed before the run: {targets}." if targets and is_graded else ""),
     ]
 
 
@@ -105,18 +101,18 @@ def _forest(result: TrialResult, effects: Sequence[Effect], title: str) -> Fores
     label, scale = ("points", 100.0) if unit == "share" else (unit, 1.0)
     rows = tuple(
         ForestRow(
-            f"{effect.arm} {'/' if unit == 'ratio' else MINUS_SIGN} {effect.against}",
+            f"{effect.arm} {MINUS_SIGN} {effect.against}",
             effect.difference.value if effect.difference.n else None,
             effect.difference.low,
             effect.difference.high,
-            () if unit == "ratio" else seed_differences(result, effect.name, effect.arm, effect.against),
+            seed_differences(result, effect.name, effect.arm, effect.against),
             SIGNS.get(effect.word, "") + effect_word(result, effect),
             text=format_effect(result, effect) if effect.difference.n else "no estimate",
             tone=TONES.get(effect.word, "plain"),
         )
         for effect in effects
     )
-    margin = None if unit == "ratio" else result.margin if unit == READINGS[result.decoding].unit else 0.0
+    margin = result.margin if unit == READINGS[result.decoding].unit else 0.0
     caption = f"Difference in {title} between methods, with the 95 % interval"
     return Forest(caption, label, rows, margin, scale)
 
@@ -136,7 +132,6 @@ def _comparison_table(result: TrialResult) -> Table:
             "p": format_p(effect.p) if effect.items else NO_VALUE_SIGN,
             "word": effect_word(result, effect),
             "shown in 80 % of cases": format_magnitude(effect.detectable, unit) if effect.items else NO_VALUE_SIGN,
-            "censored": str(effect.censored or NO_VALUE_SIGN),
         }
         rows.append(row)
     return tabulate("Every comparison against another method", rows, ("number", "method", "against", "word"))

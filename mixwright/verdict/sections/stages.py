@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mixwright.contracts import Section
 from mixwright.records import Verdict
-from mixwright.verdict.page.blocks import Block, Paragraph, Table
+from mixwright.verdict.page.blocks import Block, Table
 from mixwright.verdict.page.text import percent
 
 
@@ -21,7 +21,7 @@ class Stages(Section):
     TITLE = "Success after each stage"
 
     def blocks(self, verdict: Verdict) -> list[Block]:
-        """Return a table, and the tasks that were replayed."""
+        """Return a table."""
         stages = verdict.plan.stages if verdict.plan else ()
         rows = []
         for task, shares in verdict.stages.items():
@@ -33,9 +33,5 @@ class Stages(Section):
             rows.append((task, *texts))
         names = [f"{place} {stage.name}" for place, stage in enumerate(stages, 1)]
         names = names or [str(place) for place in range(1, len(rows[0]))] if rows else []
-        replayed = ", ".join(f"{task} in {times} stages" for task, times in verdict.replayed.items())
         caption = "In percent, mean over seeds; in brackets what the plan expected"
-        return [
-            Table(caption, ("task", *names), rows, tuple(range(1, len(names) + 1))),
-            Paragraph(f"Replayed because success was below what the plan expected: {replayed}." if replayed else ""),
-        ]
+        return [Table(caption, ("task", *names), rows, tuple(range(1, len(names) + 1)))]
