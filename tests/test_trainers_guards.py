@@ -1,4 +1,4 @@
-"""What guards a steered GRPO run: canaries, settings refused at the start, the start-up self-test."""
+"""What guards a steered GRPO run: canaries, settings refused at the start."""
 
 from __future__ import annotations
 
@@ -138,7 +138,6 @@ def test_alarms_leave_the_draws_alone(tmp_path: Path) -> None:
     assert [d["step"] for d in lines if d["what"] == "alarm.canary"] == [2, 3]
     assert not [d for d in lines if d["what"].startswith("not executed")]
     proof = trainer.steered.proof()
-    assert "shares as wanted" in proof["self_test"]
     steps = read(tmp_path, "steps.jsonl")
     assert min(line["lr_factor"] for line in steps) == 0.25  # two alarms
     letters = [line["scored"].get("letters", 0) / 4 for line in steps]
@@ -221,28 +220,6 @@ def test_a_run_whose_refusals_do_not_hold_is_stopped_before_its_step(
     with pytest.raises(RuntimeError, match="a refused group has advantages other than 0"):
         trainer.train()
     assert trainer.state.global_step == 0
-
-
-def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
-    monkeypatch.setattr("mixwright.trainers.checks.selftest.mask_refused", lambda rewards, groups, size: rewards)
-    with pytest.raises(RuntimeError, match="refused group has advantage 0"):
-        trainer.train()
-    assert trainer.state.global_step == 0
-
-
-def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM))
-    trainer.steered.engine.draw = lambda count: [0] * count
-    with pytest.raises(RuntimeError, match="shares as wanted"):
-        trainer.train()
-
-
-def test_the_self_test_stops_a_run_whose_rows_come_in_another_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
-    monkeypatch.setattr("mixwright.trainers.checks.selftest.RepeatSampler", lambda rows, **layout: reversed(rows))
-    with pytest.raises(RuntimeError, match="groups whole, in TRL's order"):
-        trainer.train()
 
 
 def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:

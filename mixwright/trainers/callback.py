@@ -27,7 +27,6 @@ from mixwright.errors import InputError
 from mixwright.run.folder import check_regular
 from mixwright.trainers.checks.hard_rows import warn_at_start
 from mixwright.trainers.checks.refusals import refuse_unresumable
-from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import TRAINER_STATE
 from mixwright.trainers.rewards import (
@@ -61,8 +60,8 @@ class SteeringCallback(SteeringHooks):
     """Runs beside any GRPO trainer that takes TRL's arguments.
 
     What is lost against `SteeredGRPOTrainer`: canaries, and with them what reads them (drift at beta 0, forgetting); silent
-    refusals (a refused group gets None from every reward function, of which TRL warns each time); the checks, at the start
-    and at each refusal, that a refused group has advantage 0; async rewards and reward models; groups split over processes;
+    refusals (a refused group gets None from every reward function, of which TRL warns each time); the check, at each
+    refusal, that a refused group has advantage 0; async rewards and reward models; groups split over processes;
     epochs (a stream has no length: `max_steps` must be set) and `shuffle_dataset` (a buffer would stand between
     drawing and training); aligned saves on SIGTERM.
 
@@ -147,7 +146,7 @@ class SteeringCallback(SteeringHooks):
         return None if folder is None else str(folder)
 
     def _begin(self, step: int) -> None:
-        """A fresh start, or the state of the checkpoint that the trainer has resumed from; then the start-up check."""
+        """A fresh start, or the state of the checkpoint that the trainer has resumed from."""
         folder = Path(str(self.args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
         self.resume(self.checkpoints.choose(folder))
         if folder is not None:
@@ -156,7 +155,6 @@ class SteeringCallback(SteeringHooks):
             if json.dumps(log_history) != json.dumps(self._state.log_history):
                 remedy = "Resume from a checkpoint in output_dir, preferably with steering.last_checkpoint()."
                 raise InputError(f"the trainer to have resumed from {folder.name} of output_dir", "another one", remedy)
-        self.run.checks = check_draws(self.run)
         if not hasattr(self.trainer, "beta"):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
         if self.run.batches == 0 and self.run.engine.canaries:

@@ -85,7 +85,7 @@ class SteeringHooks(TrainerCallback):
         return self._micro_steps_done % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Check that the processes and a resumed run agree; self-test, first canaries."""
+        """Check that the processes and a resumed run agree; first canaries."""
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None

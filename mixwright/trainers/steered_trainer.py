@@ -22,7 +22,6 @@ from mixwright.steer.pool import Pool
 from mixwright.trainers.canaries import CanaryPass, make_canaries
 from mixwright.trainers.checks.plain_prompts import plain_prompts
 from mixwright.trainers.checks.refusals import refuse_settings
-from mixwright.trainers.checks.selftest import check_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
@@ -102,7 +101,6 @@ class SteeredTrainer(Trainer):
 
         Raises:
             InputError: a checkpoint without steering state.
-            RuntimeError: a failed start-up check.
         """
         if self.steered is not None:
             self.hooks.checkpoints.output = Path(str(self.args.output_dir))  # it may have been changed since
@@ -154,10 +152,9 @@ class SteeredTrainer(Trainer):
         return sampler
 
     def _begin_steering(self, step: int) -> None:
-        """Called once before the first step: the start-up self-test and the first canary pass."""
+        """Called once before the first step: the first canary pass."""
         if self.steered is None:
             return
-        self.steered.checks = check_start(self)
         if self.canaries is not None:
             self.steered.charge(**{self.canaries.charged_as: self.canaries.remember_start()})
             if step == 0:

@@ -11,7 +11,7 @@ The share of canaries is the cost of one pass divided by that of the steps of on
 intervals, so this is the share of its own time. Where a run is shorter than the interval (the small model of a quick
 run), one pass after the last step is measured, and on against off holds none. "All of it, direct" is canaries and
 bookkeeping of the run with canaries, which also takes in their results. What happens once, before the first step
-(self-test, first canaries), is in none of the shares.
+(first canaries), is in none of the shares.
 
 Short completions and small batches make a step cheap, so bookkeeping is a smaller share of real runs; canaries keep
 theirs, because they come less often where a step is cheap.

@@ -192,7 +192,6 @@ class RunSteering(Checkpointable):
         "rollouts",
         "batches",
         "losses",
-        "checks",
         "reward_range",
         "_counts",
         "_loss_tokens",
@@ -224,8 +223,6 @@ class RunSteering(Checkpointable):
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
-        self.checks: list[str] = []
-        """Start-up checks passed."""
         self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
@@ -406,7 +403,6 @@ class RunSteering(Checkpointable):
         return proof | {
             "skipped_steps": counts["skipped_steps"],
             "dropped_rows": self.dropped,
-            "self_test": self.checks,
         }
 
     def count_skipped_step(self) -> None:
