@@ -85,8 +85,7 @@ class SteeringCallback(SteeringHooks):
     ) -> None:
         config = read_steering(steering)
         if config is None:
-            remedy = "Remove the callback, or `steer: false`."
-            raise InputError("steering with a SteeringCallback", "none, or steer=False", remedy)
+            raise InputError("steering with a SteeringCallback", "none", "Remove the callback.")
         functions = list(reward_funcs) if isinstance(reward_funcs, Sequence) else [reward_funcs]
         _refuse(functions, args)
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
