@@ -94,8 +94,8 @@ class SteeringConfig:
     )
     canary_every: int | None = _setting(
         None,
-        "Steps between canary passes, which measure fixed items during training. 0 turns them off. None: 5, or more, so that "
-        "they cost at most 3 percent of training; a run too short for a second pass has none. Without a plan there are "
+        "Steps between canary passes, which measure fixed items during training. 0 turns them off. None: 5, or more, so "
+        "that they cost at most 3 percent of training; a run too short for a second pass has none. Without a plan there are "
         "canaries only if you set a number, because nothing was measured that could be lost.",
     )
     columns: Columns = _setting(
