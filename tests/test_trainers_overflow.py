@@ -181,7 +181,7 @@ def test_a_last_step_that_overflows_is_no_normal_end(tmp_path: Path) -> None:
 
 def test_large_numbers_are_numbers(tmp_path: Path) -> None:
     """A gradient whose square overflows is still one; so is one of float16 whose sum of squares is."""
-    from mixwright.trainers.checks.finite import all_finite
+    from mixwright.trainers.finite import all_finite
 
     large = torch.full((4,), 1e30)
     half = torch.full((64,), 6e4, dtype=torch.float16)

@@ -14,7 +14,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.settings import cheap_settings, find_device
 from mixwright.records import to_data
-from mixwright.trainers.checks.refusals import refuse_settings
+from mixwright.trainers.checks import refuse_settings
 
 OBJECTIVES = ("grpo", "sft", "dpo")
 OWN_SETTING_REMEDIES = {

@@ -1,21 +1,25 @@
 """Callback that executes what was decided: learning-rate factor, skipped steps, stop, canaries, aligned saves."""
 
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelerate.utils import gather_object
+from jaxtyping import Float
+from torch import Tensor
 from transformers import TrainerCallback
 
 from mixwright.errors import InputError
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.checks.finite import FiniteGuard
-from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
+from mixwright.trainers.checks import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
+from mixwright.trainers.finite import FiniteGuard
 from mixwright.trainers.resume import Checkpoints
+from mixwright.trainers.rewards import ReadCompletion, group_outcomes, group_rows, permute_in_groups, sum_checked
 
 
 class SteeringHooks(TrainerCallback):
@@ -56,8 +60,6 @@ class SteeringHooks(TrainerCallback):
         run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
-        self.sigterm_callback: Any = None
-        """transformers' callback that notices SIGTERM (`enable_jit_checkpoint`), taken over so that its save is aligned."""
         self.sampler: Any = None
         self.last_kl_and_entropy: tuple[float | None, float | None] = (None, None)
         """KL and entropy of the last step, not yet handed to the engine."""
@@ -176,22 +178,47 @@ class SteeringHooks(TrainerCallback):
         """Draws and proof."""
         self.finite.check_weights(state.global_step, kwargs["model"])
         check_same_run(self.run, state.global_step)
-        if self.sigterm_callback is not None:
-            self.sigterm_callback.on_train_end(args, state, control)
         self.run.write()
         skipped_steps = self.run.proof()["skipped_steps"]
         if state.is_world_process_zero and 2 * skipped_steps >= max(state.global_step, 1):
             why = "in none of their groups did rewards differ"
             logging.getLogger("mixwright").warning("%d of %d steps skipped: %s", skipped_steps, state.global_step, why)
 
+    def judge(
+        self,
+        rewards: Float[Tensor, "completions functions"],
+        weights: Float[Tensor, " functions"],
+        completions: Sequence[ReadCompletion],
+        group_size: int,
+        step: int,
+        *,
+        permute: bool,
+    ) -> tuple[Float[Tensor, "completions functions"], list[int]]:
+        """Observe whole groups; returns the rewards that are trained on, permuted if asked, and which groups are refused.
+
+        Args:
+            rewards: of the completions of all processes, in row order.
+            weights: of the reward functions.
+            completions: what was read of them.
+            group_size: completions of a group.
+            step: optimiser steps done.
+            permute: whether rewards are permuted inside each group.
+        """
+        run, rows = self.run, [completion.row for completion in completions]
+        row_of_group = group_rows(rows, group_size)
+        totals = sum_checked(rewards, weights, run, rows)
+        groups = group_outcomes(run.pool, completions, totals, group_size, step)
+        (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
+        batch = run.batches
+        refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
+        if permute:
+            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
+        return rewards, [place for place, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
+
     def _read_layout(self) -> list[int]:
         """Layout of the live sampler, which decides where each draw goes; empty without one."""
-        sampler = self.sampler
-        return (
-            [sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count, sampler.rows]
-            if sampler is not None
-            else []
-        )
+        names = ("batch_size", "mini_repeat_count", "repeat_count", "rows")
+        return [] if self.sampler is None else [getattr(self.sampler, name) for name in names]
 
     def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, arguments["model"])
@@ -207,10 +234,6 @@ class SteeringHooks(TrainerCallback):
 
     def _align(self, args: Any, state: Any, control: Any) -> None:
         """Saves wait for the end of the generation batch, or of the run; so do evaluations that choose a checkpoint."""
-        if self.sigterm_callback is not None and self.batch_is_done:
-            save_is_requested = bool(self.sigterm_callback.jit_manager.is_checkpoint_requested)
-            if any(gather_object([save_is_requested])):
-                control.should_save = control.should_training_stop = True
         is_last_step = control.should_training_stop or state.global_step >= state.max_steps
         flag_names = ["should_save"]
         if args.load_best_model_at_end or args.save_strategy == "best":

@@ -29,8 +29,6 @@ from mixwright.steer.beside.state_file import REMEDY, read_state, write_state
 STATE_FILE_STEM = "steering"
 """Files in the checkpoint's folder: steering.json and steering.npz."""
 TRAINER_STATE = "trainer_state.json"
-UNFINISHED_FILE = "checkpoint-is-incomplete.txt"
-"""Left by transformers' own save on SIGTERM while it is under way."""
 
 
 class Checkpoints:
@@ -173,8 +171,6 @@ class Checkpoints:
     def _find_problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
-        if (folder / UNFINISHED_FILE).exists():
-            return f"{UNFINISHED_FILE} exists, so a save was interrupted"
         if (step := _saved_step(folder)) is None:
             return f"{TRAINER_STATE} is missing or incomplete, so the save was interrupted"
         state_folder = self._state_folder(folder)

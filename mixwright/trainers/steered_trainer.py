@@ -20,8 +20,7 @@ from mixwright.learner.settings import slow_settings
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
 from mixwright.trainers.canaries import CanaryPass, make_canaries
-from mixwright.trainers.checks.plain_prompts import plain_prompts
-from mixwright.trainers.checks.refusals import refuse_settings
+from mixwright.trainers.checks import PLAIN_PROMPTS, has_plain_prompts, refuse_settings
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
@@ -67,7 +66,8 @@ class SteeredTrainer(Trainer):
                 remedy = "Install a TRL version within the range of Mixwright's pyproject.toml, or train with steering=None."
                 raise InputError(f"a method {name} of TRL's trainer", f"none in TRL {trl.__version__}", remedy)
         refuse_settings(self.args, objective)
-        for sentence in (*slow_settings(self.args), *plain_prompts(self.processing_class, rows)):
+        advice = [PLAIN_PROMPTS] if has_plain_prompts(self.processing_class, rows) else []
+        for sentence in (*slow_settings(self.args), *advice):
             logging.getLogger("mixwright").warning(sentence)
         self.steering = steering
         self.steered = make_run(
@@ -89,10 +89,6 @@ class SteeredTrainer(Trainer):
             args=self.args,
             remembered=lambda: self.canaries.start if self.canaries else [],
         )
-        if getattr(self.args, "enable_jit_checkpoint", False):
-            from transformers.trainer_jit_checkpoint import JITCheckpointCallback
-
-            self.hooks.sigterm_callback = self.pop_callback(JITCheckpointCallback)
         self.add_callback(self.hooks)
         return self.steered
 
