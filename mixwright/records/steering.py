@@ -30,8 +30,6 @@ class SFTOutcome(ExampleOutcome):
     """Nats per target token."""
     tokens: int
     """Target tokens."""
-    drop: float | None = None
-    """Nats per target token by which `loss` is under this example's last loss in this run; None at first sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,6 @@ class GroupOutcome(ExampleOutcome):
 class PairOutcome(ExampleOutcome):
     """What DPO showed of one preference pair."""
 
-    loss: float | None
-    """Nats; None where the loss is not a sum over pairs, or not the plain sigmoid one."""
     chosen_logprob: float
     """Sum over tokens, nats."""
     rejected_logprob: float

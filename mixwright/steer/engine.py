@@ -42,7 +42,7 @@ from mixwright.steer.policy import GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.scene import Scene
 
-STATE_VERSION = 11
+STATE_VERSION = 12
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 MAX_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
@@ -130,7 +130,8 @@ class Engine:
         engine = self._stage.options.get("engine")
         self.range_was_set = isinstance(engine, Mapping) and "reward_range" in engine
         """Whether the stage says what a wrong and a right answer earn."""
-        self._ids_digest = pool.id_index.digest()  # by row number a state knows its examples
+        self._ids_digest = hashlib.sha256("\0".join(pool.ids).encode("utf-8", "replace")).hexdigest()[:16]
+        """A state knows its examples by row number."""
         self._keys = [cell.key for cell in pool.cells]
         states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         watching = select_canaries(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
@@ -194,7 +195,7 @@ class Engine:
         """
         signals = self._with_forward_steps(signals)
         groups = [replace(group, step=group.step + self._behind) for group in groups] if self._behind else groups
-        row_indices = self._pool.id_index.find([group.example for group in groups])
+        row_indices = self._pool.find([group.example for group in groups])
         if (row_indices < 0).any():
             name = groups[int(np.argmax(row_indices < 0))].example
             raise InputError("an example of the pool", repr(name), "Train on the data of the pool.")

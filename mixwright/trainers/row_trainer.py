@@ -122,7 +122,7 @@ class RowTrainer(SteeredTrainer):
 
 def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
     """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
-    numbers = ("loss", "drop", *PAIR_NUMBERS)
+    numbers = ("loss", *PAIR_NUMBERS)
 
     def is_finite(outcome: Any) -> bool:
         return all(math.isfinite(getattr(outcome, name, None) or 0.0) for name in numbers)

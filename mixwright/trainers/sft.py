@@ -110,8 +110,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         outcomes = []
         for row_index, nats, tokens in zip(row_indices, *columns, strict=True):
             cell, loss = run.pool.cells[run.pool.cell_of[row_index]], nats / max(1.0, tokens)
-            drop = run.losses.record_loss(row_index, loss)
-            outcomes.append(SFTOutcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens), drop))
+            outcomes.append(SFTOutcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens)))
         finite_outcomes = keep_finite(outcomes)
         run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
 

@@ -7,7 +7,6 @@ Every draw is kept, so that a resumed run serves the same rows again and only th
 from __future__ import annotations
 
 import logging
-import math
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,7 +27,7 @@ from mixwright.records import (
     cell_key,
     to_data,
 )
-from mixwright.steer.beside.files import DECISIONS, PER_TASK_METRICS, STEPS, SteeringFiles, group_line
+from mixwright.steer.beside.files import DECISIONS, PAIR_NUMBERS, STEPS, SteeringFiles, group_line
 from mixwright.steer.beside.reward_range import RewardRange
 from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.pool import Pool
@@ -58,8 +57,7 @@ PROOF_COUNTS = {
 LINE_COUNTS = ("groups", "zero_signal", "refused", "examples", "pairs")
 """Counts of a line of steps.jsonl that are summed up for proof.json."""
 UNKNOWN = -1
-"""Step and batch of a draw that was drawn ahead and never used, success of one whose group has not come back, and loss of an
-example that has not been seen."""
+"""Step and batch of a draw that was drawn ahead and never used, and success of one whose group has not come back."""
 MAX_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
 
@@ -152,26 +150,6 @@ class DrawLog(Checkpointable):
         return pa.array(values, kind, mask=values == UNKNOWN)
 
 
-class LastLosses(Checkpointable):
-    """The last loss of every example in this run; 4 bytes each.
-
-    Args:
-        size: examples of the pool.
-    """
-
-    STATE_FIELDS = ("nats",)
-
-    def __init__(self, size: int) -> None:
-        self.nats = np.full(size, UNKNOWN, dtype=np.float32)
-        """Nats per target token."""
-
-    def record_loss(self, index: int, loss: float) -> float | None:
-        """By how much `loss` is under the last one, which it replaces; None at first sight."""
-        last_loss = float(self.nats[index])
-        self.nats[index] = loss if math.isfinite(loss) else UNKNOWN
-        return None if last_loss == UNKNOWN else last_loss - loss
-
-
 class RunSteering(Checkpointable):
     """One steered run.
 
@@ -191,7 +169,6 @@ class RunSteering(Checkpointable):
         "stop_reason",
         "rollouts",
         "batches",
-        "losses",
         "reward_range",
         "_counts",
         "_loss_tokens",
@@ -221,8 +198,6 @@ class RunSteering(Checkpointable):
         """Since the trainer last logged."""
         self.dropped = 0
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
-        self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
-        """Last loss per example, in SFT."""
         self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
@@ -303,7 +278,7 @@ class RunSteering(Checkpointable):
             if isinstance(outcome, SFTOutcome):
                 self._loss_tokens[outcome.task] += outcome.tokens
         self._finish_batch(step, outcomes, rows, actions, line)
-        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MAX_LISTED else ():
+        for name in PAIR_NUMBERS if len(self.pool.tasks) <= MAX_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
 
