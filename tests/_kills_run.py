@@ -36,7 +36,7 @@ def train(kind: str, folder: Path) -> None:
     elif kind in ("sft", "packed"):
         data = rows().rename_column("answer", "completion")
         packing = {"packing": True, "per_device_train_batch_size": 2} if kind == "packed" else {}
-        steering = SteeringConfig(SFT, canary_every=3)
+        steering = SteeringConfig(SFT)
         trainer = SteeredSFTTrainer(
             model(), sft_config(folder, **SAVES, **packing), train_dataset=data, steering=steering, **given
         )

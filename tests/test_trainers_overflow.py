@@ -160,7 +160,7 @@ def test_gradients_are_read_once_where_the_trainer_took_their_norm(
     most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With or without clipping; a trainer that takes no norm has them read here."""
-    from mixwright.trainers.checks import finite
+    from mixwright.trainers import finite
 
     passes: list[int] = []
     monkeypatch.setattr(finite, "all_finite", lambda tensors: bool(passes.append(1)) or True)

@@ -133,16 +133,6 @@ def test_it_goes_on_from_a_checkpoint(step: int, tmp_path: Path) -> None:
     assert next(lines) == next(lines)
 
 
-def test_canaries_read_rows_one_by_one(tmp_path: Path) -> None:
-    found = []
-    for name, packs in (("a", True), ("b", False)):
-        trainer = trainer_of(tmp_path / name, packing=packs)
-        inputs, labels = trainer.model_inputs([0, 5, 7])
-        assert labels.shape[0] == 3
-        found.append((inputs["input_ids"].tolist(), inputs["attention_mask"].tolist(), labels.tolist()))
-    assert found[0] == found[1]
-
-
 @pytest.mark.filterwarnings("ignore:Position ids are not supported:UserWarning")
 @pytest.mark.parametrize("setting", [{"packing": True}, {"padding_free": True, "max_length": None}])
 def test_a_model_that_looks_across_rows_is_refused(setting: dict[str, Any], tmp_path: Path) -> None:

@@ -88,11 +88,9 @@ class CanaryOutcome(ExampleOutcome):
     """What the model made of one fixed item that it could do before the run."""
 
     success: float
-    """GRPO: the graded greedy answer, 0..1. SFT and DPO: exp(-nats per target token), the geometric mean probability of the
-    tokens of the row's own completion (DPO: of the chosen one), 0..1; never a share of right answers."""
+    """Of the graded greedy answer, 0..1."""
     kl_nats: float | None = None
-    """KL(start || now) per token: GRPO on the start model's own completion of the item, SFT and DPO at the target positions
-    of the row, after the row's own tokens."""
+    """KL(start || now) per token of the start model's own completion of the item."""
     first_success: float | None = None
     """Success of its first pass, read by the reward range that `success` is read by; None where no range can move."""
 

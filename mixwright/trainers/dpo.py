@@ -8,7 +8,6 @@ the temperature of its loss; it is read for the margins and never moved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +92,6 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
     def _begin_steering(self, step: int) -> None:
         self._losses.clear()  # what an interrupted step of an earlier call left behind
         super()._begin_steering(step)
-
-    def count_tokens(self, row: Any) -> int:
-        """Return the tokens of prompt and longer completion: what the collator pads a pair to."""
-        return len(row["prompt_ids"]) + max(len(row["chosen_ids"]), len(row["rejected_ids"]))
-
-    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Return model inputs and labels of prompt and chosen completion of prepared pairs."""
-        batch = self.prepare_batch(items)
-        chosen = {name: batch[name][: len(items)] for name in ("input_ids", "attention_mask", "completion_mask")}
-        mask = chosen.pop("completion_mask")
-        return chosen, chosen["input_ids"].masked_fill(mask == 0, -100)
 
 
 def completion_logprobs(

@@ -17,7 +17,6 @@ from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.canaries import GeneratedPass
 from mixwright.trainers.checks import warn_at_start
 from mixwright.trainers.rewards import (
     AsyncExit,
@@ -69,8 +68,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         InputError: a plan that does not fit the data, or a setting that cannot be steered (a stream, images, an environment
             without rows, batches dispatched or split by accelerate).
     """
-
-    canary_kind = GeneratedPass
 
     @declares_steering(GRPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:

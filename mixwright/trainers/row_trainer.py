@@ -1,4 +1,4 @@
-"""Base of the SFT and DPO trainers: rows drawn one by one, known past the collator, watched on rows held out.
+"""Base of the SFT and DPO trainers: rows drawn one by one, and known past the collator.
 
 A trainer of this kind prepares every row before training, so a pool index is the place of a prepared row. What a row
 showed is collected at each micro-step, gathered over processes, and handed in before the optimiser steps.
@@ -19,7 +19,6 @@ from torch.utils.data import Sampler
 from mixwright.errors import InputError
 from mixwright.steer.beside.files import PAIR_NUMBERS
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.canaries import HeldOutPass
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
@@ -28,8 +27,6 @@ from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_datas
 
 class RowTrainer(SteeredTrainer):
     """Parent beside TRL's class; without a run it changes nothing."""
-
-    canary_kind = HeldOutPass
 
     def steer_rows(self, steering: SteeringConfig, dataset: Dataset, *, objective: str) -> RunSteering:
         """Put a run beside a trainer whose `train_dataset` TRL has prepared from `dataset`.
@@ -54,14 +51,6 @@ class RowTrainer(SteeredTrainer):
         run = self.steer(steering, pool, dataset, objective=objective, beta=0.0, micro_steps=1)
         run.dropped = len(dataset) - len(rows)
         return run
-
-    def count_tokens(self, row: Any) -> int:
-        """Return the tokens of a prepared row as the collator pads it."""
-        raise NotImplementedError
-
-    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Return model inputs and labels, shape (rows, time), of prepared rows; -100 where nothing is to be predicted."""
-        raise NotImplementedError
 
     def is_steered_batch(self, index: torch.Tensor | None) -> bool:
         """Whether this batch is one of steered training, with row numbers."""

@@ -1,4 +1,4 @@
-"""Trainer for SFT as in TRL, steered: which rows are drawn, the loss of each, and how far held-out rows have moved.
+"""Trainer for SFT as in TRL, steered: which rows are drawn, and the loss of each.
 
 With `steering=None` it is TRL's own trainer, bit for bit, where no row says that a part of it is not learnt from
 (`masks.py`). With steering, row numbers are attached before TRL prepares the data, the sampler draws, and each example's
@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
-from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
+from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
 from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
@@ -113,12 +112,3 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             outcomes.append(SFTOutcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens)))
         finite_outcomes = keep_finite(outcomes)
         run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
-
-    def count_tokens(self, row: Any) -> int:
-        """Return the tokens of a prepared row."""
-        return len(row["input_ids"])
-
-    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Return model inputs and labels of prepared rows, padded."""
-        batch = self.prepare_batch(items, padded(self.data_collator.collate) if self.padding_free else None)
-        return batch, batch.pop("labels")

@@ -46,8 +46,6 @@ class SteeredTrainer(Trainer):
     """The run; None without steering."""
     steering: SteeringConfig
     """What the user asked for."""
-    canary_kind: type[CanaryPass]
-    """Kind of canary pass for the objective."""
     canaries: CanaryPass | None = None
     """The canary pass; None where there is none."""
     hooks: SteeringHooks
@@ -152,7 +150,7 @@ class SteeredTrainer(Trainer):
         if self.steered is None:
             return
         if self.canaries is not None:
-            self.steered.charge(**{self.canaries.charged_as: self.canaries.remember_start()})
+            self.steered.charge(self.canaries.remember_start())
             if step == 0:
                 self._watch(0)
 
@@ -169,7 +167,7 @@ class SteeredTrainer(Trainer):
         if self.accelerator.is_main_process:  # training waits for it
             message = "step %d: canary pass over %d held-back items, %.1f s"
             logging.getLogger("mixwright").warning(message, step, len(canaries.items), perf_counter() - started_at)
-        run.watch(step, outcomes, **{canaries.charged_as: charged})
+        run.watch(step, outcomes, rollouts=charged)
 
     def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""

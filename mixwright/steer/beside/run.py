@@ -50,8 +50,8 @@ NO_BETA_REASON = {
 """Why beta cannot be moved."""
 PROOF_COUNTS = {
     "grpo": ("groups", "zero_signal", "refused", "unscored", "canary_rollouts"),
-    "sft": ("examples", "unscored", "canary_tokens"),
-    "dpo": ("pairs", "unscored", "canary_tokens"),
+    "sft": ("examples", "unscored"),
+    "dpo": ("pairs", "unscored"),
 }
 """Counts of proof.json, by objective."""
 LINE_COUNTS = ("groups", "zero_signal", "refused", "examples", "pairs")
@@ -282,9 +282,9 @@ class RunSteering(Checkpointable):
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
 
-    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int = 0, tokens: int = 0) -> None:
-        """Hand fresh canary results to the engine; their rollouts (GRPO) or the tokens read (SFT, DPO) are charged."""
-        self.charge(rollouts=rollouts, tokens=tokens)
+    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int) -> None:
+        """Hand fresh canary results to the engine; their rollouts are charged."""
+        self.charge(rollouts)
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
         self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
@@ -303,11 +303,10 @@ class RunSteering(Checkpointable):
         self._lines, self._canary_kl, self._step_begins = [], None, True
         self.metrics.clear()
 
-    def charge(self, *, rollouts: int = 0, tokens: int = 0) -> None:
-        """Count completions made, and tokens read, for watching and not for learning."""
+    def charge(self, rollouts: int) -> None:
+        """Count completions made for watching and not for learning."""
         self.rollouts += rollouts
         self._counts["canary_rollouts"] += rollouts
-        self._counts["canary_tokens"] += tokens
 
     def note(self, step: int, decision_name: str, reason: str) -> None:
         """Log something that is not (or cannot be) done."""
