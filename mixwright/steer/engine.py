@@ -84,16 +84,13 @@ class TaskOrder(Checkpointable):
 
 
 def check_drawn(selector: str, picked_rows: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
-    """Raises RuntimeError when a selector picked what may not be drawn: another task, no row of the pool, a canary."""
+    """Raises RuntimeError when a selector picked what may not be drawn: no row of the pool, another task, a canary."""
     start = f"the selector {selector!r} picked"
-    if picked_rows.shape != tasks.shape or picked_rows.dtype.kind not in "iu":
-        raise RuntimeError(f"{start} {picked_rows.dtype} of shape {picked_rows.shape} for {len(tasks)} draws")
-    if ((picked_rows < 0) | (picked_rows >= len(pool.task_of))).any():
-        raise RuntimeError(f"{start} a row outside the pool of {len(pool.task_of)}")
-    picked_tasks = pool.task_of[picked_rows]
-    for draw_index in np.flatnonzero(picked_tasks != tasks):
-        names = [pool.tasks[int(task)] for task in (picked_tasks[draw_index], tasks[draw_index])]
-        raise RuntimeError(f"{start} row {picked_rows[draw_index]} of task {names[0]!r} where {names[1]!r} was asked for")
+    is_whole = picked_rows.shape == tasks.shape and picked_rows.dtype.kind in "iu"
+    if not is_whole or ((picked_rows < 0) | (picked_rows >= len(pool.task_of))).any():
+        raise RuntimeError(f"{start} what is no row of the pool for each of {len(tasks)} draws")
+    if (pool.task_of[picked_rows] != tasks).any():
+        raise RuntimeError(f"{start} a row of another task than was asked for")
     if np.isin(picked_rows, canaries).any():
         raise RuntimeError(f"{start} a canary, which must never be trained on")
 

@@ -37,7 +37,7 @@ from mixwright.trainers.rewards import (
     reward_name,
     reward_names,
 )
-from mixwright.trainers.steered_trainer import DEEPSPEED_REASON, read_kl_and_entropy
+from mixwright.trainers.steered_trainer import DEEPSPEED_REASON
 from mixwright.trainers.steering import (
     INDEX_COLUMN,
     SteeringConfig,
@@ -59,7 +59,9 @@ class SteeringCallback(SteeringHooks):
     refusals (a refused group gets None from every reward function, of which TRL warns each time); the check, at each
     refusal, that a refused group has advantage 0; async rewards and reward models; groups split over processes;
     epochs (a stream has no length: `max_steps` must be set) and `shuffle_dataset` (a buffer would stand between
-    drawing and training); aligned saves on SIGTERM.
+    drawing and training).
+
+    Its attribute `trainer` may be set to the trainer, if you want beta moved and KL and entropy seen.
 
     Args:
         steering: True, the path of a plan.yaml, or a `SteeringConfig`.
@@ -87,8 +89,6 @@ class SteeringCallback(SteeringHooks):
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
         refuse_weights(self._weights, functions)
         self.steering, self.args, self._functions = config, args, functions
-        self.trainer: Any = None
-        """The trainer, if you want beta moved and KL and entropy seen."""
         rows = with_row_numbers(dataset, "SteeringCallback")
         pool = make_dataset_pool(rows, config)
         is_main = PartialState().is_main_process
@@ -96,15 +96,7 @@ class SteeringCallback(SteeringHooks):
         reason = DEEPSPEED_REASON if is_sharded else ""
         run = make_run(config, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, is_main=is_main)
         run.reward_range.names = reward_names(functions)
-        super().__init__(
-            run,
-            micro_steps=int(args.steps_per_generation or 1) * args.num_iterations,
-            begin=self._begin,
-            hand_in=lambda step: None,
-            watch=lambda step: None,
-            read_kl_and_entropy=lambda count: read_kl_and_entropy(self.trainer, count),
-            args=args,
-        )
+        super().__init__(run, args, micro_steps=int(args.steps_per_generation or 1) * args.num_iterations)
         self.reward_funcs = [
             self._steered_reward_func(function_index, function) for function_index, function in enumerate(functions)
         ]
@@ -140,7 +132,7 @@ class SteeringCallback(SteeringHooks):
         folder = self.checkpoints.choose(True)
         return None if folder is None else str(folder)
 
-    def _begin(self, step: int) -> None:
+    def begin(self, step: int) -> None:
         """A fresh start, or the state of the checkpoint that the trainer has resumed from."""
         folder = Path(str(self.args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
         self.resume(self.checkpoints.choose(folder))
@@ -181,6 +173,12 @@ class SteeringCallback(SteeringHooks):
 
         steered.__name__ = reward_name(function)
         return steered
+
+    def hand_in(self, step: int) -> None:
+        """Do nothing: outcomes are handed in when the reward functions are called."""
+
+    def watch(self, step: int) -> None:
+        """Do nothing: no canaries are generated."""
 
     def _judge(self, rows: Sequence[int], arguments: dict[str, Any]) -> list[list[float | None]]:
         """All reward functions on this process's completions: observed over all processes, then refused or permuted."""

@@ -19,7 +19,7 @@ from mixwright.records import PairOutcome
 from mixwright.steer.beside.files import pair_line
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steered_trainer import bind_with_row_numbers
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 
@@ -40,7 +40,6 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             sampling strategies of transformers).
     """
 
-    @declares_steering(DPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         config = read_steering(steering)
         if config is None:
@@ -73,7 +72,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         self._losses.append(loss.detach().float())
         return loss
 
-    def _hand_in(self, step: int) -> None:
+    def hand_in(self, step: int) -> None:
+        """Hand the rows of the coming step to the run."""
         row_indices, columns = self.take_collected(step)
         run = self.steered
         if run is None or not row_indices:
@@ -89,9 +89,10 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         line = pair_line(finite_pairs, losses.mean().item()) | {"tokens": int(sum(tokens))}
         run.observe_rows(step, finite_pairs, len(pairs), line)
 
-    def _begin_steering(self, step: int) -> None:
-        self._losses.clear()  # what an interrupted step of an earlier call left behind
-        super()._begin_steering(step)
+    def begin_steering(self, step: int) -> None:
+        """Forget what an interrupted step of an earlier call left behind."""
+        self._losses.clear()
+        super().begin_steering(step)
 
 
 def completion_logprobs(

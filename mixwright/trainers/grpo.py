@@ -27,7 +27,7 @@ from mixwright.trainers.rewards import (
     reward_names,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import SteeredTrainer, bind_with_row_numbers, declares_steering, is_training
+from mixwright.trainers.steered_trainer import SteeredTrainer, bind_with_row_numbers, is_training
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering
 
 NO_PROBABILITY_MESSAGE = "probability tensor contains"
@@ -69,7 +69,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             without rows, batches dispatched or split by accelerate).
     """
 
-    @declares_steering(GRPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         self._batch = GenerationBatch()
         config = read_steering(steering)
@@ -158,13 +157,15 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         step = self.state.global_step
         return [limit_and_check(reward_func, self.steering, run, step, tasks, count) for reward_func in self.reward_funcs]
 
-    def _begin_steering(self, step: int) -> None:
+    def begin_steering(self, step: int) -> None:
+        """Take over beta, and warn of rows that are mostly too hard."""
         if self.steered is not None:
             self.beta = self.steered.beta  # brought back from a checkpoint, or as it was
             warn_at_start(self.steered, self.steering.plan)
-        super()._begin_steering(step)
+        super().begin_steering(step)
 
-    def _watch(self, step: int) -> None:
-        super()._watch(step)
+    def watch_canaries(self, step: int) -> None:
+        """Take over the beta that alarms have moved."""
+        super().watch_canaries(step)
         if self.steered is not None:
             self.beta = self.steered.beta

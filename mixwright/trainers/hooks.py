@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,32 +31,21 @@ class SteeringHooks(TrainerCallback):
 
     Args:
         run: what was decided.
-        micro_steps: micro-steps that one generation batch feeds; saves wait for a multiple of it.
-        begin: called once before the first step.
-        hand_in: called before each optimiser step with the number of steps done; hands in outcomes collected since.
-        watch: called after each step with its number; runs canaries when they are due.
-        read_kl_and_entropy: gives (KL, entropy) in nats per token of the last `count` micro-steps, None where unknown.
         args: the trainer's arguments: where and how it saves.
-        remembered: JSON-ready, kept in each checkpoint beside the run's state.
+        micro_steps: micro-steps that one generation batch feeds; saves wait for a multiple of it.
+        trainer: the steered trainer; None where a callback stands in for it.
     """
 
     def __init__(
         self,
         run: RunSteering,
+        args: Any,
         *,
         micro_steps: int,
-        begin: Callable[[int], None],
-        hand_in: Callable[[int], None],
-        watch: Callable[[int], None],
-        read_kl_and_entropy: Callable[[int], tuple[float | None, float | None]],
-        args: Any,
-        remembered: Callable[[], Any] = lambda: None,
+        trainer: Any = None,
     ) -> None:
-        self.run, self.micro_steps = run, micro_steps
-        self.begin, self.hand_in, self.watch, self.read_kl_and_entropy = begin, hand_in, watch, read_kl_and_entropy
-        self.remembered = remembered
+        self.run, self.args, self.micro_steps, self.trainer = run, args, micro_steps, trainer
         self.checkpoints = Checkpoints(run, args.output_dir)
-        self.args = args
         run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
@@ -80,6 +69,18 @@ class SteeringHooks(TrainerCallback):
         self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
         self._saved_layout = list(extra.get("served") or [])
         return extra.get("remembered")
+
+    def begin(self, step: int) -> None:
+        """Called once before the first step."""
+        self.trainer.begin_steering(step)
+
+    def hand_in(self, step: int) -> None:
+        """Called before each optimiser step with the number of steps done; hands in outcomes collected since."""
+        self.trainer.hand_in(step)
+
+    def watch(self, step: int) -> None:
+        """Called after each step with its number; runs canaries when they are due."""
+        self.trainer.watch_canaries(step)
 
     @property
     def batch_is_done(self) -> bool:
@@ -145,7 +146,7 @@ class SteeringHooks(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Write lines, run canaries, stop if decided, and move a save to the end of the generation batch."""
         self._micro_steps_done += 1
-        self.last_kl_and_entropy = self.read_kl_and_entropy(self._micro_steps_in_step + 1)
+        self.last_kl_and_entropy = read_kl_and_entropy(self.trainer, self._micro_steps_in_step + 1)
         self._micro_steps_in_step = 0
         self.watch(state.global_step)
         self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
@@ -226,7 +227,7 @@ class SteeringHooks(TrainerCallback):
         extra = {
             "last": self.last_kl_and_entropy,
             "whole": self.batch_is_done,
-            "remembered": self.remembered(),
+            "remembered": getattr(getattr(self.trainer, "canaries", None), "start", []),
         }
         extra |= {"served": self._read_layout(), "max_steps": self.args.max_steps}
         self.checkpoints.stage_state(step, extra)
@@ -245,3 +246,13 @@ class SteeringHooks(TrainerCallback):
                 self._delayed_flags.add(flag)
             else:
                 self._delayed_flags.discard(flag)
+
+
+def read_kl_and_entropy(trainer: Any, count: int) -> tuple[float | None, float | None]:
+    """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
+    metrics = getattr(trainer, "_metrics", {}).get("train", {})
+    values_by_metric = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
+    kl, entropy = (
+        sum(values) / len(values) if values and all(map(math.isfinite, values)) else None for values in values_by_metric
+    )
+    return kl, entropy

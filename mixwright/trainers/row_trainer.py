@@ -104,9 +104,10 @@ class RowTrainer(SteeredTrainer):
             SteeredSampler(self.steered.draws, row_count, batch_size=rows_per_step, whole_batches=False)
         )
 
-    def _begin_steering(self, step: int) -> None:
-        super()._begin_steering(step)
-        self._collected.clear()  # what an interrupted step of an earlier call left behind
+    def begin_steering(self, step: int) -> None:
+        """Forget what an interrupted step of an earlier call left behind."""
+        super().begin_steering(step)
+        self._collected.clear()
 
 
 def keep_finite(outcomes: Sequence[Any]) -> list[Any]:

@@ -23,7 +23,7 @@ from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
 from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steered_trainer import bind_with_row_numbers
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 _log = logging.getLogger("mixwright")
@@ -48,7 +48,6 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
     _draws_rows = False
     _has_seen_labels = False
 
-    @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         config = read_steering(steering)
         refuse_unprepared_masks(inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs).arguments)
@@ -96,12 +95,14 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             raise InputError("at least one token with a loss in the first batch", "none", remedy)
         _log.info("first batch: the loss is taken on %d of %d tokens", targets, labels.numel())
 
-    def _begin_steering(self, step: int) -> None:
+    def begin_steering(self, step: int) -> None:
+        """Check first that the model does not look across the rows of a flattened batch."""
         if self.steered is not None and self.padding_free:
             check_boundaries(self)
-        super()._begin_steering(step)
+        super().begin_steering(step)
 
-    def _hand_in(self, step: int) -> None:
+    def hand_in(self, step: int) -> None:
+        """Hand the rows of the coming step to the run."""
         row_indices, columns = self.take_collected(step)
         run = self.steered
         if run is None or not row_indices:

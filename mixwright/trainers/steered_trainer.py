@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-import math
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import trl
@@ -25,8 +23,6 @@ from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, with_row_numbers
-
-Init = TypeVar("Init", bound=Callable[..., None])
 
 EXTENDED_METHODS = {
     "grpo": ("_calculate_rewards", "_generate_and_score_completions"),
@@ -77,16 +73,7 @@ class SteeredTrainer(Trainer):
             lr_reason=DEEPSPEED_REASON if self.is_deepspeed_enabled else "",
             is_main=self.accelerator.is_main_process,
         )
-        self.hooks = SteeringHooks(
-            self.steered,
-            micro_steps=micro_steps,
-            begin=self._begin_steering,
-            hand_in=self._hand_in,
-            watch=self._watch,
-            read_kl_and_entropy=self._kl_and_entropy,
-            args=self.args,
-            remembered=lambda: self.canaries.start if self.canaries else [],
-        )
+        self.hooks = SteeringHooks(self.steered, self.args, micro_steps=micro_steps, trainer=self)
         self.add_callback(self.hooks)
         return self.steered
 
@@ -145,19 +132,19 @@ class SteeredTrainer(Trainer):
         self.hooks.sampler = sampler
         return sampler
 
-    def _begin_steering(self, step: int) -> None:
+    def begin_steering(self, step: int) -> None:
         """Called once before the first step: the first canary pass."""
         if self.steered is None:
             return
         if self.canaries is not None:
             self.steered.charge(self.canaries.remember_start())
             if step == 0:
-                self._watch(0)
+                self.watch_canaries(0)
 
-    def _hand_in(self, step: int) -> None:
+    def hand_in(self, step: int) -> None:
         """Called before each optimiser step: outcomes that have not been handed to the run yet."""
 
-    def _watch(self, step: int) -> None:
+    def watch_canaries(self, step: int) -> None:
         """Called after each optimiser step: a canary pass when it is due, the same in all processes."""
         run, canaries = self.steered, self.canaries
         if run is None or canaries is None or step % canaries.steps_between:
@@ -168,10 +155,6 @@ class SteeredTrainer(Trainer):
             message = "step %d: canary pass over %d held-back items, %.1f s"
             logging.getLogger("mixwright").warning(message, step, len(canaries.items), perf_counter() - started_at)
         run.watch(step, outcomes, rollouts=charged)
-
-    def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
-        """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
-        return read_kl_and_entropy(self, count)
 
 
 def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
@@ -188,32 +171,6 @@ def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, *
     return bound
 
 
-def declares_steering(parent: type[Trainer]) -> Callable[[Init], Init]:
-    """Decorator of `__init__`: its signature shows the parameters of TRL's own, whatever its version, and `steering`.
-
-    Args:
-        parent: TRL's trainer.
-    """
-
-    def declare(init: Init) -> Init:
-        signature = inspect.signature(parent.__init__)
-        parameters = [*signature.parameters.values(), inspect.signature(init).parameters["steering"]]
-        init.__signature__ = signature.replace(parameters=sorted(parameters, key=lambda parameter: parameter.kind))  # type: ignore[attr-defined]
-        return init
-
-    return declare
-
-
 def is_training(trainer: Any) -> bool:
     """Whether the model is in train mode, which is how TRL itself tells training from evaluation."""
     return trainer.model.training
-
-
-def read_kl_and_entropy(trainer: Any, count: int) -> tuple[float | None, float | None]:
-    """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
-    metrics = getattr(trainer, "_metrics", {}).get("train", {})
-    values_by_metric = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
-    kl, entropy = (
-        sum(values) / len(values) if values and all(map(math.isfinite, values)) else None for values in values_by_metric
-    )
-    return kl, entropy
