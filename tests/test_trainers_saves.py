@@ -149,35 +149,6 @@ def test_a_stop_holds_until_somebody_names_the_checkpoint(tmp_path: Path) -> Non
     assert "stop lifted" in [line["what"] for line in read(tmp_path, "decisions.jsonl")]
 
 
-def test_restore_names_the_last_checkpoint_without_alarm(tmp_path: Path) -> None:
-    trainer = make(tmp_path, save_steps=1)
-    policy = trainer.steered.engine._policy
-
-    def alarm(groups: Any) -> list[Action]:
-        assert hasattr(policy, "is_alarmed")
-        policy.is_alarmed = groups[0].step >= 3  # stands at the saves of steps 4 and 5
-        return [Action("restore", "last checkpoint without alarm", None, "lost")] if groups[0].step == 4 else []
-
-    script(trainer, alarm)
-    trainer.train()
-    line = next(line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "stop instead of restore")
-    assert line["new"] == "checkpoint-3"
-    assert trainer.state.global_step == 5
-    assert chosen(tmp_path, tmp_path / line["new"]) == line["new"]
-    resumed = make(tmp_path, save_steps=1)
-    resumed.train(resume_from_checkpoint=str(tmp_path / line["new"]))
-    assert resumed.state.global_step == 6
-
-
-def test_restore_says_when_no_such_checkpoint_is_left(tmp_path: Path) -> None:
-    trainer = make(tmp_path, save_strategy="no")
-    script(trainer, lambda groups: [Action("restore", "last checkpoint without alarm", None, "lost")])
-    trainer.train()
-    line = next(line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "stop instead of restore")
-    assert line["new"] is None
-    assert "no last checkpoint without alarm is left" in line["because"]
-
-
 def test_saves_at_epochs_ends_are_aligned_and_resume(tmp_path: Path) -> None:
     settings = {"save_strategy": "epoch", "max_steps": -1, "num_train_epochs": 2, **REUSED, "gradient_accumulation_steps": 3}
     make(tmp_path / "whole", **settings).train()

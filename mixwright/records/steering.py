@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-ActionKind = Literal["refuse", "coefficient", "lr_factor", "skip_step", "stop", "restore"]
+ActionKind = Literal["refuse", "coefficient", "lr_factor", "skip_step", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Action:
     kind: ActionKind
     """Which of the closed list."""
     target: str
-    """What it acts on: `beta`, `lr`, an example id (refuse), a checkpoint (restore)."""
+    """What it acts on: `beta`, `lr`, an example id (refuse)."""
     value: float | None
     """The new value, where there is one."""
     because: str

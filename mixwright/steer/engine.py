@@ -185,7 +185,7 @@ class Engine:
             signals: the step's own numbers.
 
         Returns:
-            Actions in order: refusals (target is the example id), skip_step, coefficient, lr_factor, stop, restore.
+            Actions in order: refusals (target is the example id), skip_step, coefficient, lr_factor, stop.
 
         Raises:
             InputError: an example that is not in the pool, or a group whose rewards are missing or not finite.

@@ -46,7 +46,6 @@ class SteeringHooks(TrainerCallback):
     ) -> None:
         self.run, self.args, self.micro_steps, self.trainer = run, args, micro_steps, trainer
         self.checkpoints = Checkpoints(run, args.output_dir)
-        run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
         self.sampler: Any = None

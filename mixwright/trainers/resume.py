@@ -196,15 +196,6 @@ class Checkpoints:
             (folder for folder in self.list_folders() if _step(folder) <= step and not self.find_problem(folder)), None
         )
 
-    def last_without_alarm(self) -> str:
-        """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
-        for folder in self.list_folders():
-            if not self.find_problem(folder):
-                state = read_state(self._state_folder(folder), STATE_FILE_STEM, arrays=False)
-                if not state["engine"]["parts"]["policy"]["is_alarmed"]:
-                    return folder.name
-        return ""
-
     def _why_passed_over(self, folder: Path) -> str:
         """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
         lines = read_state(self._state_folder(folder), STATE_FILE_STEM, arrays=False)["lines"]

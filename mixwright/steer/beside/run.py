@@ -187,8 +187,6 @@ class RunSteering(Checkpointable):
         self.lr_factor = 1.0
         self.stop_reason = ""
         """Why training must stop; empty while it may go on."""
-        self.find_last_without_alarm: Callable[[], str] = str
-        """Names the last checkpoint saved while no alarm stood; empty when there is none."""
         self.draws = DrawLog(self._draw)
         self.rollouts = 0
         """Completions charged, canaries included."""
@@ -443,14 +441,8 @@ class RunSteering(Checkpointable):
                 elif not self._counts["lr_factor_noted"]:  # said once: batches with few informative groups move the factor
                     self._counts["lr_factor_noted"] = 1
                     self.note(step, "not executed: lr_factor", self.lr_reason)
-            elif action.kind in ("stop", "restore"):
+            elif action.kind == "stop":
                 self.stop_reason = action.because
-                if action.kind == "restore":
-                    name = self.find_last_without_alarm()
-                    why = f"a running trainer cannot go back, so training stops; resume from {name}"
-                    if not name:
-                        why = f"training stops; no {action.target} is left (keep more with save_total_limit)"
-                    self.log([Decision(step, "stop instead of restore", action.target, name or None, why)])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]

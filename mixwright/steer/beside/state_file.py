@@ -77,7 +77,9 @@ def _as_array(values: Sequence[Any]) -> np.ndarray | None:
     if not all(type(value) in (int, float) for value in values):
         return None
     array = np.asarray(values)
-    return array if array.dtype.kind in "if" and array.tolist() == list(values) else None
+    if array.dtype.kind == "i":
+        array = array.astype(np.promote_types(*map(np.min_scalar_type, (array.min(), array.max()))))
+    return array if array.dtype.kind in "iuf" and array.tolist() == list(values) else None
 
 
 def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
