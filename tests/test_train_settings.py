@@ -97,7 +97,7 @@ def test_reports_are_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("objective", "settings", "told"),
     [
-        ("sft", {"packing": True, "packing_strategy": "wrapped"}, "packing_strategy 'bfd'"),
+        ("sft", {"packing": True}, "packing=False under steering"),
         ("grpo", {"ignore_data_skip": True}, "ignore_data_skip=False"),
         ("dpo", {"accelerator_config": {"dispatch_batches": True}}, "dispatch_batches=None"),
         ("sft", {"eval_strategy": "steps"}, "without eval_strategy"),

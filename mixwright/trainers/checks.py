@@ -44,13 +44,15 @@ def refuse_settings(args: Any, objective: str) -> None:
     """Raise InputError for the trainer's settings under which nothing can be steered."""
     dataloader = args.accelerator_config
     strategy = getattr(args, "train_sampling_strategy", "random")
-    packing = getattr(args, "packing", False) and args.packing_strategy
     refuse(
         [
-            (
-                packing if packing != "bfd" else "",
-                "packing_strategy 'bfd' under steering",
-                "Other strategies cut rows into pieces, which cannot be sampled or tracked; 'bfd' keeps rows whole.",
+            *(
+                (
+                    objective == "sft" and getattr(args, name, False),
+                    f"{name}=False under steering",
+                    "Rows are drawn one by one. To pack them, train with TRL on an export of the plan (--export trl).",
+                )
+                for name in ("packing", "padding_free")
             ),
             (
                 "skip_prepare_dataset" if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset") else "",

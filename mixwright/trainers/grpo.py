@@ -17,7 +17,7 @@ from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.checks import warn_at_start
+from mixwright.trainers.checks import refuse_settings, warn_at_start
 from mixwright.trainers.rewards import (
     AsyncExit,
     limit_and_check,
@@ -79,6 +79,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         dataset = bound.arguments["train_dataset"]
         pool = make_dataset_pool(dataset, config)
         super().__init__(*bound.args[1:], **bound.kwargs)
+        refuse_settings(self.args, "grpo")
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations

@@ -8,7 +8,6 @@ loss is read off the forward pass that TRL makes anyway: the plain log-likelihoo
 
 from __future__ import annotations
 
-import copy
 import inspect
 import logging
 from pathlib import Path
@@ -21,7 +20,6 @@ from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
-from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
 from mixwright.trainers.steered_trainer import bind_with_row_numbers
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
@@ -38,14 +36,11 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         **kwargs: as `SFTTrainer` takes them.
 
     Raises:
-        InputError: a plan that does not fit the data, or a setting that cannot be steered (packing that cuts rows, data
-            that TRL does not prepare, images, streams, sampling strategies of transformers); in training, a model that
-            looks across the rows of a flattened batch. A mask of a row that cannot be told in its tokens, with the reason.
+        InputError: a plan that does not fit the data, or a setting that cannot be steered (packing, data that TRL does
+            not prepare, images, streams, sampling strategies of transformers). A mask of a row that cannot be told in its
+            tokens, with the reason.
     """
 
-    padding_free: bool
-    """TRL's: rows of a micro-step are flattened into one sequence."""
-    _draws_rows = False
     _has_seen_labels = False
 
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
@@ -55,18 +50,12 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             super().__init__(*args, **kwargs)
             return
         bound = bind_with_row_numbers(SFTTrainer, self, *args, **kwargs)
-        if getattr(bound.arguments.get("args"), "packing", False):
-            bound.arguments["args"] = copy.copy(bound.arguments["args"])  # its batch size becomes one of rows
-        self._draws_rows = True
         super().__init__(*bound.args[1:], **bound.kwargs)
-        run = self.steer_rows(config, bound.arguments["train_dataset"], objective="sft")
-        if getattr(self.args, "packing", False):
-            take_rows_for_packs(self, run.engine.wanted_shares())
+        self.steer_rows(config, bound.arguments["train_dataset"], objective="sft")
 
     def _prepare_dataset(
         self, dataset: Any, processing_class: Any, args: Any, packing: bool, formatting_func: Any, dataset_name: str
     ) -> Any:
-        packing = packing and not (self._draws_rows and dataset_name == "train")  # rows are drawn, and flattened later
         prepared = super()._prepare_dataset(dataset, processing_class, args, packing, formatting_func, dataset_name)
         if not carries_masks(dataset):
             return prepared
@@ -74,15 +63,14 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training each example's own loss is kept."""
-        index, row_tokens = inputs.pop(INDEX_COLUMN, None), inputs.pop(ROW_TOKENS_COLUMN, None)
+        index = inputs.pop(INDEX_COLUMN, None)
         if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         self._check_first_labels(inputs.get("labels"))
         with capture_logprobs(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
         output = output_at(outputs, 0)
-        shown = (-output.log_probs, output.label_mask)
-        self.collect(index, *(part.sum(1) if row_tokens is None else sum_by_row(part, row_tokens) for part in shown))
+        self.collect(index, -output.log_probs.sum(1), output.label_mask.sum(1))
         return loss
 
     def _check_first_labels(self, labels: Any) -> None:
@@ -94,12 +82,6 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             remedy = "See which tokens the loss is taken on: mixwright preview TRAIN --model MODEL"
             raise InputError("at least one token with a loss in the first batch", "none", remedy)
         _log.info("first batch: the loss is taken on %d of %d tokens", targets, labels.numel())
-
-    def begin_steering(self, step: int) -> None:
-        """Check first that the model does not look across the rows of a flattened batch."""
-        if self.steered is not None and self.padding_free:
-            check_boundaries(self)
-        super().begin_steering(step)
 
     def hand_in(self, step: int) -> None:
         """Hand the rows of the coming step to the run."""

@@ -18,7 +18,7 @@ from mixwright.learner.settings import slow_settings
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
 from mixwright.trainers.canaries import CanaryPass, make_canaries
-from mixwright.trainers.checks import PLAIN_PROMPTS, has_plain_prompts, refuse_settings
+from mixwright.trainers.checks import PLAIN_PROMPTS, has_plain_prompts
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
@@ -59,7 +59,6 @@ class SteeredTrainer(Trainer):
             if not hasattr(super(), name):
                 remedy = "Install a TRL version within the range of Mixwright's pyproject.toml, or train with steering=None."
                 raise InputError(f"a method {name} of TRL's trainer", f"none in TRL {trl.__version__}", remedy)
-        refuse_settings(self.args, objective)
         advice = [PLAIN_PROMPTS] if has_plain_prompts(self.processing_class, rows) else []
         for sentence in (*slow_settings(self.args), *advice):
             logging.getLogger("mixwright").warning(sentence)
