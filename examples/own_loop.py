@@ -74,7 +74,7 @@ class Loop:
                 self.beta = action.value
             elif action.kind == "lr_factor":
                 self.factor = action.value
-            elif action.kind in ("stop", "restore"):  # this loop keeps no earlier checkpoint to go back to
+            elif action.kind == "stop":
                 self.stop = action.because
         for decision in self.engine.take_decisions():
             print(f"step {decision.step}: {decision.what}: {decision.because}")

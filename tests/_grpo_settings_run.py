@@ -44,7 +44,7 @@ def watch(trainer: Any) -> list[tuple[list[Any], list[Any], list[Any], torch.Ten
     generate, score = trainer._generate, trainer._generate_and_score_completions
 
     def live() -> bool:
-        return trainer.model.training and "_calculate_rewards" not in vars(trainer)  # nor the start-up self-test
+        return trainer.model.training
 
     def watched_generate(prompts: Any) -> Any:
         answer = generate(prompts)

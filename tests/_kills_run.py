@@ -33,13 +33,10 @@ def train(kind: str, folder: Path) -> None:
         trainer: Any = SteeredGRPOTrainer(
             model(), vowels, args, train_dataset=rows(), steering=SteeringConfig(GRPO, canary_every=3), **given
         )
-    elif kind in ("sft", "packed"):
+    elif kind == "sft":
         data = rows().rename_column("answer", "completion")
-        packing = {"packing": True, "per_device_train_batch_size": 2} if kind == "packed" else {}
-        steering = SteeringConfig(SFT, canary_every=3)
-        trainer = SteeredSFTTrainer(
-            model(), sft_config(folder, **SAVES, **packing), train_dataset=data, steering=steering, **given
-        )
+        steering = SteeringConfig(SFT)
+        trainer = SteeredSFTTrainer(model(), sft_config(folder, **SAVES), train_dataset=data, steering=steering, **given)
     else:
         config = DPOConfig(str(folder), **(CHEAP | {"max_length": 32, "learning_rate": 1e-3} | SAVES))
         start = str(folder.parent / "start")
@@ -119,7 +116,7 @@ def main(folder: Path) -> None:
     """Every trainer undisturbed; GRPO with every point, the others with five; exit codes as lines."""
     model().save_pretrained(folder / "start")
     lines = []
-    for kind, points in {"grpo": tuple(POINTS), "sft": FIVE, "packed": FIVE, "dpo": FIVE}.items():
+    for kind, points in {"grpo": tuple(POINTS), "sft": FIVE, "dpo": FIVE}.items():
         lines.append(f"{kind}: {launch(lambda where, kind=kind: train(kind, where), folder / kind, 1)[0]}")
         for point in points:
             where = folder / f"{kind} {point}"

@@ -31,7 +31,6 @@ def held(cells: tuple[CellAssessment, ...] = (), objective: Any = "grpo", **stag
     [
         (GATED, {}),
         ({"controllers": ("drift",)}, {}),  # in GRPO the trainer measures the KL
-        ({"controllers": ("drift",), "objective": "sft"}, {"a": 10, "b": 10}),  # nothing else does there
         ({"monitors": ("canary",)}, {"a": 10, "b": 10}),  # a quarter of 40
         (GATED | {"options": {"engine": {"canaries": 3}}}, {"a": 3, "b": 3}),
         (GATED | {"options": {"engine": {"canaries": 0}}}, {}),
@@ -54,6 +53,7 @@ def test_a_named_monitor_watches_the_best_rows_measured_or_not() -> None:
 
 
 def test_why_there_are_none() -> None:
+    assert "GateCallback" in held(MEASURED, "sft", monitors=("canary",))[1]
     assert held()[1] == "no gate, controller or monitor of the stage uses them"
     assert held(**GATED)[1] == WHY_UNMEASURED
     assert "canaries: 0" in held(**GATED, options={"engine": {"canaries": 0}})[1]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 from steer_world import pool
 
 from mixwright.records import PairOutcome, Plan, SFTOutcome, Signals, Stage
 from mixwright.steer.beside.files import loss_line, pair_line
-from mixwright.steer.beside.run import LastLosses
 from mixwright.steer.engine import Engine
 from mixwright.steer.monitors.displacement import Displacement
 
 
 def pair(chosen: float, rejected: float, task: str = "t", example: str = "e") -> PairOutcome:
     """Log-ratios given; log-probabilities around -20 and -30."""
-    return PairOutcome(example, task, None, 0, None, -20 + chosen, -30 + rejected, -20.0, -30.0, 0.1)
+    return PairOutcome(example, task, None, 0, -20 + chosen, -30 + rejected, -20.0, -30.0, 0.1)
 
 
 def told(monitor: Displacement, pairs: list[PairOutcome], step: int = 0) -> list[tuple[str | None, float, float]]:
@@ -87,26 +85,16 @@ def test_the_engine_writes_the_alarm_down_and_does_what_the_plan_says(on_alarm: 
     assert "chosen completions are 2 nats less likely" in decision.because
 
 
-def test_losses_and_their_drop_by_hand():
-    last = LastLosses(3)
-    assert last.record_loss(1, 2.5) is None
-    assert last.record_loss(1, 2.0) == 0.5
-    assert last.record_loss(0, 0.1) is None
-    again = LastLosses(3)
-    again.restore(json.loads(json.dumps(last.state())))
-    assert np.array_equal(again.nats, last.nats, equal_nan=True)
-    assert again.record_loss(0, 0.0) == last.record_loss(0, 0.0) == pytest.approx(0.1)
-    assert last.nats.nbytes == 3 * 4
+def test_losses_by_hand():
     line = loss_line(
         [
             SFTOutcome("a", "t", 1.0, 0, 2.0, 3),
-            SFTOutcome("b", "t", 1.0, 0, 1.0, 1, 0.5),
+            SFTOutcome("b", "t", 1.0, 0, 1.0, 1),
             SFTOutcome("c", "u", None, 0, 4.0, 2),
         ]
     )
     assert line["losses"] == {"t@1": [7.0, 4], "u": [8.0, 2]}
     assert line["loss"] == 15 / 6
-    assert line["drop"] == {"t": 0.5}
 
 
 def test_pairs_are_told_by_task():

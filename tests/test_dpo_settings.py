@@ -201,14 +201,11 @@ def test_setting(name: str, tmp_path: Path, disk: Path) -> None:
     for theirs_line, line, found in zip(logged, lines, seen, strict=True):
         told = {"pairs": len(found), "margin": mean(found, "margin"), "logps": mean(found, "chosen_logprob")}
         assert line["pairs"] == told["pairs"] == sum(line["scored"].values())
-        assert all((pair.loss is not None) == (name in EXACT) for pair in found)
         assert line["loss"] == pytest.approx(theirs_line["loss"], rel=1e-4)
         if micro:
             assert told["margin"] == pytest.approx(theirs_line["rewards/margins"], rel=1e-3, abs=1e-6)
             assert told["logps"] == pytest.approx(theirs_line["logps/chosen"], rel=1e-4)
             assert mean(found, "chosen_logratio") * 0.1 == pytest.approx(theirs_line["rewards/chosen"], rel=1e-3, abs=1e-6)
-        if micro and name in EXACT:
-            assert mean(found, "loss") == pytest.approx(theirs_line["loss"], rel=1e-4)
 
 
 def mean(found: list[Any], name: str) -> float:

@@ -17,11 +17,11 @@ def stage(**changes) -> Plan:
 @pytest.mark.parametrize(
     ("picked", "told"),
     [
-        (lambda tasks, rng: np.zeros(len(tasks), dtype=int) + 599, "row 599 of task"),
-        (lambda tasks, rng: np.full(len(tasks), 10**6), "outside the pool"),
-        (lambda tasks, rng: np.full(len(tasks), -1), "outside the pool"),
-        (lambda tasks, rng: np.zeros(len(tasks)), "float64"),
-        (lambda tasks, rng: np.zeros(1, dtype=int), "for 4 draws"),
+        (lambda tasks, rng: np.zeros(len(tasks), dtype=int) + 599, "another task"),
+        (lambda tasks, rng: np.full(len(tasks), 10**6), "no row of the pool"),
+        (lambda tasks, rng: np.full(len(tasks), -1), "no row of the pool"),
+        (lambda tasks, rng: np.zeros(len(tasks)), "no row of the pool"),
+        (lambda tasks, rng: np.zeros(1, dtype=int), "each of 4 draws"),
     ],
 )
 def test_a_selector_that_picks_what_may_not_be_drawn_is_stopped(picked, told):

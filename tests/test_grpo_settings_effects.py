@@ -38,8 +38,7 @@ def outputs(trainer: Any) -> list[dict[str, Any]]:
 
     def watched(inputs: Any) -> Any:
         output = score(inputs)
-        if "_calculate_rewards" not in vars(trainer):  # the start-up self-test has rewards of its own
-            found.append(output)
+        found.append(output)
         return output
 
     trainer._generate_and_score_completions = watched

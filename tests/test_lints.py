@@ -14,7 +14,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from mixwright import SteeredGRPOTrainer, SteeringCallback, SteeringConfig
 from mixwright.records import CellAssessment
 from mixwright.steer.pool import make_pool
-from mixwright.trainers.checks.hard_rows import lint_too_hard
+from mixwright.trainers.checks import lint_too_hard
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name

@@ -121,7 +121,7 @@ def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
 
 def test_a_state_that_was_taken_does_not_move_with_the_run() -> None:
     monitor = catalog.create("monitors", "displacement", {"window": 4, "min_pairs": 4})
-    pairs = [PairOutcome("p", "t", None, 0, 0.1, -20.0, -40.0) for _ in range(4)]
+    pairs = [PairOutcome("p", "t", None, 0, -20.0, -40.0) for _ in range(4)]
     taken = monitor.state()
     before = copy.deepcopy(taken)
     for step in range(20):

@@ -107,7 +107,6 @@ EXACT: dict[str, dict[str, Any]] = {
     "truncation-keep-end": {"settings": {"max_length": 5, "truncation_mode": "keep_end"}},
     "truncation-drops-rows": {"settings": {"max_length": 5}},
     "pad-to-multiple": {"settings": {"pad_to_multiple_of": 8}},
-    "padding-free": {"settings": {"padding_free": True, "max_length": None, "pad_to_multiple_of": 8}},
     "gradient-checkpointing": {"settings": {"gradient_checkpointing": True}},
     "bf16": {"settings": {"bf16": True, "max_steps": 1}},
     "neftune": {"settings": {"neftune_noise_alpha": 5.0}},
@@ -143,8 +142,8 @@ SUPPORTED: dict[str, dict[str, Any]] = {
     "mixture-of-experts": {"model": lambda folder: experts(), "settings": {"router_aux_loss_coef": 0.01}},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "packing-wrapped": ({"settings": {"packing": True, "packing_strategy": "wrapped"}}, "cut rows into pieces"),
-    "packing-split": ({"settings": {"packing": True, "packing_strategy": "bfd_split"}}, "cut rows into pieces"),
+    "packing": ({"settings": {"packing": True}}, "Rows are drawn one by one"),
+    "padding-free": ({"settings": {"padding_free": True, "max_length": None}}, "Rows are drawn one by one"),
     "group-by-length": ({"settings": {"train_sampling_strategy": "group_by_length"}}, "order of rows"),
     "skip-prepare": ({"settings": {"dataset_kwargs": {"skip_prepare_dataset": True}}}, "got skip_prepare_dataset"),
     "images": ({"train_dataset": PLAIN.add_column("image", [None] * 12)}, "images with steering=None"),

@@ -72,7 +72,6 @@ def test_pairs_are_told_as_they_are(tmp_path: Path, disk: Path) -> None:
         margin = 0.3 * ((values[0] - values[2]) - (values[1] - values[3]))
         assert pair.margin == pytest.approx(margin, abs=1e-4)
         assert abs(margin) > 1e-3
-        assert pair.loss == pytest.approx(math.log(1 + math.exp(-margin)), rel=1e-4)
     line = read(tmp_path, "steps.jsonl")[1]
     letters = [pair.chosen_logratio for pair in seen[1] if pair.task == "letters"]
     assert line["chosen_logratio"]["letters"] == pytest.approx(sum(letters) / len(letters))
@@ -146,38 +145,17 @@ def test_the_default_plan_watches_and_leaves_the_rest_alone(tmp_path: Path, disk
 
 def test_a_resumed_run_continues_as_the_uninterrupted_one(tmp_path: Path, disk: Path) -> None:
     settings = {"max_steps": 8, "save_strategy": "steps", "save_steps": 1, "per_device_train_batch_size": 5}
-    stage = Stage("dpo", "dpo", 10, {"letters": 0.75, "sums": 0.25}, monitors=("displacement", "canary"))
-    steering = SteeringConfig(Plan("test", (stage,)), canary_every=2)
+    stage = Stage("dpo", "dpo", 10, {"letters": 0.75, "sums": 0.25}, monitors=("displacement",))
+    steering = SteeringConfig(Plan("test", (stage,)))
     whole = make(tmp_path / "whole", disk, settings, steering=steering)
     whole.train()
     shutil.copytree(tmp_path / "whole", tmp_path / "broken")
     resumed = make(tmp_path / "broken", disk, settings, steering=steering)
     resumed.train(resume_from_checkpoint=str(tmp_path / "broken" / "checkpoint-5"))
     assert resumed.steered.state() == whole.steered.state()
-    assert resumed.canaries.start == whole.canaries.start
     one, two = (tmp_path / side / "steering" / "steps.jsonl" for side in ("whole", "broken"))
     assert one.read_text() == two.read_text()
     assert torch.equal(parameters(resumed), parameters(whole))
-
-
-def test_canaries_are_the_chosen_answers_of_pairs_never_drawn(tmp_path: Path, disk: Path) -> None:
-    stage = Stage("dpo", "dpo", 10, {"letters": 0.75, "sums": 0.25}, monitors=("canary",))
-    trainer = make(tmp_path, disk, {"max_steps": 2}, steering=SteeringConfig(Plan("test", (stage,)), canary_every=1))
-    watched: list[Any] = []
-    watch = trainer.steered.engine.watch
-    trainer.steered.engine.watch = lambda signals: (watched.append(signals), watch(signals))[1]
-    trainer.train()
-    examples, start = {row["id"]: row for row in pairs()}, saved_model(disk)
-    assert [signals.step for signals in watched] == [0, 1, 2]
-    for signals, trained in ((watched[0], start), (watched[2], trainer.model)):
-        assert len(signals.canaries) == 6
-        for canary in signals.canaries:
-            row = examples[canary.example]
-            tokens = len(row["chosen"]) + 1
-            assert canary.success == pytest.approx(math.exp(nats(trained, row["prompt"], row["chosen"]) / tokens), rel=1e-4)
-    assert watched[0].kl_nats == pytest.approx(0, abs=1e-9)
-    assert watched[2].kl_nats > 0
-    assert not set(trainer.steered.draws.rows) & set(trainer.steered.engine.canaries)
 
 
 def test_a_plan_for_another_trainer_and_a_changed_trl_are_refused(

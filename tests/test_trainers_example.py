@@ -17,7 +17,6 @@ def test_the_drop_in_adds_two_lines_and_runs(tmp_path: Path) -> None:
     assert done.code == 0, done.err[-3000:]
     proof = json.loads((tmp_path / "steering" / "proof.json").read_text())
     assert proof["groups"] == 30 * 4
-    assert proof["self_test"]
     decisions = [json.loads(line) for line in (tmp_path / "steering" / "decisions.jsonl").read_text().splitlines()]
     refused = [decision for decision in decisions if decision["what"] == "refuse.double" and decision["new"] == "refused"]
     assert refused, "the task out of reach is refused by name"

@@ -168,8 +168,11 @@ def hand_made(rows: list[dict[str, Any]], folder: Path, wrong: str, **more: Any)
     return theirs
 
 
-@pytest.mark.parametrize("settings", [{}, {"padding_free": True}], ids=["padded", "padding-free"])
-@pytest.mark.parametrize("steering", [None, True])
+@pytest.mark.parametrize(
+    ("steering", "settings"),
+    [(None, {}), (True, {}), (None, {"padding_free": True})],
+    ids=["plain", "steered", "padding-free"],
+)
 def test_training_is_that_of_labels_made_by_hand(steering: bool | None, settings: dict[str, Any], tmp_path: Path) -> None:
     rows = [{"task": "sums", "prompt": f"{n}+1=", "completion": f"wrong {n} right", "mask": [[0, 6]]} for n in range(8)]
     theirs = hand_made(rows, tmp_path / "a", "wrong ", settings=settings)
@@ -185,17 +188,6 @@ def test_training_is_that_of_labels_made_by_hand(steering: bool | None, settings
         lines = read(tmp_path / "b", "steps.jsonl")
         assert [line["losses"]["sums"][1] for line in lines] == [4 * 8, 4 * 8]  # `n right` and the end token
         assert [line["loss"] for line in lines] == pytest.approx(losses(theirs), rel=1e-4)
-
-
-def test_a_steered_run_packs_rows_with_masks(tmp_path: Path) -> None:
-    rows = [{"task": "sums", "prompt": f"{n}+1=", "completion": f"wrong {n} right", "mask": [[0, 6]]} for n in range(8)]
-    packed = {"packing": True, "max_length": 40, "per_device_train_batch_size": 1}
-    ours = prepared(SteeredSFTTrainer, rows, tmp_path, settings=packed, steering=True)
-    ours.train()
-    tokens = [line["losses"]["sums"] for line in read(tmp_path, "steps.jsonl")]
-    assert all(count == 8 * examples for (_, count), examples in zip(tokens, [1, 1], strict=True)) or all(
-        count % 8 == 0 for _, count in tokens
-    )
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

@@ -160,7 +160,7 @@ def test_gradients_are_read_once_where_the_trainer_took_their_norm(
     most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With or without clipping; a trainer that takes no norm has them read here."""
-    from mixwright.trainers.checks import finite
+    from mixwright.trainers import finite
 
     passes: list[int] = []
     monkeypatch.setattr(finite, "all_finite", lambda tensors: bool(passes.append(1)) or True)
@@ -181,7 +181,7 @@ def test_a_last_step_that_overflows_is_no_normal_end(tmp_path: Path) -> None:
 
 def test_large_numbers_are_numbers(tmp_path: Path) -> None:
     """A gradient whose square overflows is still one; so is one of float16 whose sum of squares is."""
-    from mixwright.trainers.checks.finite import all_finite
+    from mixwright.trainers.finite import all_finite
 
     large = torch.full((4,), 1e30)
     half = torch.full((64,), 6e4, dtype=torch.float16)

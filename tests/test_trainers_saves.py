@@ -79,7 +79,6 @@ def test_the_last_whole_checkpoint_is_taken(copy: Path, caplog: pytest.LogCaptur
         (lambda folder: (folder / "steering.json").unlink(), "steering.json is missing"),
         (lambda folder: (folder / "steering.npz").write_bytes(b""), "steering.npz is missing or has changed"),
         (lambda folder: (folder / "steering.json").write_text("[]"), "broken steering state"),
-        (lambda folder: (folder / "checkpoint-is-incomplete.txt").touch(), "a save was interrupted"),
         (shutil.rmtree, "no such folder"),
     ],
 )
@@ -150,35 +149,6 @@ def test_a_stop_holds_until_somebody_names_the_checkpoint(tmp_path: Path) -> Non
     assert "stop lifted" in [line["what"] for line in read(tmp_path, "decisions.jsonl")]
 
 
-def test_restore_names_the_last_checkpoint_without_alarm(tmp_path: Path) -> None:
-    trainer = make(tmp_path, save_steps=1)
-    policy = trainer.steered.engine._policy
-
-    def alarm(groups: Any) -> list[Action]:
-        assert hasattr(policy, "is_alarmed")
-        policy.is_alarmed = groups[0].step >= 3  # stands at the saves of steps 4 and 5
-        return [Action("restore", "last checkpoint without alarm", None, "lost")] if groups[0].step == 4 else []
-
-    script(trainer, alarm)
-    trainer.train()
-    line = next(line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "stop instead of restore")
-    assert line["new"] == "checkpoint-3"
-    assert trainer.state.global_step == 5
-    assert chosen(tmp_path, tmp_path / line["new"]) == line["new"]
-    resumed = make(tmp_path, save_steps=1)
-    resumed.train(resume_from_checkpoint=str(tmp_path / line["new"]))
-    assert resumed.state.global_step == 6
-
-
-def test_restore_says_when_no_such_checkpoint_is_left(tmp_path: Path) -> None:
-    trainer = make(tmp_path, save_strategy="no")
-    script(trainer, lambda groups: [Action("restore", "last checkpoint without alarm", None, "lost")])
-    trainer.train()
-    line = next(line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "stop instead of restore")
-    assert line["new"] is None
-    assert "no last checkpoint without alarm is left" in line["because"]
-
-
 def test_saves_at_epochs_ends_are_aligned_and_resume(tmp_path: Path) -> None:
     settings = {"save_strategy": "epoch", "max_steps": -1, "num_train_epochs": 2, **REUSED, "gradient_accumulation_steps": 3}
     make(tmp_path / "whole", **settings).train()
@@ -233,30 +203,8 @@ def test_a_save_where_the_run_ends_inside_a_batch_is_told(tmp_path: Path, caplog
     assert "saved in the middle of a generation batch" in caplog.text
 
 
-def test_a_save_on_sigterm_waits_for_the_generation_batch(tmp_path: Path) -> None:
-    """transformers' own save would come at once, between the batch's observation and its steps."""
-    settings = {"save_strategy": "no", "max_steps": 8, "enable_jit_checkpoint": True, **REUSED}
-    make(tmp_path / "whole", **settings).train()
-    trainer = make(tmp_path / "ended", **settings)
-
-    class Terminated(TrainerCallback):
-        def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None: ...
-
-        def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            trainer.hooks.sigterm_callback.jit_manager.is_checkpoint_requested = state.global_step >= 2
-
-    trainer.add_callback(Terminated())
-    trainer.train()
-    assert trainer.state.global_step == 4
-    assert names(tmp_path / "ended") == ["checkpoint-4"]
-    make(tmp_path / "ended", **settings).train(resume_from_checkpoint=True)
-    for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet"):
-        one, two = (tmp_path / side / "steering" / name for side in ("whole", "ended"))
-        assert one.read_bytes() == two.read_bytes(), name
-
-
 def test_settings_that_would_draw_again_or_save_twice_are_refused(tmp_path: Path) -> None:
-    for name in ("ignore_data_skip", "save_on_each_node"):
+    for name in ("ignore_data_skip", "save_on_each_node", "enable_jit_checkpoint"):
         with pytest.raises(InputError, match=f"{name}=False"):
             make(tmp_path, **{name: True})
     given = {"train_dataset": rows().rename_column("answer", "completion"), "processing_class": tokenizer()}
@@ -283,7 +231,6 @@ def test_a_callback_names_the_last_whole_checkpoint(tmp_path: Path) -> None:
     assert again == kept
 
 
-@pytest.mark.parametrize("setting", [{"dataloader_num_workers": 1}, {"enable_jit_checkpoint": True}])
-def test_a_callback_refuses_what_it_cannot_follow(tmp_path: Path, setting: dict[str, Any]) -> None:
+def test_a_callback_refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="SteeredGRPOTrainer"):
-        with_callback(tmp_path, **setting)
+        with_callback(tmp_path, dataloader_num_workers=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,10 @@ from trainers_tiny import CHEAP, model, pairs, read, rows, saved_model, tokenize
 from transformers import HfArgumentParser
 from trl import (
     DPOConfig,
-    DPOTrainer,
     GRPOConfig,
-    GRPOTrainer,
     ModelConfig,
     ScriptArguments,
     SFTConfig,
-    SFTTrainer,
     TrlParser,
 )
 
@@ -94,7 +90,6 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "unscored_batches": (0, ["0"]),
     "reward_range": ([-1.0, 1.0], ["-1", "1"]),
     "options": ({"engine": {"on_alarm": "log"}}, ['{"engine": {"on_alarm": "log"}}']),
-    "steer": (False, ["False"]),
 }
 """Field -> a value that is not its default, as it stands in YAML, and the words of a command line that say it."""
 
@@ -124,9 +119,7 @@ def test_no_field_has_a_name_of_trls_and_each_says_what_it_is(config: type, caps
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     text = f"dataset_name: none\noutput_dir: {tmp_path}\ncanary_every: 1"
     assert parsed(SFTConfig, text, tmp_path)[-1] == SteeringConfig(canary_every=1)
-    assert parsed(SFTConfig, text, tmp_path, "--canary_every", "2", "--no_steer")[-1] == SteeringConfig(
-        canary_every=2, steer=False
-    )
+    assert parsed(SFTConfig, text, tmp_path, "--canary_every", "2")[-1] == SteeringConfig(canary_every=2)
 
 
 @pytest.mark.parametrize(
@@ -141,29 +134,16 @@ def test_what_cannot_be_used_says_so(section: str, word: str, tmp_path: Path) ->
         parsed(SFTConfig, f"dataset_name: none\noutput_dir: {tmp_path}\n{section}", tmp_path)
 
 
-def test_steer_false_is_trl_itself(tmp_path: Path) -> None:
+def test_no_steering_is_trl_itself(tmp_path: Path) -> None:
     data = rows().rename_column("answer", "completion")
     given: dict[str, Any] = {"train_dataset": data, "processing_class": tokenizer()}
     args = SFTConfig(str(tmp_path), **CHEAP)
-    trainer = SteeredSFTTrainer(model(), args, steering=SteeringConfig("no such plan", steer=False), **given)
+    trainer = SteeredSFTTrainer(model(), args, steering=False, **given)
     assert trainer.steered is None
     with pytest.raises(InputError, match="Remove the callback"):
-        SteeringCallback(SteeringConfig(steer=False), data, [vowels], GRPOConfig(str(tmp_path), **CHEAP))
+        SteeringCallback(False, data, [vowels], GRPOConfig(str(tmp_path), **CHEAP))
 
 
 def test_a_mapping_is_refused_with_what_to_give(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="or a SteeringConfig, got dict"):
         SteeredSFTTrainer(model(), train_dataset=rows(), steering={"columns": {}})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [(SteeredGRPOTrainer, GRPOTrainer), (SteeredSFTTrainer, SFTTrainer), (SteeredDPOTrainer, DPOTrainer)],
-)
-def test_the_signature_shows_trls_parameters_and_steering(ours: type, theirs: type) -> None:
-    own = dict(inspect.signature(theirs.__init__).parameters)
-    shown = dict(inspect.signature(ours.__init__).parameters)
-    steering = shown.pop("steering")
-    assert (steering.kind, steering.default) == (inspect.Parameter.KEYWORD_ONLY, None)
-    assert shown == own
-    assert {"model", "args", "train_dataset", "steering"} <= set(inspect.signature(ours).parameters)

@@ -154,13 +154,13 @@ def feed(scene: Scene, step: int) -> None:
 def losses(step: int) -> list[SFTOutcome]:
     """Eight examples of SFT, reproducible, with falling losses; at step 0, where each is new, no drop is known."""
     labels = [(group.example, group.task, group.level) for group in groups(step)]
-    return [SFTOutcome(*row, step, 2.0 / (1 + step), 5, 0.1 * step if step else None) for row in labels]
+    return [SFTOutcome(*row, step, 2.0 / (1 + step), 5) for row in labels]
 
 
 def pairs(step: int) -> list[PairOutcome]:
     """Eight pairs of DPO, reproducible, whose chosen answers fall while their margins grow."""
     labels = [(group.example, group.task, group.level) for group in groups(step)]
-    return [PairOutcome(*row, step, 0.5, -20.0 - 3 * step, -30.0 - 9 * step, -20.0, -30.0, 0.1) for row in labels]
+    return [PairOutcome(*row, step, -20.0 - 3 * step, -30.0 - 9 * step, -20.0, -30.0, 0.1) for row in labels]
 
 
 def groups(step: int) -> list[GroupOutcome]:

@@ -128,10 +128,9 @@ class EngineOptions:
     min_informative_share: float = 0.25
     """Share of informative groups (admitted, rewards differ) below which the step is scaled, 0..1; 0 turns the rule off. It
     needs a gate."""
-    on_alarm: Literal["tighten", "log", "stop", "restore"] = "tighten"
+    on_alarm: Literal["tighten", "log", "stop"] = "tighten"
     """Reaction to an alarm. tighten: the KL coefficient doubles where there is one, else the learning rate halves, at most
-    four times; each later inspection without an alarm undoes one. log: it is only written down. stop: training ends.
-    restore: training ends, and the last checkpoint without an alarm is named."""
+    four times; each later inspection without an alarm undoes one. log: it is only written down. stop: training ends."""
 
     def __post_init__(self) -> None:
         low, high = self.reward_range

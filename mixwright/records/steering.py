@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-ActionKind = Literal["refuse", "coefficient", "lr_factor", "skip_step", "stop", "restore"]
+ActionKind = Literal["refuse", "coefficient", "lr_factor", "skip_step", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,6 @@ class SFTOutcome(ExampleOutcome):
     """Nats per target token."""
     tokens: int
     """Target tokens."""
-    drop: float | None = None
-    """Nats per target token by which `loss` is under this example's last loss in this run; None at first sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,6 @@ class GroupOutcome(ExampleOutcome):
 class PairOutcome(ExampleOutcome):
     """What DPO showed of one preference pair."""
 
-    loss: float | None
-    """Nats; None where the loss is not a sum over pairs, or not the plain sigmoid one."""
     chosen_logprob: float
     """Sum over tokens, nats."""
     rejected_logprob: float
@@ -92,11 +88,9 @@ class CanaryOutcome(ExampleOutcome):
     """What the model made of one fixed item that it could do before the run."""
 
     success: float
-    """GRPO: the graded greedy answer, 0..1. SFT and DPO: exp(-nats per target token), the geometric mean probability of the
-    tokens of the row's own completion (DPO: of the chosen one), 0..1; never a share of right answers."""
+    """Of the graded greedy answer, 0..1."""
     kl_nats: float | None = None
-    """KL(start || now) per token: GRPO on the start model's own completion of the item, SFT and DPO at the target positions
-    of the row, after the row's own tokens."""
+    """KL(start || now) per token of the start model's own completion of the item."""
     first_success: float | None = None
     """Success of its first pass, read by the reward range that `success` is read by; None where no range can move."""
 
@@ -146,7 +140,7 @@ class Action:
     kind: ActionKind
     """Which of the closed list."""
     target: str
-    """What it acts on: `beta`, `lr`, an example id (refuse), a checkpoint (restore)."""
+    """What it acts on: `beta`, `lr`, an example id (refuse)."""
     value: float | None
     """The new value, where there is one."""
     because: str

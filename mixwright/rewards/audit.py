@@ -8,10 +8,12 @@ Blind spot: a reward that reads the quality of free text is tried with short ans
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +38,8 @@ RIGHT, WRONG, OWN = "a right answer", "a wrong answer", "a completion of the mod
 CHECKS = ("failures", "randomness", "order of the batch", "batch", "earlier calls", "right and wrong alike", "overpaid")
 CHECKS += ("unjudged", "punished", "ignored", "scale", "own completions", "forms", "not priced")
 """Order of the findings within a severity."""
+PAY_WHOLE_ANSWER = "Pay for the format only with a right answer, or make its part small."
+PAY_NO_LENGTH = "Pay nothing for length, format or repetition alone"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class Scores:
     def failures(self) -> list[tuple[int, str]]:
         """(item, what was raised or returned in place of a number)."""
         return [(n, value) for part in self.parts for n, value in enumerate(part) if isinstance(value, str)]
+
+    @property
+    def mean(self) -> float:
+        """Return the mean total; NaN if there is none."""
+        return _mean(self.totals)
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,17 @@ def audit_rewards(
         return auditor.audit()
 
 
+class _Fault(NamedTuple):
+    """What is wrong with what a behaviour earns."""
+
+    severity: Severity
+    check: str
+    is_case: np.ndarray
+    """Of each item, whether it shows the fault."""
+    message: str
+    remedy: str
+
+
 class _Auditor:
     """Scores of the behaviours, each made once."""
 
@@ -116,34 +136,30 @@ class _Auditor:
 
     def audit(self) -> RewardAudit:
         """Return all findings, the worst first."""
-        golds, others = [item.gold for item in self.items], [item.other for item in self.items]
-        rights = {name: [form(gold) for gold in golds] for name, form in FORMS.items()}
-        wrongs = {name: [form(other) for other in others] for name, form in FORMS.items()}
-        scores_by_name = self.score(
-            {f"{RIGHT} ({name})": texts for name, texts in rights.items()}
-            | {f"{WRONG} ({name})": texts for name, texts in wrongs.items()}
-        )
-        right, wrong = ({name: scores_by_name[f"{kind} ({name})"] for name in FORMS} for kind in (RIGHT, WRONG))
-        gaps = {
-            name: float(np.nanmean(right[name].totals - wrong[name].totals))
-            for name in FORMS
-            if _are_comparable(right[name], wrong[name])
+        answers_by_kind = {RIGHT: [item.gold for item in self.items], WRONG: [item.other for item in self.items]}
+        texts_by_name = {
+            f"{kind} ({name})": [form(answer) for answer in answers]
+            for kind, answers in answers_by_kind.items()
+            for name, form in FORMS.items()
         }
-        best_form = max(gaps, key=lambda name: (round(gaps[name], 6), np.nanmean(right[name].totals)), default="")
+        scores_by_name = self.score(texts_by_name)
+        right, wrong = ({name: scores_by_name[f"{kind} ({name})"] for name in FORMS} for kind in (RIGHT, WRONG))
+        all_gaps = {name: _mean(right[name].totals - wrong[name].totals) for name in FORMS}
+        gaps = {name: gap for name, gap in all_gaps.items() if not math.isnan(gap)}
+        best_form = max(gaps, key=lambda name: (round(gaps[name], 6), right[name].mean), default="")
         changed = 0
         if gaps and gaps[best_form] > 1e-9:
-            form = FORMS[best_form]
-            texts = {one.name: [one.write(item, form) for item in self.items] for one in BEHAVIOURS}
-            tried = self.score({**texts, RIGHT: rights[best_form], WRONG: wrongs[best_form]})
+            texts = {one.name: [one.write(item, FORMS[best_form]) for item in self.items] for one in BEHAVIOURS}
+            tried = self.score(texts | {kind: texts_by_name[f"{kind} ({best_form})"] for kind in (RIGHT, WRONG)})
             scores_by_name |= tried
             changed = _count_differences(right[best_form].parts, tried[RIGHT].parts)
-            again_right, again_wrong = tried[RIGHT], tried[WRONG]
-            if _are_comparable(again_right, again_wrong) and (
-                np.nanmean(again_right.totals) > np.nanmean(again_wrong.totals)
-            ):
+            if tried[RIGHT].mean > tried[WRONG].mean:
                 self._tell_all_pays(tried, wrong, gaps, best_form)
         elif gaps:
-            self._tell_useless(float(np.nanmean(wrong[best_form].totals)), float(np.nanmean(right[best_form].totals)))
+            low, high, count = wrong[best_form].mean, right[best_form].mean, len(self.items)
+            message = f"right answers earn {high:.3g} and wrong ones {low:.3g}, in all {len(FORMS)} formats"
+            remedy = "Check the answer format that the function expects, and the column of the right answer."
+            self.tell("error", "right and wrong alike", count, count, message, remedy)
         self._tell_failures(scores_by_name)
         self._tell_unjudged(scores_by_name)
         self._tell_dependence(best_form or "bare", changed)
@@ -155,13 +171,16 @@ class _Auditor:
     def _tell_all_pays(
         self, tried: Mapping[str, Scores], wrong: Mapping[str, Scores], gaps: Mapping[str, float], best_form: str
     ) -> None:
-        low, high = float(np.nanmean(tried[WRONG].totals)), float(np.nanmean(tried[RIGHT].totals))
+        low, high = tried[WRONG].mean, tried[RIGHT].mean
         count = len(self.items)
-        self.tell("info", "scale", count, count, f"right answers ({best_form}) earn {high:.3g}, wrong ones {low:.3g}", "")
+        self.tell("info", "scale", count, count, f"right answers ({best_form}) earn {high:.3g}, wrong ones {low:.3g}")
         self._tell_form_pay(tried, wrong, high)
         self._tell_own(best_form, low, high)
         self._tell_pays(tried, low, high)
-        self._tell_forms(gaps, best_form)
+        paid = [name for name, gap in gaps.items() if gap >= PAID_FROM * gaps[best_form]]
+        if unpaid := [name for name in FORMS if name not in paid]:
+            message = f"right answers are paid in these formats: {', '.join(paid)}; not in: {', '.join(unpaid)}"
+            self.tell("info", "forms", len(unpaid), len(FORMS), message)
 
     def _tell_own(self, best_form: str, low: float, high: float) -> None:
         """Report how edits change the reward of the model's completions."""
@@ -179,31 +198,23 @@ class _Auditor:
         scores = self.score({OWN: own, **edited})
         pays = {name: (one.totals - low) / (high - low) for name, one in scores.items()}
         paid = pays[OWN] >= PAID_FROM
-        self.tell(
-            "info", "own completions", int(paid.sum()), count, "completions of the model are paid like right answers", ""
-        )
+        self.tell("info", "own completions", int(paid.sum()), count, "completions of the model are paid like right answers")
         for name in edited:
             kind = OWN_COMPLETION_EDITS[name][0] if name in OWN_COMPLETION_EDITS else "wrong"
-            change = pays[name] - pays[OWN]
-            more, less = change > SAME_WITHIN, change < -SAME_WITHIN
-            remedy = "Pay nothing for length, format or repetition alone."
+            change, start, remedy = pays[name] - pays[OWN], "a completion of the model", f"{PAY_NO_LENGTH}."
+            faults = [_Fault("error", "overpaid", change > SAME_WITHIN, f"{start} earns more {name} than as it is", remedy)]
             if kind == "wrong":
-                more, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer; do not pay for several answers."
-            cases: tuple[tuple[str, np.ndarray, Severity], ...] = (
-                ("more", more, "error"),
-                ("less", less & (kind == "same"), "warning"),
-            )
-            for word, is_case, severity in cases:
-                if int(is_case.sum()) >= max(RARE_SHARE * count, 1):
-                    what = "is still paid" if kind == "wrong" else f"earns {word}"
-                    message = (
-                        f"a completion of the model {what} when it is {name}"
-                        if kind == "wrong"
-                        else (f"a completion of the model {what} {name} than as it is")
-                    )
-                    examples = self._examples(scores[name], is_case)
-                    check = "overpaid" if word == "more" else "punished"
-                    self.tell(severity, check, int(is_case.sum()), count, message, remedy, examples)
+                is_still_paid, remedy = (
+                    paid & (pays[name] >= PAID_FROM),
+                    "Read the last answer; do not pay for several answers.",
+                )
+                faults = [_Fault("error", "overpaid", is_still_paid, f"{start} is still paid when it is {name}", remedy)]
+            elif kind == "same":
+                message = f"{start} earns less {name} than as it is"
+                faults.append(_Fault("warning", "punished", change < -SAME_WITHIN, message, remedy))
+            for fault in faults:
+                if _is_frequent(fault.is_case, count):
+                    self._tell_fault(scores[name], fault, count)
 
     def score(self, texts_by_name: Mapping[str, Sequence[str | None]]) -> dict[str, Scores]:
         """Score one completion per item and name, in one shuffled call, so that batches mix all kinds of text."""
@@ -229,26 +240,35 @@ class _Auditor:
         count: int,
         total: int,
         message: str,
-        remedy: str,
+        remedy: str = "",
         examples: Sequence[Mapping[str, object]] = (),
     ) -> None:
         """Note a finding; among equals the one that concerns more items comes first."""
         rank = count / max(total, 1)
         self.found.append((rank, Observation(check, None, severity, count, total, message, remedy, "", tuple(examples))))
 
-    def _tell_useless(self, low: float, high: float) -> None:
-        """Report that right answers never earn more than wrong ones."""
-        message = f"right answers earn {high:.3g} and wrong ones {low:.3g}, in all {len(FORMS)} formats"
-        remedy = "Check the answer format that the function expects, and the column of the right answer."
-        self.tell("error", "right and wrong alike", len(self.items), len(self.items), message, remedy)
+    def _tell_fault(self, scores: Scores, fault: _Fault, total: int) -> None:
+        """Report a fault of what completions earn, with up to three of them, and who pays if there are several."""
+        places = [int(n) for n in np.flatnonzero(fault.is_case) if scores.texts[int(n)] is not None][:3]
+        examples = [
+            {
+                "example": self.items[n].example.id,
+                "completion": (scores.texts[n] or "")[-200:],
+                "answer": self.items[n].gold,
+                "reward": float(scores.totals[n]),
+            }
+            for n in places
+        ]
+        message = fault.message + (self._by(scores) if fault.check == "overpaid" else "")
+        self.tell(fault.severity, fault.check, int(fault.is_case.sum()), total, message, fault.remedy, examples)
 
     def _tell_form_pay(self, tried: Mapping[str, Scores], wrong: Mapping[str, Scores], high: float) -> None:
         """Report the pay of a wrong answer in some format, compared with an empty completion and a right answer."""
-        floors = [np.nanmean(tried[name].totals) for name in NOTHING if not np.isnan(tried[name].totals).all()]
-        paid = {name: float(np.nanmean(one.totals)) for name, one in wrong.items() if not np.isnan(one.totals).all()}
+        floors = [tried[name].mean for name in NOTHING if not math.isnan(tried[name].mean)]
+        paid = {name: one.mean for name, one in wrong.items() if not math.isnan(one.mean)}
         if not floors or not paid:
             return
-        floor, best_wrong_form = float(min(floors)), max(paid, key=lambda name: paid[name])
+        floor, best_wrong_form = min(floors), max(paid, key=lambda name: paid[name])
         part = (paid[best_wrong_form] - floor) / (high - floor) if high > floor else 0.0
         if part > SAME_WITHIN:
             count = len(self.items)
@@ -256,9 +276,9 @@ class _Auditor:
                 f"a wrong answer in the format {best_wrong_form} earns {part:.0%} of what a right one earns, both "
                 "compared with an empty completion"
             )
-            remedy = "Pay for the format only with a right answer, or make its part small."
             severity: Severity = "error" if part >= PAID_FROM - CANNOT_TELL_WITHIN else "warning"
-            self.tell(severity, "overpaid", count, count, message + self._by(wrong[best_wrong_form]), remedy)
+            message += self._by(wrong[best_wrong_form])
+            self.tell(severity, "overpaid", count, count, message, PAY_WHOLE_ANSWER)
 
     def _tell_pays(self, tried: Mapping[str, Scores], low: float, high: float) -> None:
         """Report overpaid, ignored and punished behaviours, and those paid like a right answer."""
@@ -266,81 +286,18 @@ class _Auditor:
         for behaviour in BEHAVIOURS:
             scores = tried[behaviour.name]
             pays = (scores.totals - low) / (high - low)
-            known = ~np.isnan(pays)
-            total = int(known.sum())
+            total = int((~np.isnan(pays)).sum())
             if not total:
                 continue
-            mean = float(pays[known].mean())
-            if abs(mean - 1) <= CANNOT_TELL_WITHIN and behaviour.kind != "wrong":
+            if abs(_mean(pays) - 1) <= CANNOT_TELL_WITHIN and behaviour.kind != "wrong":
                 alike.append(behaviour.name)
-            if behaviour.kind == "wrong":
-                self._tell_wrong(behaviour, scores, pays, mean)
-            elif behaviour.name == ASKING and (pays[known] <= SAME_WITHIN).all():
-                message = f"never paid for asking: {total} of {total} prompts that lack a value"
-                remedy = "Pay a question back on these rows, or the policy learns to guess."
-                self.tell("warning", "ignored", total, total, message, remedy, self._examples(scores, known))
-            elif mean > 1 + SAME_WITHIN:
-                count = int((pays[known] > 1 + SAME_WITHIN).sum())
-                message = f"'{behaviour.name}' earns {mean:.2g} times the difference between a right and a wrong answer"
-                remedy = "Pay nothing for length, format or repetition alone, or limit it."
-                self.tell(
-                    "error",
-                    "overpaid",
-                    count,
-                    total,
-                    message + self._by(scores),
-                    remedy,
-                    self._examples(scores, pays > 1 + SAME_WITHIN),
-                )
-            elif mean < -SAME_WITHIN:
-                message = f"'{behaviour.name}' earns less than a wrong answer ({mean:.2g} of a right one)"
-                remedy = "Limit the penalty for length or format, or the policy learns to say little."
-                self.tell(
-                    "warning",
-                    "punished",
-                    int((pays[known] < 0).sum()),
-                    total,
-                    message,
-                    remedy,
-                    self._examples(scores, pays < 0),
-                )
-            else:
-                count = int((pays[known] < PAID_FROM).sum())
-                if count >= max(RARE_SHARE * total, 1):
-                    message = f"'{behaviour.name}' earns nothing"
-                    remedy = "Accept this format, or state the expected format in the prompt."
-                    severity: Severity = "warning" if behaviour.kind == "right" else "info"
-                    self.tell(severity, "ignored", count, total, message, remedy, self._examples(scores, pays < PAID_FROM))
-                elif behaviour.kind == "same" and mean < 1 - SAME_WITHIN:
-                    message = f"'{behaviour.name}' earns {mean:.2g} of what a plain right answer earns"
-                    count = int((pays[known] < 1 - SAME_WITHIN).sum())
-                    self.tell("info", "punished", count, total, message, "", self._examples(scores, pays < 1 - SAME_WITHIN))
+            if fault := _find_fault(behaviour, pays, total):
+                self._tell_fault(scores, fault, total)
         if alike:
             message = f"the reward is the same as for a plain right answer: {', '.join(alike)}"
             if not any(item.lacks_value for item in self.items):
                 message += f"; not tried: {ASKING} (no row has a true column 'ambiguous')"
-            self.tell("info", "not priced", len(alike), len(BEHAVIOURS), message, "")
-
-    def _tell_wrong(self, behaviour: Behaviour, scores: Scores, pays: np.ndarray, mean: float) -> None:
-        """Report a completion that should earn nothing and is paid."""
-        known = ~np.isnan(pays)
-        total, count = int(known.sum()), int((pays[known] >= PAID_FROM).sum())
-        if count >= max(RARE_SHARE * total, 1):
-            message = f"'{behaviour.name}' earns {mean:.0%} of a right answer's reward on average"
-            remedy = "Compare the whole last answer in one place; do not pay for several answers."
-            examples = self._examples(scores, pays >= PAID_FROM)
-            self.tell("error", "overpaid", count, total, message + self._by(scores), remedy, examples)
-        elif mean > SAME_WITHIN:
-            message = f"'{behaviour.name}' earns more than a wrong answer, {mean:.2g} of what a right one earns"
-            remedy = "Pay for the format only with a right answer, or make its part small."
-            self.tell(
-                "warning",
-                "overpaid",
-                int((pays[known] > SAME_WITHIN).sum()),
-                total,
-                message + self._by(scores),
-                remedy,
-            )
+            self.tell("info", "not priced", len(alike), len(BEHAVIOURS), message)
 
     def _by(self, scores: Scores) -> str:
         """Return the function that pays most, if there are several."""
@@ -352,38 +309,26 @@ class _Auditor:
         ]
         return f", mostly by {self.process.names[int(np.argmax(means))]}"
 
-    def _tell_forms(self, gaps: Mapping[str, float], best_form: str) -> None:
-        paid = [name for name, gap in gaps.items() if gap >= PAID_FROM * gaps[best_form]]
-        unpaid = [name for name in FORMS if name not in paid]
-        if unpaid:
-            message = f"right answers are paid in these formats: {', '.join(paid)}; not in: {', '.join(unpaid)}"
-            self.tell("info", "forms", len(unpaid), len(FORMS), message, "")
-
     def _tell_failures(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Report exceptions and values that are not numbers."""
         failed = {name: scores.failures() for name, scores in scores_by_name.items() if scores.failures()}
         if failed:
-            count = sum(map(len, failed.values()))
-            total = sum(sum(text is not None for text in scores.texts) for scores in scores_by_name.values())
             name, (first, *_) = next(iter(failed.items()))
             message = f"the function fails, first on {name}: {first[1]}"
             remedy = "Return a number for every text, including empty and very long ones."
             example = {"completion": (scores_by_name[name].texts[first[0]] or "")[:200], "answer": self.items[first[0]].gold}
-            self.tell("error", "failures", count, total, message, remedy, (example,))
+            total = _count_texts(scores_by_name)
+            self.tell("error", "failures", sum(map(len, failed.values())), total, message, remedy, (example,))
 
     def _tell_unjudged(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Report completions without a reward."""
         by_name = {name: scores.unjudged() for name, scores in scores_by_name.items()}
         if count := sum(by_name.values()):
-            total = sum(sum(text is not None for text in scores.texts) for scores in scores_by_name.values())
+            total = _count_texts(scores_by_name)
             worst = max(by_name, key=lambda name: by_name[name])
             message = f"no reward (None) is given, most often to {worst}; TRL counts it as 0"
             remedy = "Return a number for every completion of the task."
             self.tell("warning" if count > RARE_SHARE * total else "info", "unjudged", count, total, message, remedy)
-
-    def _tell_other_rewards(self, count: int, total: int) -> None:
-        message, remedy = "the same completions get different rewards in a second call", "Remove randomness and state."
-        self.tell("error", "randomness", count, total, message, remedy)
 
     def _tell_dependence(self, form: str, changed: int) -> None:
         """Report scores that depend on chance, on earlier calls, on the order of a batch, or on its other completions.
@@ -393,67 +338,103 @@ class _Auditor:
         rows = list(zip(self.items, self.columns, strict=True))
         with_own_rows = [Asked(item.example, columns, FORMS[form](item.gold)) for item, columns in rows]
         with_other_rows = [Asked(item.example, columns, FORMS[form](item.neighbour)) for item, columns in rows]
-        asked = [*with_own_rows, *with_other_rows]
+        asked, count, total = [*with_own_rows, *with_other_rows], len(rows), 2 * len(rows)
         first, again = self.process.score(asked), self.process.score(asked)
         turned = [part[::-1] for part in self.process.score(asked[::-1])]
-        few_indices = (
-            [*range(ALONE_ITEMS), *range(len(with_own_rows), len(with_own_rows) + ALONE_ITEMS)]
-            if len(with_own_rows) >= ALONE_ITEMS
-            else range(len(asked))
-        )
-        single = [self.process.score([asked[n]]) for n in few_indices]
-        alone = [[one[part][0] for one in single] for part in range(len(first))]
+        few = [n for n in range(total) if n % count < ALONE_ITEMS] if count >= ALONE_ITEMS else range(total)
+        alone = list(zip(*([part[0] for part in self.process.score([asked[n]])] for n in few), strict=True))
         with RewardProcess(self.process.names) as fresh:
-            anew = [
-                [*part[len(with_own_rows) :], *part[: len(with_own_rows)]]
-                for part in fresh.score([*with_other_rows, *with_own_rows])
-            ]
-        few_in_batch = [[part[n] for n in few_indices] for part in first]
-        total = len(asked)
-        if count := _count_differences(first, again):
-            self._tell_other_rewards(count, total)
-        elif count := _count_differences(first, turned):
-            remedy = "Score each completion by itself, with its own row."
-            self.tell("error", "order of the batch", count, total, "rewards depend on the order of the batch", remedy)
-        elif count := _count_differences(few_in_batch, alone):
-            remedy = "Score each completion by itself, because the trainer compares the completions of one prompt."
-            message = "a completion gets a different reward alone than in a batch"
-            self.tell("error", "batch", count, len(few_in_batch[0]), message, remedy)
-        elif count := _count_differences(first, anew):
-            message = "the same completions get different rewards in a new process, in another order"
-            self.tell(
-                "error",
-                "earlier calls",
-                count,
+            anew = [[*part[count:], *part[:count]] for part in fresh.score([*with_other_rows, *with_own_rows])]
+        few_in_batch = [[part[n] for n in few] for part in first]
+        randomness = "the same completions get different rewards in a second call", "Remove randomness and state."
+        by_itself = "Score each completion by itself, "
+        faults = (
+            ("randomness", _count_differences(first, again), total, *randomness),
+            (
+                "order of the batch",
+                _count_differences(first, turned),
                 total,
-                message,
+                "rewards depend on the order of the batch",
+                f"{by_itself}with its own row.",
+            ),
+            (
+                "batch",
+                _count_differences(few_in_batch, alone),
+                len(few),
+                "a completion gets a different reward alone than in a batch",
+                f"{by_itself}because the trainer compares the completions of one prompt.",
+            ),
+            (
+                "earlier calls",
+                _count_differences(first, anew),
+                total,
+                "the same completions get different rewards in a new process, in another order",
                 "Keep no state between calls, or key it by prompt and answer.",
-            )
-        elif changed:
-            self._tell_other_rewards(changed, len(self.items))
-
-    def _examples(self, scores: Scores, chosen: np.ndarray) -> tuple[Mapping[str, object], ...]:
-        """Return up to three completions with their answers and rewards."""
-        places = [int(n) for n in np.flatnonzero(chosen) if scores.texts[int(n)] is not None][:3]
-        return tuple(
-            {
-                "example": self.items[n].example.id,
-                "completion": (scores.texts[n] or "")[-200:],
-                "answer": self.items[n].gold,
-                "reward": float(scores.totals[n]),
-            }
-            for n in places
+            ),
+            ("randomness", changed, count, *randomness),
         )
+        for check, differences, of, message, remedy in faults:
+            if differences:
+                self.tell("error", check, differences, of, message, remedy)
+                return
+
+
+def _find_fault(behaviour: Behaviour, pays: np.ndarray, total: int) -> _Fault | None:
+    """Return what is wrong with the pay of a behaviour, or None.
+
+    Args:
+        behaviour: that was tried.
+        pays: of each item; NaN where there is none.
+        total: items with a pay.
+    """
+    mean, name, unpaid = _mean(pays), f"'{behaviour.name}'", pays < PAID_FROM
+    if behaviour.kind == "wrong":
+        paid = pays >= PAID_FROM
+        if _is_frequent(paid, total):
+            message = f"{name} earns {mean:.0%} of a right answer's reward on average"
+            remedy = "Compare the whole last answer in one place; do not pay for several answers."
+            return _Fault("error", "overpaid", paid, message, remedy)
+        if mean > SAME_WITHIN:
+            message = f"{name} earns more than a wrong answer, {mean:.2g} of what a right one earns"
+            return _Fault("warning", "overpaid", pays > SAME_WITHIN, message, PAY_WHOLE_ANSWER)
+        return None
+    if behaviour.name == ASKING and not (pays > SAME_WITHIN).any():
+        message = f"never paid for asking: {total} of {total} prompts that lack a value"
+        remedy = "Pay a question back on these rows, or the policy learns to guess."
+        return _Fault("warning", "ignored", ~np.isnan(pays), message, remedy)
+    if mean > 1 + SAME_WITHIN:
+        message = f"{name} earns {mean:.2g} times the difference between a right and a wrong answer"
+        return _Fault("error", "overpaid", pays > 1 + SAME_WITHIN, message, f"{PAY_NO_LENGTH}, or limit it.")
+    if mean < -SAME_WITHIN:
+        message = f"{name} earns less than a wrong answer ({mean:.2g} of a right one)"
+        remedy = "Limit the penalty for length or format, or the policy learns to say little."
+        return _Fault("warning", "punished", pays < 0, message, remedy)
+    if _is_frequent(unpaid, total):
+        remedy = "Accept this format, or state the expected format in the prompt."
+        severity: Severity = "warning" if behaviour.kind == "right" else "info"
+        return _Fault(severity, "ignored", unpaid, f"{name} earns nothing", remedy)
+    if behaviour.kind == "same" and mean < 1 - SAME_WITHIN:
+        message = f"{name} earns {mean:.2g} of what a plain right answer earns"
+        return _Fault("info", "punished", pays < 1 - SAME_WITHIN, message, "")
+    return None
+
+
+def _is_frequent(is_case: np.ndarray, total: int) -> bool:
+    """Return whether a fault is named: a wrong answer may be right by chance."""
+    return int(is_case.sum()) >= max(RARE_SHARE * total, 1)
+
+
+def _mean(values: np.ndarray) -> float:
+    """Return the mean of the numbers among the values; NaN if there is none."""
+    return math.nan if np.isnan(values).all() else float(np.nanmean(values))
+
+
+def _count_texts(scores_by_name: Mapping[str, Scores]) -> int:
+    return sum(text is not None for scores in scores_by_name.values() for text in scores.texts)
 
 
 def _number(value: Score) -> float:
     return value if isinstance(value, float) else float("nan")
-
-
-def _are_comparable(*scores: Scores) -> bool:
-    return all(bool((~np.isnan(one.totals)).any()) for one in scores) and bool(
-        (~np.isnan(scores[0].totals - scores[-1].totals)).any()
-    )
 
 
 def _count_differences(one: Sequence[Sequence[Score]], other: Sequence[Sequence[Score]]) -> int:

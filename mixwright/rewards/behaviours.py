@@ -149,37 +149,23 @@ def _listed(item: Item, form: Callable[[str], str]) -> str:
     return "\n".join(form(answer) for answer in (item.other, item.gold, third))
 
 
-def _number_around_gold(item: Item, form: Callable[[str], str]) -> str | None:
-    return form(f"9{item.gold.lstrip('-')}9") if NUMBER.fullmatch(item.gold) else None
+def _edited(pattern: str, edit: Callable[[str], str]) -> Callable[[Item, Callable[[str], str]], str | None]:
+    """Return a way to answer with an edit of right answers that match a pattern."""
+    return lambda item, form: form(edit(item.gold)) if re.fullmatch(pattern, item.gold) else None
 
 
-def _number_with_rest(item: Item, form: Callable[[str], str]) -> str | None:
-    return form(f"{item.gold}.9") if re.fullmatch(r"-?\d{1,15}", item.gold) else None
+def _between_nines(gold: str) -> str:
+    return f"9{gold.lstrip('-')}9"
 
 
-def _same_end(item: Item, form: Callable[[str], str]) -> str | None:
-    """Another number with the same last digit, and as many digits."""
-    if not re.fullmatch(r"\d{2,15}", item.gold):
-        return None
-    first = str(int(item.gold[0]) % 9 + 1)
-    return form(f"{first}{item.gold[1:]}")
+def _other_start(gold: str) -> str:
+    """Another number with the same last digits, and as many digits."""
+    return f"{int(gold[0]) % 9 + 1}{gold[1:]}"
 
 
-def _digits_apart(item: Item, form: Callable[[str], str]) -> str | None:
-    half = len(item.gold) // 2
-    return form(f"{item.gold[:half]} and {item.gold[half:]}") if re.fullmatch(r"\d{3,15}", item.gold) else None
-
-
-def _negative(item: Item, form: Callable[[str], str]) -> str | None:
-    return form(f"-{item.gold}") if re.fullmatch(r"\d{1,15}", item.gold) else None
-
-
-def _with_commas(item: Item, form: Callable[[str], str]) -> str | None:
-    return form(f"{int(item.gold):,}") if re.fullmatch(r"-?\d{4,15}", item.gold) else None
-
-
-def _as_decimal(item: Item, form: Callable[[str], str]) -> str | None:
-    return form(f"{item.gold}.0") if re.fullmatch(r"-?\d{1,15}", item.gold) else None
+def _halves(gold: str) -> str:
+    half = len(gold) // 2
+    return f"{gold[:half]} and {gold[half:]}"
 
 
 def _in_capitals(item: Item, form: Callable[[str], str]) -> str | None:
@@ -208,11 +194,11 @@ BEHAVIOURS = (
         lambda item, form: f"{form(item.gold)}\nNo, that is wrong.\n{form(item.other)}",
     ),
     Behaviour("two answers, undecided", "wrong", lambda item, form: form(f"{item.gold} or {item.other}")),
-    Behaviour("a number that holds the right one (9x9)", "wrong", _number_around_gold),
-    Behaviour("a number with a rest (x.9)", "wrong", _number_with_rest),
-    Behaviour("another number with the same last digits", "wrong", _same_end),
-    Behaviour("the digits of the right number, taken apart", "wrong", _digits_apart),
-    Behaviour("the negative of the right number", "wrong", _negative),
+    Behaviour("a number that holds the right one (9x9)", "wrong", _edited(NUMBER.pattern, _between_nines)),
+    Behaviour("a number with a rest (x.9)", "wrong", _edited(r"-?\d{1,15}", lambda gold: f"{gold}.9")),
+    Behaviour("another number with the same last digits", "wrong", _edited(r"\d{2,15}", _other_start)),
+    Behaviour("the digits of the right number, taken apart", "wrong", _edited(r"\d{3,15}", _halves)),
+    Behaviour("the negative of the right number", "wrong", _edited(r"\d{1,15}", lambda gold: f"-{gold}")),
     Behaviour("the right answer to another row", "wrong", lambda item, form: form(item.neighbour)),
     Behaviour("words of reasoning without an answer", "wrong", lambda item, form: REASONING_WORDS * 3),
     Behaviour("a wrong answer after words of reasoning", "wrong", lambda item, form: REASONING_WORDS * 3 + form(item.other)),
@@ -222,8 +208,8 @@ BEHAVIOURS = (
         lambda item, form: f"{form(item.other)}\nNo, that is wrong.\n{form(item.gold)}",
     ),
     Behaviour("a right answer with an empty line after it", "right", lambda item, form: f"{form(item.gold)}\n\n"),
-    Behaviour("a right answer with commas for thousands", "right", _with_commas),
-    Behaviour("a right answer as a decimal (x.0)", "right", _as_decimal),
+    Behaviour("a right answer with commas for thousands", "right", _edited(r"-?\d{4,15}", lambda gold: f"{int(gold):,}")),
+    Behaviour("a right answer as a decimal (x.0)", "right", _edited(r"-?\d{1,15}", lambda gold: f"{gold}.0")),
     Behaviour("a right answer in capitals", "right", _in_capitals),
     Behaviour("a right answer after long filler", "same", lambda item, form: FILLER * PADDING_TIMES + form(item.gold)),
     Behaviour("a right answer after words of reasoning", "same", lambda item, form: REASONING_WORDS * 3 + form(item.gold)),

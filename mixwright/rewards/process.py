@@ -124,13 +124,20 @@ Caller = Callable[[Sequence[Asked]], Any]
 def make_caller(function: Callable[..., Any]) -> tuple[str, Caller]:
     """How a function is called, in a word, and a function of a batch that does so."""
     parameters = inspect.signature(function).parameters
+    takes_all = any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+
+    def call(*places: Any, **given: Any) -> Any:
+        taken = {name: value for name, value in given.items() if takes_all or name in [*parameters][len(places) :]}
+        value = function(*places, **taken)
+        return asyncio.run(value) if inspect.iscoroutine(value) else value
+
     if "completions" in parameters:
-        return "TRL", lambda asked: _finish(function(**_trl_arguments(asked, parameters)))
+        return "TRL", lambda asked: call(**_trl_arguments(asked, parameters))
     if "solution_str" in parameters:
-        return "verl", lambda asked: [_verl_score(_finish(function(**_verl_arguments(one, parameters)))) for one in asked]
+        return "verl", lambda asked: [_verl_score(call(**_verl_arguments(one))) for one in asked]
     if {"state", "parser", "info"} & parameters.keys():
-        return "verifiers", lambda asked: [_finish(function(**_verifiers_arguments(one, parameters))) for one in asked]
-    return "a grader", lambda asked: [_finish(_call_grader(function, one)) for one in asked]
+        return "verifiers", lambda asked: [call(**_verifiers_arguments(one)) for one in asked]
+    return "a grader", lambda asked: [call(one.completion, one.example.answer, **_grader_arguments(one)) for one in asked]
 
 
 def call_all(caller: Caller, asked: Sequence[Asked]) -> list[Score]:
@@ -157,10 +164,6 @@ def _to_score(value: Any) -> Score:
     return number if math.isfinite(number) else str(number)
 
 
-def _finish(value: Any) -> Any:
-    return asyncio.run(value) if inspect.iscoroutine(value) else value
-
-
 def _message(example: Example, completion: str) -> Any:
     """A completion as TRL hands it: text after a text, messages after messages."""
     return completion if isinstance(example.prompt, str) else [{"role": "assistant", "content": completion}]
@@ -171,7 +174,6 @@ def _prompt(example: Example) -> Any:
 
 
 def _trl_arguments(asked: Sequence[Asked], parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-    takes_all = any(one.kind == inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     names = dict.fromkeys(name for one in asked for name in one.columns)
     given: dict[str, Any] = {name: [one.columns.get(name) for one in asked] for name in names}
     given |= {
@@ -181,27 +183,26 @@ def _trl_arguments(asked: Sequence[Asked], parameters: Mapping[str, inspect.Para
     }
     for name in ANSWER_NAMES & (parameters.keys() - given.keys()):
         given[name] = [one.example.answer for one in asked]
-    return {name: value for name, value in given.items() if takes_all or name in parameters}
+    return given
 
 
-def _verl_arguments(one: Asked, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+def _verl_arguments(one: Asked) -> dict[str, Any]:
     model, extra = one.columns.get("reward_model"), one.columns.get("extra_info")
     stated = model.get("ground_truth") if isinstance(model, dict) else None
-    given = {
+    return {
         "data_source": one.columns.get("data_source", one.example.task),
         "solution_str": one.completion,
         "ground_truth": one.columns.get("ground_truth", one.example.answer if stated is None else stated),
         "extra_info": extra if isinstance(extra, dict) else dict(one.columns),
     }
-    return {name: value for name, value in given.items() if name in parameters}
 
 
 def _verl_score(value: Any) -> Any:
     return value.get("score") if isinstance(value, dict) else value
 
 
-def _verifiers_arguments(one: Asked, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-    given = {
+def _verifiers_arguments(one: Asked) -> dict[str, Any]:
+    return {
         "prompt": [{"role": "user", "content": plain(one.example.prompt)}],
         "completion": [{"role": "assistant", "content": one.completion}],
         "answer": one.example.answer,
@@ -209,14 +210,8 @@ def _verifiers_arguments(one: Asked, parameters: Mapping[str, inspect.Parameter]
         "info": dict(one.columns),
         "task": one.example.task,
     }
-    return {name: value for name, value in given.items() if name in parameters}
 
 
-def _call_grader(function: Callable[..., Any], one: Asked) -> Any:
-    parameters = inspect.signature(function).parameters
+def _grader_arguments(one: Asked) -> dict[str, Any]:
     row = {name: value for name, value in one.columns.items() if name not in ("completion", "answer")}
-    row |= {"id": one.example.id, "task": one.example.task, "level": one.example.level, "prompt": one.example.prompt}
-    takes_all = any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    return function(
-        one.completion, one.example.answer, **{k: v for k, v in row.items() if takes_all or k in list(parameters)[2:]}
-    )
+    return row | {name: getattr(one.example, name) for name in ("id", "task", "level", "prompt")}

@@ -30,11 +30,13 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
         pool: the pool.
         rng: where the choice comes from.
     """
+    if stage.objective != "grpo":
+        return (), "rows are held back and answered in GRPO alone; GateCallback looks at held-out items in any trainer"
     if not (stage.gates or stage.controllers or stage.monitors):
         return (), "no gate, controller or monitor of the stage uses them"
     count, states = stage.engine.canaries, {cell.key: cell.state for cell in plan.cells}
     measured_cells = {cell.key for cell in plan.cells if cell.success is not None}
-    in_unmeasured_cells = count is not None or _needs_canaries(stage)
+    in_unmeasured_cells = count is not None or "canary" in stage.monitors
     state_of_cell = [
         states.get(cell.key, "unknown") if in_unmeasured_cells or cell.key in measured_cells else None for cell in pool.cells
     ]
@@ -44,11 +46,6 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
         return (), "the stage sets options: {engine: {canaries: 0}}"
     canaries = draw_canary_items(pool, state_of_cell, ITEMS_PER_TASK if count is None else count, rng)
     return canaries, "" if canaries else "there are too few rows to hold any back"
-
-
-def _needs_canaries(stage: Stage) -> bool:
-    """Whether a lever is named that sees nothing without them. In GRPO the trainer measures the KL that drift reads."""
-    return "canary" in stage.monitors or (stage.objective != "grpo" and "drift" in stage.controllers)
 
 
 def draw_canary_items(pool: Pool, states: Sequence[str | None], count: int, rng: np.random.Generator) -> tuple[int, ...]:

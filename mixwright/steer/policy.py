@@ -167,7 +167,7 @@ class Policy(Checkpointable):
             beta: KL coefficient before.
 
         Returns:
-            KL coefficient after it; why it or the learning-rate factor changed, empty when neither did; stop or restore.
+            KL coefficient after it; why it or the learning-rate factor changed, empty when neither did; the stop, if any.
         """
         has_canaries = bool(signals.canaries)
         self.had_canaries |= has_canaries
@@ -175,8 +175,6 @@ class Policy(Checkpointable):
             self.is_alarmed, self.last_change_step, reason = True, signals.step, alarms[0].message
             if self._options.on_alarm == "stop":
                 return beta, "", Action("stop", "run", None, reason)
-            if self._options.on_alarm == "restore":
-                return beta, "", Action("restore", "last checkpoint without alarm", None, reason)
             if self._options.on_alarm == "log" or self.tightenings == MAX_TIGHTENINGS:
                 return beta, "", None
             return self._tighten(1, beta), reason, None

@@ -1,20 +1,16 @@
-"""Pool of the examples a run may draw, from a corpus or from the columns of a dataset.
-
-Ids stand as text in one Arrow array and are found by a sorted hash: 12 bytes per example beside the text, where a tuple of
-ids with a dictionary from id to number takes about 200.
-"""
+"""Pool of the examples a run may draw, from a corpus or from the columns of a dataset."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from mixwright.corpus.cells import check_keys
 from mixwright.corpus.levels import bin_levels
@@ -27,63 +23,11 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 
-class Ids:
-    """Ids in pool order.
-
-    Args:
-        ids: unique.
-
-    Raises:
-        InputError: an id stands twice.
-    """
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        self._text = pa.array(ids, pa.large_string())
-        self._hashes = np.fromiter(map(hash, ids), np.int64, len(ids))
-        self._order = np.argsort(self._hashes, kind="stable").astype(np.int32)
-        self._hashes = self._hashes[self._order]
-        for position in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
-            name, next_name = self[self._order[position]], self[self._order[position + 1]]
-            if name == next_name:
-                remedy = "Make them unique, or ignore the column: columns={'id': ''}."
-                raise InputError("unique example ids", f"{name!r} more than once", remedy)
-
-    def __len__(self) -> int:
-        return len(self._text)
-
-    def __getitem__(self, index: int) -> str:
-        return self._text[int(index)].as_py()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._text.to_pylist())
-
-    def digest(self) -> str:
-        """Of the ids in their order."""
-        digest = hashlib.blake2b(digest_size=8)
-        for buffer in filter(None, self._text.buffers()):
-            digest.update(buffer)
-        return digest.hexdigest()
-
-    def find(self, names: Sequence[str]) -> np.ndarray:
-        """Numbers of the examples of these ids, int64; -1 for what is no id of the pool."""
-        return np.array([self._find(name) for name in names], dtype=np.int64)
-
-    def _find(self, name: str) -> int:
-        """Number of the example of an id; several ids may share its hash."""
-        name_hash = hash(name)
-        position = int(np.searchsorted(self._hashes, name_hash))
-        while position < len(self) and self._hashes[position] == name_hash:
-            if self[self._order[position]] == name:
-                return int(self._order[position])
-            position += 1
-        return -1
-
-
 @dataclass(frozen=True)
 class Pool:
     """The training examples that a run may draw, as arrays."""
 
-    ids: tuple[str, ...] | Ids
+    ids: tuple[str, ...]
     """Example ids, unique; position = index drawn."""
     tasks: tuple[str, ...]
     """Task names, sorted."""
@@ -106,9 +50,12 @@ class Pool:
         return np.array([self.tasks.index(cell.task) for cell in self.cells])
 
     @functools.cached_property
-    def id_index(self) -> Ids:
-        """The ids, to be found by."""
-        return self.ids if isinstance(self.ids, Ids) else Ids(self.ids)
+    def _row_of(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.ids)}
+
+    def find(self, names: Sequence[str]) -> np.ndarray:
+        """Numbers of the examples of these ids, int64; -1 for what is no id of the pool."""
+        return np.array([self._row_of.get(name, -1) for name in names], dtype=np.int64)
 
 
 def make_pool(
@@ -138,7 +85,10 @@ def make_pool(
     lengths = {size, len(tasks), len(levels), len(answers)}
     if size == 0 or len(lengths) > 1:
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Pass one value per example.")
-    unique_ids = Ids(ids)
+    if len(set(ids)) < size:
+        ((name, _),) = Counter(ids).most_common(1)
+        remedy = "Make them unique, or ignore the column: columns={'id': ''}."
+        raise InputError("unique example ids", f"{name!r} more than once", remedy)
     names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
     level_numbers = _levels(ids, levels, tasks)
     distinct_levels, level_of = np.unique(level_numbers, return_inverse=True)  # NaN, which is no level, sorts last
@@ -161,7 +111,7 @@ def make_pool(
             task, level, 0, *_success_of_constant_answer(golds, cell_of == cell_index)
         )
         pool_cells.append(replace(cell, task=task, level=level, count=int(counts[cell_index])))
-    return Pool(unique_ids, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cell_of, golds, options)
+    return Pool(tuple(ids), tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cell_of, golds, options)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], tasks: Sequence[str]) -> np.ndarray:

@@ -25,24 +25,19 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
 from mixwright.run.folder import check_regular
-from mixwright.trainers.checks.hard_rows import warn_at_start
-from mixwright.trainers.checks.refusals import refuse_unresumable
-from mixwright.trainers.checks.selftest import check_draws
+from mixwright.trainers.checks import refuse, refuse_unresumable, warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import TRAINER_STATE
 from mixwright.trainers.rewards import (
-    group_outcomes,
-    group_rows,
     is_async,
     limit_and_check,
-    permute_in_groups,
+    mask_refused,
     read_completions,
     refuse_weights,
     reward_name,
     reward_names,
-    sum_checked,
 )
-from mixwright.trainers.steered_trainer import DEEPSPEED_REASON, read_kl_and_entropy
+from mixwright.trainers.steered_trainer import DEEPSPEED_REASON
 from mixwright.trainers.steering import (
     INDEX_COLUMN,
     SteeringConfig,
@@ -61,10 +56,12 @@ class SteeringCallback(SteeringHooks):
     """Runs beside any GRPO trainer that takes TRL's arguments.
 
     What is lost against `SteeredGRPOTrainer`: canaries, and with them what reads them (drift at beta 0, forgetting); silent
-    refusals (a refused group gets None from every reward function, of which TRL warns each time); the checks, at the start
-    and at each refusal, that a refused group has advantage 0; async rewards and reward models; groups split over processes;
+    refusals (a refused group gets None from every reward function, of which TRL warns each time); the check, at each
+    refusal, that a refused group has advantage 0; async rewards and reward models; groups split over processes;
     epochs (a stream has no length: `max_steps` must be set) and `shuffle_dataset` (a buffer would stand between
-    drawing and training); aligned saves on SIGTERM.
+    drawing and training).
+
+    Its attribute `trainer` may be set to the trainer, if you want beta moved and KL and entropy seen.
 
     Args:
         steering: True, the path of a plan.yaml, or a `SteeringConfig`.
@@ -86,15 +83,12 @@ class SteeringCallback(SteeringHooks):
     ) -> None:
         config = read_steering(steering)
         if config is None:
-            remedy = "Remove the callback, or `steer: false`."
-            raise InputError("steering with a SteeringCallback", "none, or steer=False", remedy)
+            raise InputError("steering with a SteeringCallback", "none", "Remove the callback.")
         functions = list(reward_funcs) if isinstance(reward_funcs, Sequence) else [reward_funcs]
         _refuse(functions, args)
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
         refuse_weights(self._weights, functions)
         self.steering, self.args, self._functions = config, args, functions
-        self.trainer: Any = None
-        """The trainer, if you want beta moved and KL and entropy seen."""
         rows = with_row_numbers(dataset, "SteeringCallback")
         pool = make_dataset_pool(rows, config)
         is_main = PartialState().is_main_process
@@ -102,15 +96,7 @@ class SteeringCallback(SteeringHooks):
         reason = DEEPSPEED_REASON if is_sharded else ""
         run = make_run(config, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, is_main=is_main)
         run.reward_range.names = reward_names(functions)
-        super().__init__(
-            run,
-            micro_steps=int(args.steps_per_generation or 1) * args.num_iterations,
-            begin=self._begin,
-            hand_in=lambda step: None,
-            watch=lambda step: None,
-            read_kl_and_entropy=lambda count: read_kl_and_entropy(self.trainer, count),
-            args=args,
-        )
+        super().__init__(run, args, micro_steps=int(args.steps_per_generation or 1) * args.num_iterations)
         self.reward_funcs = [
             self._steered_reward_func(function_index, function) for function_index, function in enumerate(functions)
         ]
@@ -146,8 +132,8 @@ class SteeringCallback(SteeringHooks):
         folder = self.checkpoints.choose(True)
         return None if folder is None else str(folder)
 
-    def _begin(self, step: int) -> None:
-        """A fresh start, or the state of the checkpoint that the trainer has resumed from; then the start-up check."""
+    def begin(self, step: int) -> None:
+        """A fresh start, or the state of the checkpoint that the trainer has resumed from."""
         folder = Path(str(self.args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
         self.resume(self.checkpoints.choose(folder))
         if folder is not None:
@@ -156,7 +142,6 @@ class SteeringCallback(SteeringHooks):
             if json.dumps(log_history) != json.dumps(self._state.log_history):
                 remedy = "Resume from a checkpoint in output_dir, preferably with steering.last_checkpoint()."
                 raise InputError(f"the trainer to have resumed from {folder.name} of output_dir", "another one", remedy)
-        self.run.checks = check_draws(self.run)
         if not hasattr(self.trainer, "beta"):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
         if self.run.batches == 0 and self.run.engine.canaries:
@@ -189,10 +174,15 @@ class SteeringCallback(SteeringHooks):
         steered.__name__ = reward_name(function)
         return steered
 
+    def hand_in(self, step: int) -> None:
+        """Do nothing: outcomes are handed in when the reward functions are called."""
+
+    def watch(self, step: int) -> None:
+        """Do nothing: no canaries are generated."""
+
     def _judge(self, rows: Sequence[int], arguments: dict[str, Any]) -> list[list[float | None]]:
         """All reward functions on this process's completions: observed over all processes, then refused or permuted."""
-        group_size = int(self.args.num_generations or 1)
-        pool, step = self.run.pool, self._state.global_step
+        group_size, pool, step = int(self.args.num_generations or 1), self.run.pool, self._state.global_step
         tasks = sorted({pool.tasks[pool.task_of[row]] for row in rows})
         functions = [
             limit_and_check(reward_func, self.steering, self.run, step, tasks, len(rows)) for reward_func in self._functions
@@ -200,28 +190,16 @@ class SteeringCallback(SteeringHooks):
         # read before reward functions run, which may change what they are given
         read = read_completions(pool, rows, arguments["completions"], arguments.get("completion_ids") or ())
         columns = [[torch.nan if reward is None else reward for reward in function(**arguments)] for function in functions]
-        rewards = torch.tensor(columns).T
-        row_of_group = group_rows(rows, group_size)
-        totals = sum_checked(rewards, self._weights, self.run, rows)
-        outcomes = gather_object(group_outcomes(pool, read, totals, group_size, step))
-        (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
-        batch = self.run.batches
-        group_count = len(gather_object(row_of_group))
-        refused = self.run.observe(step, outcomes, rows=group_count, completions=group_count * group_size, kl=kl)
+        rewards = torch.tensor(gather_object(list(zip(*columns, strict=True))))
+        permute = self.steering.permute_rewards
+        judged = self.judge(rewards, self._weights, gather_object(read), group_size, step, permute=permute)
         self._move_beta()
         if "log_metric" in arguments:  # classes built on an older TRL have none; steps.jsonl has the same numbers
             for name, value in self.run.drain_metrics().items():
                 arguments["log_metric"](name, value)
-        if self.steering.permute_rewards:
-            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch, PartialState().process_index))
-        is_refused = [self.run.pool.ids[row] in refused for row in row_of_group]
-        return [
-            [
-                None if is_refused[completion_index // group_size] or value != value else value
-                for completion_index, value in enumerate(column)
-            ]
-            for column in rewards.T.tolist()
-        ]
+        first = PartialState().process_index * len(rows)
+        own_rewards = mask_refused(*judged, group_size)[first : first + len(rows)]
+        return [[None if value != value else value for value in column] for column in own_rewards.T.tolist()]
 
     def _move_beta(self) -> None:
         if getattr(self.trainer, "beta", 0.0) > 0:
@@ -256,29 +234,31 @@ def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
                 type(function).__name__,
                 "Wrap it in a synchronous function, or use SteeredGRPOTrainer.",
             )
-    if args.remove_unused_columns:
-        raise InputError("GRPOConfig(remove_unused_columns=False)", "True", "Row indices must reach the reward functions.")
-    if args.shuffle_dataset:
-        raise InputError("GRPOConfig(shuffle_dataset=False)", "True", "Steering decides the order of rows.")
-    if args.dataloader_num_workers:
-        raise InputError(
-            "GRPOConfig(dataloader_num_workers=0)",
-            str(args.dataloader_num_workers),
-            "A worker process would sample from a copy of the run. Use SteeredGRPOTrainer, which samples "
-            "in the main process.",
-        )
-    if getattr(args, "enable_jit_checkpoint", False):
-        raise InputError(
-            "GRPOConfig(enable_jit_checkpoint=False)",
-            "True",
-            "Only SteeredGRPOTrainer can save at the right step on SIGTERM.",
-        )
-    if args.max_steps <= 0:
-        raise InputError("GRPOConfig(max_steps=...)", str(args.max_steps), "A live stream has no length, so set max_steps.")
     completions_per_process = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
-    if completions_per_process % int(args.num_generations or 1):
-        raise InputError(
-            "per_device_train_batch_size * steps_per_generation to be a multiple of num_generations",
-            f"{completions_per_process} and {args.num_generations}",
-            "Otherwise reward functions see parts of groups. Change one of them, or use SteeredGRPOTrainer.",
-        )
+    splits_groups = completions_per_process % int(args.num_generations or 1)
+    refuse(
+        [
+            (
+                args.remove_unused_columns,
+                "GRPOConfig(remove_unused_columns=False)",
+                "Row indices must reach the reward functions.",
+            ),
+            (args.shuffle_dataset, "GRPOConfig(shuffle_dataset=False)", "Steering decides the order of rows."),
+            (
+                args.dataloader_num_workers,
+                "GRPOConfig(dataloader_num_workers=0)",
+                "A worker process would sample from a copy of the run. Use SteeredGRPOTrainer, which samples in the main "
+                "process.",
+            ),
+            (
+                "" if args.max_steps > 0 else str(args.max_steps),
+                "GRPOConfig(max_steps=...)",
+                "A live stream has no length, so set max_steps.",
+            ),
+            (
+                f"{completions_per_process} and {args.num_generations}" if splits_groups else "",
+                "per_device_train_batch_size * steps_per_generation to be a multiple of num_generations",
+                "Otherwise reward functions see parts of groups. Change one of them, or use SteeredGRPOTrainer.",
+            ),
+        ]
+    )

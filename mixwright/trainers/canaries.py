@@ -1,27 +1,22 @@
-"""Canary passes: fixed rows that are never drawn, on which a run is measured between its steps.
+"""Canary passes of GRPO: fixed rows that are never drawn, which a run answers greedily between its steps.
 
-GRPO answers them greedily and lets the user's rewards judge. SFT and DPO read them: success is the probability of the row's
-own completion (in DPO of the chosen one), as the trainer itself prepares and pads it; nothing is generated.
+The user's rewards judge the answers. Before the first step a completion per item is sampled from the starting model, too.
+Drift is the KL from start to now per token of it, estimated by exp(d) - 1 - d with d = log now - log start (never negative
+and unbiased, because the tokens were drawn from the start), so the vocabulary is never stored. A pass leaves parameters,
+gradients, train/eval mode and the global random state alone.
 
-Before the first step one token per position is sampled from the starting model: in GRPO a completion per item, in SFT and
-DPO a token at each target. Drift is the KL from start to now per such token, estimated by exp(d) - 1 - d with
-d = log now - log start (never negative and unbiased, because the tokens were drawn from the start), so the vocabulary is
-never stored. A pass leaves parameters, gradients, train/eval mode and the global random state alone.
+SFT and DPO have none: `GateCallback` looks at held-out items in any trainer.
 """
-
-# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import nn
 
-from mixwright.learner.batches import pass_token_limit, reading_mode, token_batches
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
 from mixwright.trainers.rewards import is_async, limit_and_check, sum_checked
@@ -33,12 +28,9 @@ if TYPE_CHECKING:
 MIN_STEPS_BETWEEN = 5
 """Steps between canary passes, at least, where nobody says otherwise: over-hard data did most of its damage in 40 steps."""
 PASSES_AT_START = 2
-"""Before the first step: what drift is measured on is sampled, and the items are answered (or read) for the first time."""
+"""Before the first step: what drift is measured on is sampled, and the items are answered for the first time."""
 BUDGET_SHARE = 0.025
-"""Share of the work of training, counted in rows, that passes are planned to cost where nobody says otherwise. Rows
-differ in length: passes planned at 3 % took up to 3.3 % of the CPU time of SmolLM2's SFT with LoRA. They may take 3 %."""
-TRAINING_COST_READINGS = 3.0
-"""What a row of SFT or DPO costs in rows that are only read: a backward pass is worth two forward."""
+"""Share of the work of training, counted in rows, that passes are planned to cost where nobody says otherwise."""
 ROLLOUT_COST_CANARIES = 1.25
 """What a completion that GRPO generates and trains on costs, in canaries (generated and read). From 1.3 (0.2M parameters,
 128 tokens) to 2.1 (15M parameters, 16 tokens) were measured on a CPU; the longer the completions, the less. On an
@@ -66,13 +58,12 @@ def schedule_passes(
         run: where it is written down that there are none, or that the budget says more than `MIN_STEPS_BETWEEN`.
         asked_steps: by the user, who pays what it costs; None leaves it to the budget.
         item_count: canaries.
-        row_cost_canaries: what a row of training costs, in canaries; a pair of DPO is two rows.
+        row_cost_canaries: what a row of training costs, in canaries.
         takes_a_step: a pass counts as at least the work of one step.
     """
     steps = trainer.args.max_steps
     rows_per_step = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
-    rows_read = 2 * rows_per_step if run.objective == "dpo" else rows_per_step
-    step_canaries = rows_read * row_cost_canaries
+    step_canaries = rows_per_step * row_cost_canaries
     affordable_passes_per_step = BUDGET_SHARE * step_canaries / max(item_count, step_canaries if takes_a_step else 0)
     if asked_steps is not None:
         steps_between = asked_steps
@@ -95,21 +86,8 @@ def schedule_passes(
     return steps_between
 
 
-class Reading(NamedTuple):
-    """What a pass shows of one item."""
-
-    item: int
-    """Its place among the canaries."""
-    success: float
-    """0 to 1."""
-    first_success: float | None
-    """That of the first pass, where the meaning of rewards has changed since."""
-    logprobs: list[float]
-    """Log-probabilities now of the tokens that the starting model sampled, nats; empty where none were sampled."""
-
-
 class CanaryPass:
-    """Measures the canaries of one run.
+    """Measures the canaries of one run: the model answers, the trainer's reward functions judge.
 
     Args:
         trainer: whose model is measured, as it is at the time of each pass.
@@ -117,169 +95,61 @@ class CanaryPass:
         steps_between: optimiser steps between passes.
     """
 
-    charged_as: ClassVar[Literal["rollouts", "tokens"]]
-    """Unit of what a pass costs."""
-
     def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
         self.trainer, self.items, self.steps_between = trainer, items, steps_between
-        self.model = trainer.accelerator.unwrap_model(trainer.model)
-        self.seed = trainer.args.seed
-        """Seed of the tokens that drift is measured on."""
+        model, arguments = trainer.accelerator.unwrap_model(trainer.model), trainer.chat_template_kwargs
+        self.learner = Learner(model, trainer.processing_class, "the model in training", arguments)
+        self.prompts = [trainer.train_dataset[item]["prompt"] for item in items]
         self.start: list[tuple[list[int], list[float]]] = []
         """Per item: tokens that the starting model sampled, and their log-probabilities then (nats)."""
-        self.charged = 0
-        """What the pass under way has cost so far."""
-
-    @staticmethod
-    def why_none(trainer: Any, items: Sequence[int]) -> str:
-        """Return why no pass can run beside this trainer; empty when it can."""
-        raise NotImplementedError
-
-    @staticmethod
-    def row_cost(trainer: Any) -> float:
-        """Return what a row of training costs, in canaries."""
-        raise NotImplementedError
 
     def remember_start(self) -> int:
-        """Sample the tokens that drift is measured on; returns what to charge. No-op when already done."""
-        self.charged = 0
-        if not self.start:
-            self.start = self._sample_start()
-        return self.charged
+        """Sample the tokens that drift is measured on; returns the rollouts to charge. No-op when already done."""
+        if self.start:
+            return 0
+        self.start = [(list(answer.token_ids), list(answer.logprobs)) for answer in self._sample(1.0)]
+        return len(self.items)
 
     def run(self, step: int) -> tuple[list[CanaryOutcome], int]:
-        """Return the outcomes of all items now, and what to charge."""
-        self.charged = 0
-        pool, outcomes = self.trainer.steered.pool, []
-        for item, success, first_success, logprobs in sorted(self._read()):
-            row = self.items[item]
-            cell = pool.cells[pool.cell_of[row]]
-            kl = kl_per_token(self.start[item][1], logprobs) if self.start else None
-            outcomes.append(CanaryOutcome(pool.ids[row], cell.task, cell.level, step, success, kl, first_success))
-        return outcomes, self.charged
-
-    def _sample_start(self) -> list[tuple[list[int], list[float]]]:
-        """Return what `start` keeps."""
-        raise NotImplementedError
-
-    def _read(self) -> Iterator[Reading]:
-        """Measure every item that can be judged."""
-        raise NotImplementedError
-
-
-class GeneratedPass(CanaryPass):
-    """Passes of GRPO: the model answers, the trainer's reward functions judge."""
-
-    charged_as = "rollouts"
-
-    def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
-        super().__init__(trainer, items, steps_between)
-        template_arguments = trainer.chat_template_kwargs
-        self.learner = Learner(self.model, trainer.processing_class, "the model in training", template_arguments)
-        self.prompts = [trainer.train_dataset[item]["prompt"] for item in items]
-
-    @staticmethod
-    def why_none(trainer: Any, items: Sequence[int]) -> str:
-        """Return why the trainer's model cannot answer alone, or its rewards cannot be called."""
-        for function in trainer.reward_funcs:
-            if isinstance(function, nn.Module):
-                return "a reward is a model, but canaries need functions that can be called directly"
-            if is_async(function):
-                return "a reward function is async, but canaries need functions that can be called directly"
-        if trainer.tools or trainer.environment_factories is not None or trainer.rollout_func is not None:
-            return "prompts are answered by tools, environments or a rollout function, not by the model alone"
-        if hasattr(trainer.processing_class, "image_processor"):
-            return "prompts may hold images"
-        return ""
-
-    @staticmethod
-    def row_cost(trainer: Any) -> float:
-        """Return what a row costs: half of `ROLLOUT_COST_CANARIES` is generation, done once for `num_iterations` steps."""
-        return ROLLOUT_COST_CANARIES * (1 + 1 / trainer.num_iterations) / 2
-
-    def _sample(self, temperature: float) -> list[Any]:
-        settings = {"count": 1, "max_new_tokens": self.trainer.max_completion_length, "seed": self.seed}
-        self.charged += len(self.items)
-        groups = self.learner.sample(self.prompts, temperature=temperature, **settings)
-        return [completion for (completion,) in groups]
-
-    def _sample_start(self) -> list[tuple[list[int], list[float]]]:
-        return [(list(completion.token_ids), list(completion.logprobs)) for completion in self._sample(1.0)]
-
-    def _read(self) -> Iterator[Reading]:
+        """Return the outcomes of all items now that some function could judge, and the rollouts to charge."""
+        run, outcomes = self.trainer.steered, []
         answers = self._sample(0.0)
-        texts = [answer.text for answer in answers]
-        rewards = grade_rows(self.trainer, self.items, texts, [list(answer.token_ids) for answer in answers])
+        rewards = grade_rows(
+            self.trainer,
+            self.items,
+            [answer.text for answer in answers],
+            [list(answer.token_ids) for answer in answers],
+        )
         logprobs: Sequence[Sequence[float]] = [[]] * len(answers)
         if self.start:
             logprobs = self.learner.logprobs(self.prompts, [tokens for tokens, _ in self.start])
-        for item, reward in enumerate(rewards):
+        for place, (row, reward) in enumerate(zip(self.items, rewards, strict=True)):
             if math.isnan(reward):
-                continue  # no reward function could judge it
-            name = self.trainer.steered.pool.ids[self.items[item]]
-            success, first_success = self.trainer.steered.reward_range.success_now_and_first(name, reward)
-            yield Reading(item, success, first_success, list(logprobs[item]))
+                continue
+            cell, name = run.pool.cells[run.pool.cell_of[row]], run.pool.ids[row]
+            success, first_success = run.reward_range.success_now_and_first(name, reward)
+            kl = kl_per_token(self.start[place][1], logprobs[place]) if self.start else None
+            outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl, first_success))
+        return outcomes, len(self.items)
+
+    def _sample(self, temperature: float) -> list[Any]:
+        settings = {"max_new_tokens": self.trainer.max_completion_length, "seed": self.trainer.args.seed}
+        groups = self.learner.sample(self.prompts, count=1, temperature=temperature, **settings)
+        return [completion for (completion,) in groups]
 
 
-class HeldOutPass(CanaryPass):
-    """Passes of SFT and DPO: the model reads rows that are never drawn."""
-
-    charged_as = "tokens"
-
-    def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
-        super().__init__(trainer, items, steps_between)
-        sizes = [trainer.count_tokens(trainer.train_dataset[item]) for item in items]
-        self.batches = list(token_batches(sizes, pass_token_limit(self.model)))
-
-    @staticmethod
-    def why_none(trainer: Any, items: Sequence[int]) -> str:
-        """Return what the trainer's collator lacks."""
-        try:
-            trainer.model_inputs(items[:1])
-        except KeyError as error:
-            return f"the data collator makes no {error.args[0]}"
-        return ""
-
-    @staticmethod
-    def row_cost(trainer: Any) -> float:
-        """Return what a row of training costs in rows that are only read."""
-        return TRAINING_COST_READINGS
-
-    def _sample_start(self) -> list[tuple[list[int], list[float]]]:
-        generator = torch.Generator().manual_seed(self.seed)
-        start: list[tuple[list[int], list[float]]] = [([], []) for _ in self.items]
-        for item, log_probabilities, targets in self._read_targets():
-            cumulated = log_probabilities.exp().cumsum(1)
-            # Scaled to the last sum, which rounding leaves a little off 1, so that no token outside the vocabulary is hit.
-            threshold = torch.rand(len(targets), 1, generator=generator).to(cumulated.device) * cumulated[:, -1:]
-            sampled = torch.searchsorted(cumulated, threshold).clamp_max(log_probabilities.shape[1] - 1)
-            start[item] = (sampled[:, 0].tolist(), log_probabilities.gather(1, sampled)[:, 0].tolist())
-        return start
-
-    def _read(self) -> Iterator[Reading]:
-        for item, log_probabilities, targets in self._read_targets():
-            mean_logprob = log_probabilities.gather(1, targets[:, None]).mean().item()
-            # a model that has overflowed can nothing any more
-            success = math.exp(mean_logprob) if math.isfinite(mean_logprob) else 0.0
-            sampled = torch.tensor(self.start[item][0] if self.start else [], dtype=torch.long, device=targets.device)
-            logprobs = log_probabilities[: len(sampled)].gather(1, sampled[:, None])[:, 0].tolist()
-            yield Reading(item, success, None, logprobs)
-
-    def _read_targets(self) -> Iterator[tuple[int, Float[Tensor, "time vocabulary"], Int[Tensor, " time"]]]:
-        """Yield place, log-probabilities at the target positions, and targets of each item that has any."""
-        device = next(self.model.parameters()).device
-        for batch in self.batches:
-            inputs, labels = self.trainer.model_inputs([self.items[item] for item in batch])
-            inputs = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
-            with reading_mode(self.model):
-                # Prompt-learning adapters put virtual tokens in front: the last positions are the row's own.
-                logits = self.model(**inputs, use_cache=False).logits[:, -labels.shape[1] :]
-            targets = labels.to(logits.device)[:, 1:]
-            for row, item in enumerate(batch):
-                is_target = targets[row] != -100
-                if bool(is_target.any()):
-                    self.charged += int(is_target.sum())
-                    yield item, torch.log_softmax(logits[row, :-1][is_target].float(), -1), targets[row][is_target]
+def why_none(trainer: Any) -> str:
+    """Return why the trainer's model cannot answer alone, or its rewards cannot be called; empty when it can."""
+    if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
+        return "parameters may be sharded, so a single process cannot use the model"
+    for function in trainer.reward_funcs:
+        if isinstance(function, nn.Module):
+            return "a reward is a model, but canaries need functions that can be called directly"
+        if is_async(function):
+            return "a reward function is async, but canaries need functions that can be called directly"
+    if trainer.tools or trainer.environment_factories is not None or trainer.rollout_func is not None:
+        return "prompts are answered by tools, environments or a rollout function, not by the model alone"
+    return "prompts may hold images" if hasattr(trainer.processing_class, "image_processor") else ""
 
 
 def kl_per_token(start: Sequence[float], now: Sequence[float]) -> float | None:
@@ -292,23 +162,20 @@ def kl_per_token(start: Sequence[float], now: Sequence[float]) -> float | None:
 
 def make_canaries(trainer: Any) -> CanaryPass | None:
     """Return the canary pass of a steered trainer with prepared rows, or None with the reason logged."""
-    kind, run, asked_steps = trainer.canary_kind, trainer.steered, trainer.steering.canary_every
+    run, asked_steps = trainer.steered, trainer.steering.canary_every
     if asked_steps == 0:
         return None
     items = list(run.engine.canaries)
-    reason = run.engine.why_unwatched
-    if items and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-        reason = "parameters may be sharded, so a single process cannot use the model"
-    elif items:
-        reason = kind.why_none(trainer, items)
+    reason = why_none(trainer) if items else run.engine.why_unwatched
     if reason:
         if run.batches == 0:
             run.note(0, "canaries off", reason)
         return None
-    takes_a_step = kind is GeneratedPass and trainer.args.device.type != "cpu"
-    row_cost = kind.row_cost(trainer)
+    # half of what a completion costs is generation, which is done once for `num_iterations` steps
+    row_cost = ROLLOUT_COST_CANARIES * (1 + 1 / trainer.num_iterations) / 2
+    takes_a_step = trainer.args.device.type != "cpu"
     steps_between = schedule_passes(trainer, run, asked_steps, len(items), row_cost, takes_a_step=takes_a_step)
-    return kind(trainer, items, steps_between) if steps_between else None
+    return CanaryPass(trainer, items, steps_between) if steps_between else None
 
 
 def grade_rows(

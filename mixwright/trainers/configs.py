@@ -14,7 +14,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.settings import cheap_settings, find_device
 from mixwright.records import to_data
-from mixwright.trainers.checks.refusals import refuse_settings
+from mixwright.trainers.checks import refuse_settings
 
 OBJECTIVES = ("grpo", "sft", "dpo")
 OWN_SETTING_REMEDIES = {
@@ -34,26 +34,8 @@ OWN_GRPO_SETTING_REMEDIES = {
 }
 """The same in GRPO alone."""
 INSIDE_REMEDY = "Leave it out: a run writes only into its own folder, and uploads nothing."
-OUTSIDE_FIELDS = (
-    "output_dir",
-    "logging_dir",
-    "project",
-    "trackio_space_id",
-    "trackio_bucket_id",
-    "trackio_static_space_id",
-    "push_to_hub",
-    "hub_model_id",
-    "hub_strategy",
-    "hub_token",
-    "hub_private_repo",
-    "hub_always_push",
-    "hub_revision",
-    "log_completions_hub_repo",
-    "push_to_hub_model_id",
-    "push_to_hub_organization",
-    "push_to_hub_token",
-)
-"""Fields of which TRL or transformers make files outside the run folder, or uploads."""
+OUTSIDE_PREFIXES = ("output_dir", "logging_dir", "project", "trackio_", "push_to_hub", "hub_", "log_completions_hub_repo")
+"""Beginnings of fields of which TRL or transformers make files outside the run folder, or uploads."""
 CHECKED_TYPES = (int, float, bool)
 """Types of fields that can be checked before TRL sees them."""
 UNUSED_FIELD_REMEDIES = {
@@ -146,13 +128,11 @@ def make_config(objective: str, train: TrainConfig, shared: Mapping[str, Any]) -
     known_fields = [field.name for field in fields(cls) if field.init]
     if train.objective != objective:
         settings = {name: value for name, value in settings.items() if name in known_fields}
-    remedy_by_field = own_remedies | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
     for name, value in settings.items():
-        sends_reports = name == "report_to" and value not in ("none", ["none"], [])
-        if name in remedy_by_field or sends_reports:
-            raise InputError(
-                f"train.settings without {name}", f"{name}: {value!r:.80}", remedy_by_field.get(name, INSIDE_REMEDY)
-            )
+        is_outside = name.startswith(OUTSIDE_PREFIXES) or (name == "report_to" and value not in ("none", ["none"], []))
+        remedy = INSIDE_REMEDY if is_outside else (own_remedies | UNUSED_FIELD_REMEDIES).get(name)
+        if remedy is not None:
+            raise InputError(f"train.settings without {name}", f"{name}: {value!r:.80}", remedy)
         if name not in known_fields:
             raise unknown_name(f"field of {cls.__name__} (train.settings)", name, known_fields)
     try:

@@ -8,9 +8,6 @@ the temperature of its loss; it is read for the margins and never moved.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +19,14 @@ from mixwright.records import PairOutcome
 from mixwright.steer.beside.files import pair_line
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steered_trainer import bind_with_row_numbers
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
     """TRL's `DPOTrainer` with one more argument.
 
-    A pair's own loss is given for `loss_type="sigmoid"` alone, without weighting and with the reverse KL; for all other
-    losses it is None and only the step's loss is kept, as TRL makes it. With `ld_alpha` log-probabilities are TRL's: tokens
+    The loss is kept per step, as TRL makes it. With `ld_alpha` log-probabilities are TRL's: tokens
     past the length of the shorter completion count `ld_alpha`. With `sync_ref_model` log-ratios are to the reference of the
     moment.
 
@@ -44,7 +40,6 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             sampling strategies of transformers).
     """
 
-    @declares_steering(DPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         config = read_steering(steering)
         if config is None:
@@ -77,7 +72,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         self._losses.append(loss.detach().float())
         return loss
 
-    def _hand_in(self, step: int) -> None:
+    def hand_in(self, step: int) -> None:
+        """Hand the rows of the coming step to the run."""
         row_indices, columns = self.take_collected(step)
         run = self.steered
         if run is None or not row_indices:
@@ -86,37 +82,17 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         for row_index, chosen, rejected, chosen_base, rejected_base in zip(row_indices, *logprob_columns, strict=True):
             cell = run.pool.cells[run.pool.cell_of[row_index]]
             row_fields = (run.pool.ids[row_index], cell.task, cell.level, step)
-            pair = PairOutcome(*row_fields, None, chosen, rejected, chosen_base, rejected_base, self.beta)
-            pairs.append(replace(pair, loss=self._pair_loss(pair.margin)))
+            pairs.append(PairOutcome(*row_fields, chosen, rejected, chosen_base, rejected_base, self.beta))
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
         finite_pairs = keep_finite(pairs)
         line = pair_line(finite_pairs, losses.mean().item()) | {"tokens": int(sum(tokens))}
         run.observe_rows(step, finite_pairs, len(pairs), line)
 
-    def _begin_steering(self, step: int) -> None:
-        self._losses.clear()  # what an interrupted step of an earlier call left behind
-        super()._begin_steering(step)
-
-    def _pair_loss(self, margin: float) -> float | None:
-        """The sigmoid loss of a pair with this margin, nats; None where another loss is trained."""
-        is_plain_sigmoid = (
-            self.loss_types == ["sigmoid"] and self.loss_weights == [1.0] and self.f_divergence_type == "reverse_kl"
-        )
-        if not is_plain_sigmoid or self.use_weighting or self.label_smoothing or self.aux_loss_enabled:
-            return None
-        return math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
-
-    def count_tokens(self, row: Any) -> int:
-        """Return the tokens of prompt and longer completion: what the collator pads a pair to."""
-        return len(row["prompt_ids"]) + max(len(row["chosen_ids"]), len(row["rejected_ids"]))
-
-    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Return model inputs and labels of prompt and chosen completion of prepared pairs."""
-        batch = self.prepare_batch(items)
-        chosen = {name: batch[name][: len(items)] for name in ("input_ids", "attention_mask", "completion_mask")}
-        mask = chosen.pop("completion_mask")
-        return chosen, chosen["input_ids"].masked_fill(mask == 0, -100)
+    def begin_steering(self, step: int) -> None:
+        """Forget what an interrupted step of an earlier call left behind."""
+        self._losses.clear()
+        super().begin_steering(step)
 
 
 def completion_logprobs(

@@ -17,23 +17,17 @@ from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.canaries import GeneratedPass
-from mixwright.trainers.checks.hard_rows import warn_at_start
+from mixwright.trainers.checks import refuse_settings, warn_at_start
 from mixwright.trainers.rewards import (
     AsyncExit,
-    ReadCompletion,
-    group_outcomes,
-    group_rows,
     limit_and_check,
     mask_refused,
-    permute_in_groups,
     read_completions,
     refuse_weights,
     reward_names,
-    sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import SteeredTrainer, bind_with_row_numbers, declares_steering, is_training
+from mixwright.trainers.steered_trainer import SteeredTrainer, bind_with_row_numbers, is_training
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering
 
 NO_PROBABILITY_MESSAGE = "probability tensor contains"
@@ -75,9 +69,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             without rows, batches dispatched or split by accelerate).
     """
 
-    canary_kind = GeneratedPass
-
-    @declares_steering(GRPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         self._batch = GenerationBatch()
         config = read_steering(steering)
@@ -88,6 +79,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         dataset = bound.arguments["train_dataset"]
         pool = make_dataset_pool(dataset, config)
         super().__init__(*bound.args[1:], **bound.kwargs)
+        refuse_settings(self.args, "grpo")
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations
@@ -145,8 +137,14 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             self.reward_funcs = user_reward_funcs
         if not in_training:
             return rewards
-        rewards, batch.refused = self._steer_rewards(self.steered, step, rewards, gather_object(read))
-        return rewards
+        group_size, permute = int(self.num_generations or 1), self.steering.permute_rewards
+        judged = self.hooks.judge(rewards, self.reward_weights, gather_object(read), group_size, step, permute=permute)
+        rewards, refused_groups = judged
+        self.beta = self.steered.beta
+        if refused_groups:
+            group_of = torch.arange(len(rewards)) // group_size
+            batch.refused = torch.isin(group_of, torch.tensor(refused_groups)).to(rewards.device)
+        return mask_refused(rewards, refused_groups, group_size)
 
     def _limited_reward_funcs(self, run: RunSteering, rows: Sequence[int], count: int) -> list[Any]:
         """The reward functions with a time limit and a check of what they return, for a call on `count` completions.
@@ -160,41 +158,15 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         step = self.state.global_step
         return [limit_and_check(reward_func, self.steering, run, step, tasks, count) for reward_func in self.reward_funcs]
 
-    def _steer_rewards(
-        self,
-        run: RunSteering,
-        step: int,
-        rewards: torch.Tensor,
-        completions: Sequence[ReadCompletion],
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order.
-
-        Returns what TRL is to make advantages of, and whether each completion is refused; None where none is.
-        """
-        group_size = int(self.num_generations or 1)
-        rows = [completion.row for completion in completions]
-        row_of_group = group_rows(rows, group_size)
-        totals = sum_checked(rewards, self.reward_weights, run, rows)
-        groups = group_outcomes(run.pool, completions, totals, group_size, step)
-        (kl, _), self.hooks.last_kl_and_entropy = self.hooks.last_kl_and_entropy, (None, None)
-        batch = run.batches
-        refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
-        self.beta = run.beta
-        if self.steering.permute_rewards:
-            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
-        refused_groups = [group_index for group_index, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
-        if not refused_groups:
-            return rewards, None
-        is_refused = torch.isin(torch.arange(len(rewards)) // group_size, torch.tensor(refused_groups)).to(rewards.device)
-        return mask_refused(rewards, refused_groups, group_size), is_refused
-
-    def _begin_steering(self, step: int) -> None:
+    def begin_steering(self, step: int) -> None:
+        """Take over beta, and warn of rows that are mostly too hard."""
         if self.steered is not None:
             self.beta = self.steered.beta  # brought back from a checkpoint, or as it was
             warn_at_start(self.steered, self.steering.plan)
-        super()._begin_steering(step)
+        super().begin_steering(step)
 
-    def _watch(self, step: int) -> None:
-        super()._watch(step)
+    def watch_canaries(self, step: int) -> None:
+        """Take over the beta that alarms have moved."""
+        super().watch_canaries(step)
         if self.steered is not None:
             self.beta = self.steered.beta

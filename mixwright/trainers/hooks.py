@@ -1,21 +1,25 @@
 """Callback that executes what was decided: learning-rate factor, skipped steps, stop, canaries, aligned saves."""
 
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelerate.utils import gather_object
+from jaxtyping import Float
+from torch import Tensor
 from transformers import TrainerCallback
 
 from mixwright.errors import InputError
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.checks.finite import FiniteGuard
-from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
+from mixwright.trainers.checks import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
+from mixwright.trainers.finite import FiniteGuard
 from mixwright.trainers.resume import Checkpoints
+from mixwright.trainers.rewards import ReadCompletion, group_outcomes, group_rows, permute_in_groups, sum_checked
 
 
 class SteeringHooks(TrainerCallback):
@@ -27,37 +31,23 @@ class SteeringHooks(TrainerCallback):
 
     Args:
         run: what was decided.
-        micro_steps: micro-steps that one generation batch feeds; saves wait for a multiple of it.
-        begin: called once before the first step.
-        hand_in: called before each optimiser step with the number of steps done; hands in outcomes collected since.
-        watch: called after each step with its number; runs canaries when they are due.
-        read_kl_and_entropy: gives (KL, entropy) in nats per token of the last `count` micro-steps, None where unknown.
         args: the trainer's arguments: where and how it saves.
-        remembered: JSON-ready, kept in each checkpoint beside the run's state.
+        micro_steps: micro-steps that one generation batch feeds; saves wait for a multiple of it.
+        trainer: the steered trainer; None where a callback stands in for it.
     """
 
     def __init__(
         self,
         run: RunSteering,
+        args: Any,
         *,
         micro_steps: int,
-        begin: Callable[[int], None],
-        hand_in: Callable[[int], None],
-        watch: Callable[[int], None],
-        read_kl_and_entropy: Callable[[int], tuple[float | None, float | None]],
-        args: Any,
-        remembered: Callable[[], Any] = lambda: None,
+        trainer: Any = None,
     ) -> None:
-        self.run, self.micro_steps = run, micro_steps
-        self.begin, self.hand_in, self.watch, self.read_kl_and_entropy = begin, hand_in, watch, read_kl_and_entropy
-        self.remembered = remembered
+        self.run, self.args, self.micro_steps, self.trainer = run, args, micro_steps, trainer
         self.checkpoints = Checkpoints(run, args.output_dir)
-        self.args = args
-        run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
-        self.sigterm_callback: Any = None
-        """transformers' callback that notices SIGTERM (`enable_jit_checkpoint`), taken over so that its save is aligned."""
         self.sampler: Any = None
         self.last_kl_and_entropy: tuple[float | None, float | None] = (None, None)
         """KL and entropy of the last step, not yet handed to the engine."""
@@ -79,13 +69,25 @@ class SteeringHooks(TrainerCallback):
         self._saved_layout = list(extra.get("served") or [])
         return extra.get("remembered")
 
+    def begin(self, step: int) -> None:
+        """Called once before the first step."""
+        self.trainer.begin_steering(step)
+
+    def hand_in(self, step: int) -> None:
+        """Called before each optimiser step with the number of steps done; hands in outcomes collected since."""
+        self.trainer.hand_in(step)
+
+    def watch(self, step: int) -> None:
+        """Called after each step with its number; runs canaries when they are due."""
+        self.trainer.watch_canaries(step)
+
     @property
     def batch_is_done(self) -> bool:
         """Whether all steps of the last generation batch are done."""
         return self._micro_steps_done % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Check that the processes and a resumed run agree; self-test, first canaries."""
+        """Check that the processes and a resumed run agree; first canaries."""
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None
@@ -143,7 +145,7 @@ class SteeringHooks(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Write lines, run canaries, stop if decided, and move a save to the end of the generation batch."""
         self._micro_steps_done += 1
-        self.last_kl_and_entropy = self.read_kl_and_entropy(self._micro_steps_in_step + 1)
+        self.last_kl_and_entropy = read_kl_and_entropy(self.trainer, self._micro_steps_in_step + 1)
         self._micro_steps_in_step = 0
         self.watch(state.global_step)
         self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
@@ -176,22 +178,47 @@ class SteeringHooks(TrainerCallback):
         """Draws and proof."""
         self.finite.check_weights(state.global_step, kwargs["model"])
         check_same_run(self.run, state.global_step)
-        if self.sigterm_callback is not None:
-            self.sigterm_callback.on_train_end(args, state, control)
         self.run.write()
         skipped_steps = self.run.proof()["skipped_steps"]
         if state.is_world_process_zero and 2 * skipped_steps >= max(state.global_step, 1):
             why = "in none of their groups did rewards differ"
             logging.getLogger("mixwright").warning("%d of %d steps skipped: %s", skipped_steps, state.global_step, why)
 
+    def judge(
+        self,
+        rewards: Float[Tensor, "completions functions"],
+        weights: Float[Tensor, " functions"],
+        completions: Sequence[ReadCompletion],
+        group_size: int,
+        step: int,
+        *,
+        permute: bool,
+    ) -> tuple[Float[Tensor, "completions functions"], list[int]]:
+        """Observe whole groups; returns the rewards that are trained on, permuted if asked, and which groups are refused.
+
+        Args:
+            rewards: of the completions of all processes, in row order.
+            weights: of the reward functions.
+            completions: what was read of them.
+            group_size: completions of a group.
+            step: optimiser steps done.
+            permute: whether rewards are permuted inside each group.
+        """
+        run, rows = self.run, [completion.row for completion in completions]
+        row_of_group = group_rows(rows, group_size)
+        totals = sum_checked(rewards, weights, run, rows)
+        groups = group_outcomes(run.pool, completions, totals, group_size, step)
+        (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
+        batch = run.batches
+        refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
+        if permute:
+            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
+        return rewards, [place for place, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
+
     def _read_layout(self) -> list[int]:
         """Layout of the live sampler, which decides where each draw goes; empty without one."""
-        sampler = self.sampler
-        return (
-            [sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count, sampler.rows]
-            if sampler is not None
-            else []
-        )
+        names = ("batch_size", "mini_repeat_count", "repeat_count", "rows")
+        return [] if self.sampler is None else [getattr(self.sampler, name) for name in names]
 
     def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, arguments["model"])
@@ -199,7 +226,7 @@ class SteeringHooks(TrainerCallback):
         extra = {
             "last": self.last_kl_and_entropy,
             "whole": self.batch_is_done,
-            "remembered": self.remembered(),
+            "remembered": getattr(getattr(self.trainer, "canaries", None), "start", []),
         }
         extra |= {"served": self._read_layout(), "max_steps": self.args.max_steps}
         self.checkpoints.stage_state(step, extra)
@@ -207,10 +234,6 @@ class SteeringHooks(TrainerCallback):
 
     def _align(self, args: Any, state: Any, control: Any) -> None:
         """Saves wait for the end of the generation batch, or of the run; so do evaluations that choose a checkpoint."""
-        if self.sigterm_callback is not None and self.batch_is_done:
-            save_is_requested = bool(self.sigterm_callback.jit_manager.is_checkpoint_requested)
-            if any(gather_object([save_is_requested])):
-                control.should_save = control.should_training_stop = True
         is_last_step = control.should_training_stop or state.global_step >= state.max_steps
         flag_names = ["should_save"]
         if args.load_best_model_at_end or args.save_strategy == "best":
@@ -222,3 +245,13 @@ class SteeringHooks(TrainerCallback):
                 self._delayed_flags.add(flag)
             else:
                 self._delayed_flags.discard(flag)
+
+
+def read_kl_and_entropy(trainer: Any, count: int) -> tuple[float | None, float | None]:
+    """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
+    metrics = getattr(trainer, "_metrics", {}).get("train", {})
+    values_by_metric = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
+    kl, entropy = (
+        sum(values) / len(values) if values and all(map(math.isfinite, values)) else None for values in values_by_metric
+    )
+    return kl, entropy

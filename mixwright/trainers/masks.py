@@ -87,7 +87,7 @@ def mask_labels(prepared: Any, trainer: Any, args: Any, *, packing: bool, format
         InputError: masks that cannot be told in these rows, with the reason.
     """
     if packing:
-        remedy = "Use steering=True, which packs rows after sampling them, or packing=False (eval_packing=False)."
+        remedy = "Set packing=False (eval_packing=False)."
         _refuse("rows with masks that are not packed by TRL", "packing=True", remedy)
     if formatted:
         _refuse("rows with masks in their final format", "a formatting_func", "Write its output into the rows instead.")

@@ -29,8 +29,6 @@ from mixwright.steer.beside.state_file import REMEDY, read_state, write_state
 STATE_FILE_STEM = "steering"
 """Files in the checkpoint's folder: steering.json and steering.npz."""
 TRAINER_STATE = "trainer_state.json"
-UNFINISHED_FILE = "checkpoint-is-incomplete.txt"
-"""Left by transformers' own save on SIGTERM while it is under way."""
 
 
 class Checkpoints:
@@ -173,8 +171,6 @@ class Checkpoints:
     def _find_problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
-        if (folder / UNFINISHED_FILE).exists():
-            return f"{UNFINISHED_FILE} exists, so a save was interrupted"
         if (step := _saved_step(folder)) is None:
             return f"{TRAINER_STATE} is missing or incomplete, so the save was interrupted"
         state_folder = self._state_folder(folder)
@@ -199,15 +195,6 @@ class Checkpoints:
         return next(
             (folder for folder in self.list_folders() if _step(folder) <= step and not self.find_problem(folder)), None
         )
-
-    def last_without_alarm(self) -> str:
-        """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
-        for folder in self.list_folders():
-            if not self.find_problem(folder):
-                state = read_state(self._state_folder(folder), STATE_FILE_STEM, arrays=False)
-                if not state["engine"]["parts"]["policy"]["is_alarmed"]:
-                    return folder.name
-        return ""
 
     def _why_passed_over(self, folder: Path) -> str:
         """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""

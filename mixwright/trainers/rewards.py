@@ -256,24 +256,20 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
             neither a real number nor None.
     """
     expected = f"a list of {count} rewards from {name}, one per completion"
-    entries = returned
-    if isinstance(returned, Iterator):
-        entries = list(islice(returned, count + 1))
-    elif hasattr(returned, "tolist") and not isinstance(returned, memoryview):  # of numpy, torch and pandas
-        entries = returned.tolist()
+    entries = list(islice(returned, count + 1)) if isinstance(returned, Iterator) else returned
+    if hasattr(entries, "tolist") and not isinstance(entries, memoryview):  # of numpy, torch and pandas
+        entries = entries.tolist()
     if not isinstance(entries, list | tuple):
         raise InputError(expected, one_line(SHORT_REPR.repr(returned)), REMEDY)
     if len(entries) != count:
-        is_cut = isinstance(returned, Iterator) and len(entries) > count
-        raise InputError(expected, f"more than {count}" if is_cut else str(len(entries)), REMEDY)
+        raise InputError(expected, f"more than {count}" if len(entries) > count else str(len(entries)), REMEDY)
     return [None if entry is None else _read_number(entry, name, entry_index) for entry_index, entry in enumerate(entries)]
 
 
 def _read_number(entry: Any, name: str, entry_index: int) -> float:
-    number = entry
     try:
-        if hasattr(number, "item"):  # of numpy and torch, whose complex numbers float() would cut to their real part
-            number = number.item()
+        # of numpy and torch, whose complex numbers float() would cut to their real part
+        number = entry.item() if hasattr(entry, "item") else entry
         if not isinstance(number, str | bytes | bytearray | memoryview):
             return float(number)
     except (TypeError, ValueError, RuntimeError, OverflowError):

@@ -1,4 +1,4 @@
-"""Base of the SFT and DPO trainers: rows drawn one by one, known past the collator, watched on rows held out.
+"""Base of the SFT and DPO trainers: rows drawn one by one, and known past the collator.
 
 A trainer of this kind prepares every row before training, so a pool index is the place of a prepared row. What a row
 showed is collected at each micro-step, gathered over processes, and handed in before the optimiser steps.
@@ -7,7 +7,7 @@ showed is collected at each micro-step, gathered over processes, and handed in b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,7 @@ from torch.utils.data import Sampler
 from mixwright.errors import InputError
 from mixwright.steer.beside.files import PAIR_NUMBERS
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.canaries import HeldOutPass
-from mixwright.trainers.packing import ROW_TOKENS_COLUMN
+from mixwright.trainers.checks import refuse_settings
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool
@@ -28,8 +27,6 @@ from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_datas
 
 class RowTrainer(SteeredTrainer):
     """Parent beside TRL's class; without a run it changes nothing."""
-
-    canary_kind = HeldOutPass
 
     def steer_rows(self, steering: SteeringConfig, dataset: Dataset, *, objective: str) -> RunSteering:
         """Put a run beside a trainer whose `train_dataset` TRL has prepared from `dataset`.
@@ -42,6 +39,7 @@ class RowTrainer(SteeredTrainer):
         Raises:
             InputError: data that cannot be steered, or a plan that does not fit them.
         """
+        refuse_settings(self.args, objective)
         prepared: Any = self.train_dataset
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
@@ -49,19 +47,11 @@ class RowTrainer(SteeredTrainer):
         self._index_of_row = np.full(len(dataset), -1)
         self._index_of_row[rows] = np.arange(len(rows))
         self._collected: list[list[torch.Tensor]] = []
-        self.data_collator = IndexCollator(self.data_collator, flattens=getattr(self, "padding_free", False))
+        self.data_collator = IndexCollator(self.data_collator)
         pool = make_dataset_pool(dataset, steering, rows)
         run = self.steer(steering, pool, dataset, objective=objective, beta=0.0, micro_steps=1)
         run.dropped = len(dataset) - len(rows)
         return run
-
-    def count_tokens(self, row: Any) -> int:
-        """Return the tokens of a prepared row as the collator pads it."""
-        raise NotImplementedError
-
-    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Return model inputs and labels, shape (rows, time), of prepared rows; -100 where nothing is to be predicted."""
-        raise NotImplementedError
 
     def is_steered_batch(self, index: torch.Tensor | None) -> bool:
         """Whether this batch is one of steered training, with row numbers."""
@@ -88,20 +78,6 @@ class RowTrainer(SteeredTrainer):
         row_indices = self._index_of_row[columns[0][:count].cpu().numpy()].tolist()
         return row_indices, [column[:count].tolist() for column in columns[1:]]
 
-    def prepare_batch(self, items: Sequence[int], collate: Any = None) -> dict[str, Any]:
-        """The trainer's own batch of these rows, as training would see them, without row numbers.
-
-        Args:
-            items: pool indices.
-            collate: in place of the trainer's own collator.
-        """
-        self._set_signature_columns_if_needed()
-        dataset: Any = self.train_dataset
-        kept_columns = set(self._signature_columns or []) if self.args.remove_unused_columns else set(dataset.column_names)
-        rows = [{key: value for key, value in dataset[item].items() if key in kept_columns} for item in items]
-        collate = collate or getattr(self.data_collator, "collate", self.data_collator)
-        return dict(collate([without_row_number(row) for row in rows]))
-
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
         if self.steered is None:
             return super()._get_train_sampler(train_dataset)
@@ -115,14 +91,15 @@ class RowTrainer(SteeredTrainer):
             SteeredSampler(self.steered.draws, row_count, batch_size=rows_per_step, whole_batches=False)
         )
 
-    def _begin_steering(self, step: int) -> None:
-        super()._begin_steering(step)
-        self._collected.clear()  # what an interrupted step of an earlier call left behind
+    def begin_steering(self, step: int) -> None:
+        """Forget what an interrupted step of an earlier call left behind."""
+        super().begin_steering(step)
+        self._collected.clear()
 
 
 def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
     """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
-    numbers = ("loss", "drop", *PAIR_NUMBERS)
+    numbers = ("loss", *PAIR_NUMBERS)
 
     def is_finite(outcome: Any) -> bool:
         return all(math.isfinite(getattr(outcome, name, None) or 0.0) for name in numbers)
@@ -135,22 +112,14 @@ class IndexCollator:
 
     Args:
         collate: TRL's.
-        flattens: it makes one sequence of all rows; how many tokens each has is told, too.
     """
 
-    def __init__(self, collate: Any, *, flattens: bool = False) -> None:
-        self.collate, self.flattens = collate, flattens
+    def __init__(self, collate: Any) -> None:
+        self.collate = collate
 
     def __call__(self, examples: list[dict[str, Any]]) -> Any:
         """TRL's batch, with the row numbers of training examples added."""
-        batch = self.collate([without_row_number(row) for row in examples])
+        batch = self.collate([{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in examples])
         if INDEX_COLUMN in examples[0]:
             batch[INDEX_COLUMN] = torch.tensor([row[INDEX_COLUMN] for row in examples])
-            if self.flattens:
-                batch[ROW_TOKENS_COLUMN] = torch.tensor([len(row["input_ids"]) for row in examples])
         return batch
-
-
-def without_row_number(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A prepared row as TRL's collator takes it."""
-    return {key: value for key, value in row.items() if key != INDEX_COLUMN}

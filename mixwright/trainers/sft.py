@@ -1,4 +1,4 @@
-"""Trainer for SFT as in TRL, steered: which rows are drawn, the loss of each, and how far held-out rows have moved.
+"""Trainer for SFT as in TRL, steered: which rows are drawn, and the loss of each.
 
 With `steering=None` it is TRL's own trainer, bit for bit, where no row says that a part of it is not learnt from
 (`masks.py`). With steering, row numbers are attached before TRL prepares the data, the sampler draws, and each example's
@@ -8,10 +8,8 @@ loss is read off the forward pass that TRL makes anyway: the plain log-likelihoo
 
 from __future__ import annotations
 
-import copy
 import inspect
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,8 @@ from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
-from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import bind_with_row_numbers, declares_steering
+from mixwright.trainers.steered_trainer import bind_with_row_numbers
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
 
 _log = logging.getLogger("mixwright")
@@ -39,17 +36,13 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         **kwargs: as `SFTTrainer` takes them.
 
     Raises:
-        InputError: a plan that does not fit the data, or a setting that cannot be steered (packing that cuts rows, data
-            that TRL does not prepare, images, streams, sampling strategies of transformers); in training, a model that
-            looks across the rows of a flattened batch. A mask of a row that cannot be told in its tokens, with the reason.
+        InputError: a plan that does not fit the data, or a setting that cannot be steered (packing, data that TRL does
+            not prepare, images, streams, sampling strategies of transformers). A mask of a row that cannot be told in its
+            tokens, with the reason.
     """
 
-    padding_free: bool
-    """TRL's: rows of a micro-step are flattened into one sequence."""
-    _draws_rows = False
     _has_seen_labels = False
 
-    @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         config = read_steering(steering)
         refuse_unprepared_masks(inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs).arguments)
@@ -57,18 +50,12 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             super().__init__(*args, **kwargs)
             return
         bound = bind_with_row_numbers(SFTTrainer, self, *args, **kwargs)
-        if getattr(bound.arguments.get("args"), "packing", False):
-            bound.arguments["args"] = copy.copy(bound.arguments["args"])  # its batch size becomes one of rows
-        self._draws_rows = True
         super().__init__(*bound.args[1:], **bound.kwargs)
-        run = self.steer_rows(config, bound.arguments["train_dataset"], objective="sft")
-        if getattr(self.args, "packing", False):
-            take_rows_for_packs(self, run.engine.wanted_shares())
+        self.steer_rows(config, bound.arguments["train_dataset"], objective="sft")
 
     def _prepare_dataset(
         self, dataset: Any, processing_class: Any, args: Any, packing: bool, formatting_func: Any, dataset_name: str
     ) -> Any:
-        packing = packing and not (self._draws_rows and dataset_name == "train")  # rows are drawn, and flattened later
         prepared = super()._prepare_dataset(dataset, processing_class, args, packing, formatting_func, dataset_name)
         if not carries_masks(dataset):
             return prepared
@@ -76,15 +63,14 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training each example's own loss is kept."""
-        index, row_tokens = inputs.pop(INDEX_COLUMN, None), inputs.pop(ROW_TOKENS_COLUMN, None)
+        index = inputs.pop(INDEX_COLUMN, None)
         if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         self._check_first_labels(inputs.get("labels"))
         with capture_logprobs(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
         output = output_at(outputs, 0)
-        shown = (-output.log_probs, output.label_mask)
-        self.collect(index, *(part.sum(1) if row_tokens is None else sum_by_row(part, row_tokens) for part in shown))
+        self.collect(index, -output.log_probs.sum(1), output.label_mask.sum(1))
         return loss
 
     def _check_first_labels(self, labels: Any) -> None:
@@ -97,12 +83,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             raise InputError("at least one token with a loss in the first batch", "none", remedy)
         _log.info("first batch: the loss is taken on %d of %d tokens", targets, labels.numel())
 
-    def _begin_steering(self, step: int) -> None:
-        if self.steered is not None and self.padding_free:
-            check_boundaries(self)
-        super()._begin_steering(step)
-
-    def _hand_in(self, step: int) -> None:
+    def hand_in(self, step: int) -> None:
+        """Hand the rows of the coming step to the run."""
         row_indices, columns = self.take_collected(step)
         run = self.steered
         if run is None or not row_indices:
@@ -110,16 +92,6 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         outcomes = []
         for row_index, nats, tokens in zip(row_indices, *columns, strict=True):
             cell, loss = run.pool.cells[run.pool.cell_of[row_index]], nats / max(1.0, tokens)
-            drop = run.losses.record_loss(row_index, loss)
-            outcomes.append(SFTOutcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens), drop))
+            outcomes.append(SFTOutcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens)))
         finite_outcomes = keep_finite(outcomes)
         run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
-
-    def count_tokens(self, row: Any) -> int:
-        """Return the tokens of a prepared row."""
-        return len(row["input_ids"])
-
-    def model_inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
-        """Return model inputs and labels of prepared rows, padded."""
-        batch = self.prepare_batch(items, padded(self.data_collator.collate) if self.padding_free else None)
-        return batch, batch.pop("labels")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-import math
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import trl
@@ -20,15 +18,11 @@ from mixwright.learner.settings import slow_settings
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
 from mixwright.trainers.canaries import CanaryPass, make_canaries
-from mixwright.trainers.checks.plain_prompts import plain_prompts
-from mixwright.trainers.checks.refusals import refuse_settings
-from mixwright.trainers.checks.selftest import check_start
+from mixwright.trainers.checks import PLAIN_PROMPTS, has_plain_prompts
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, with_row_numbers
-
-Init = TypeVar("Init", bound=Callable[..., None])
 
 EXTENDED_METHODS = {
     "grpo": ("_calculate_rewards", "_generate_and_score_completions"),
@@ -48,8 +42,6 @@ class SteeredTrainer(Trainer):
     """The run; None without steering."""
     steering: SteeringConfig
     """What the user asked for."""
-    canary_kind: type[CanaryPass]
-    """Kind of canary pass for the objective."""
     canaries: CanaryPass | None = None
     """The canary pass; None where there is none."""
     hooks: SteeringHooks
@@ -67,8 +59,8 @@ class SteeredTrainer(Trainer):
             if not hasattr(super(), name):
                 remedy = "Install a TRL version within the range of Mixwright's pyproject.toml, or train with steering=None."
                 raise InputError(f"a method {name} of TRL's trainer", f"none in TRL {trl.__version__}", remedy)
-        refuse_settings(self.args, objective)
-        for sentence in (*slow_settings(self.args), *plain_prompts(self.processing_class, rows)):
+        advice = [PLAIN_PROMPTS] if has_plain_prompts(self.processing_class, rows) else []
+        for sentence in (*slow_settings(self.args), *advice):
             logging.getLogger("mixwright").warning(sentence)
         self.steering = steering
         self.steered = make_run(
@@ -80,20 +72,7 @@ class SteeredTrainer(Trainer):
             lr_reason=DEEPSPEED_REASON if self.is_deepspeed_enabled else "",
             is_main=self.accelerator.is_main_process,
         )
-        self.hooks = SteeringHooks(
-            self.steered,
-            micro_steps=micro_steps,
-            begin=self._begin_steering,
-            hand_in=self._hand_in,
-            watch=self._watch,
-            read_kl_and_entropy=self._kl_and_entropy,
-            args=self.args,
-            remembered=lambda: self.canaries.start if self.canaries else [],
-        )
-        if getattr(self.args, "enable_jit_checkpoint", False):
-            from transformers.trainer_jit_checkpoint import JITCheckpointCallback
-
-            self.hooks.sigterm_callback = self.pop_callback(JITCheckpointCallback)
+        self.hooks = SteeringHooks(self.steered, self.args, micro_steps=micro_steps, trainer=self)
         self.add_callback(self.hooks)
         return self.steered
 
@@ -102,7 +81,6 @@ class SteeredTrainer(Trainer):
 
         Raises:
             InputError: a checkpoint without steering state.
-            RuntimeError: a failed start-up check.
         """
         if self.steered is not None:
             self.hooks.checkpoints.output = Path(str(self.args.output_dir))  # it may have been changed since
@@ -153,20 +131,19 @@ class SteeredTrainer(Trainer):
         self.hooks.sampler = sampler
         return sampler
 
-    def _begin_steering(self, step: int) -> None:
-        """Called once before the first step: the start-up self-test and the first canary pass."""
+    def begin_steering(self, step: int) -> None:
+        """Called once before the first step: the first canary pass."""
         if self.steered is None:
             return
-        self.steered.checks = check_start(self)
         if self.canaries is not None:
-            self.steered.charge(**{self.canaries.charged_as: self.canaries.remember_start()})
+            self.steered.charge(self.canaries.remember_start())
             if step == 0:
-                self._watch(0)
+                self.watch_canaries(0)
 
-    def _hand_in(self, step: int) -> None:
+    def hand_in(self, step: int) -> None:
         """Called before each optimiser step: outcomes that have not been handed to the run yet."""
 
-    def _watch(self, step: int) -> None:
+    def watch_canaries(self, step: int) -> None:
         """Called after each optimiser step: a canary pass when it is due, the same in all processes."""
         run, canaries = self.steered, self.canaries
         if run is None or canaries is None or step % canaries.steps_between:
@@ -176,11 +153,7 @@ class SteeredTrainer(Trainer):
         if self.accelerator.is_main_process:  # training waits for it
             message = "step %d: canary pass over %d held-back items, %.1f s"
             logging.getLogger("mixwright").warning(message, step, len(canaries.items), perf_counter() - started_at)
-        run.watch(step, outcomes, **{canaries.charged_as: charged})
-
-    def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
-        """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
-        return read_kl_and_entropy(self, count)
+        run.watch(step, outcomes, rollouts=charged)
 
 
 def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
@@ -197,32 +170,6 @@ def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, *
     return bound
 
 
-def declares_steering(parent: type[Trainer]) -> Callable[[Init], Init]:
-    """Decorator of `__init__`: its signature shows the parameters of TRL's own, whatever its version, and `steering`.
-
-    Args:
-        parent: TRL's trainer.
-    """
-
-    def declare(init: Init) -> Init:
-        signature = inspect.signature(parent.__init__)
-        parameters = [*signature.parameters.values(), inspect.signature(init).parameters["steering"]]
-        init.__signature__ = signature.replace(parameters=sorted(parameters, key=lambda parameter: parameter.kind))  # type: ignore[attr-defined]
-        return init
-
-    return declare
-
-
 def is_training(trainer: Any) -> bool:
     """Whether the model is in train mode, which is how TRL itself tells training from evaluation."""
     return trainer.model.training
-
-
-def read_kl_and_entropy(trainer: Any, count: int) -> tuple[float | None, float | None]:
-    """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
-    metrics = getattr(trainer, "_metrics", {}).get("train", {})
-    values_by_metric = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
-    kl, entropy = (
-        sum(values) / len(values) if values and all(map(math.isfinite, values)) else None for values in values_by_metric
-    )
-    return kl, entropy

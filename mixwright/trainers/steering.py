@@ -1,5 +1,7 @@
 """Class `SteeringConfig`, what a user says about steering, and what is built from it: plan, pool and run."""
 
+# ruff: noqa: RUF009 - the calls in the defaults make fields
+
 from __future__ import annotations
 
 import hashlib
@@ -19,7 +21,7 @@ from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.steer.beside.run import RunSteering
-from mixwright.steer.pool import Pool
+from mixwright.steer.pool import Pool, make_pool
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -51,11 +53,18 @@ SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "unscored_batches": (int, np.integer),
     "reward_range": (tuple, list),
     "options": (Mapping,),
-    "steer": (bool,),
 }
 """What each setting of `SteeringConfig` may be; None, too, where that is its default."""
 STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
+
+
+def _setting(default: Any, help_text: str) -> Any:
+    """A field that says on the command line what it is."""
+    metadata = {"help": help_text}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass
@@ -71,76 +80,61 @@ class SteeringConfig:
     """
 
     _argument_group_name: ClassVar[str] = "steering (Mixwright)"
-    plan: Plan | str | Path | None = field(
-        default=None,
-        metadata={
-            "help": "A plan, or the path of a plan.yaml. None: weight tasks by their rows and steer by difficulty, "
-            "without prior measurements."
-        },
+    plan: Plan | str | Path | None = _setting(
+        None,
+        "A plan, or the path of a plan.yaml. None: weight tasks by their rows and steer by difficulty, without prior "
+        "measurements.",
     )
-    folder: str | Path | None = field(
-        default=None, metadata={"help": "Folder for decisions, steps, draws and proof; None: steering/ in output_dir."}
+    folder: str | Path | None = _setting(
+        None, "Folder for decisions, steps, draws and proof; None: steering/ in output_dir."
     )
-    draw_seed: int | None = field(default=None, metadata={"help": "Seed of the sampling; None takes the trainer's seed."})
-    permute_rewards: bool = field(
-        default=False,
-        metadata={"help": "Control for trials: permute the rewards inside each group after the engine has seen them."},
+    draw_seed: int | None = _setting(None, "Seed of the sampling; None takes the trainer's seed.")
+    permute_rewards: bool = _setting(
+        False, "Control for trials: permute the rewards inside each group after the engine has seen them."
     )
-    canary_every: int | None = field(
-        default=None,
-        metadata={
-            "help": "Steps between canary passes, which measure fixed items during training. 0 turns them off. "
-            "None: 5, or more, so that they cost at most 3 percent of training; a run too short for a second pass has "
-            "none. Without a plan there are canaries only if you set a number, because nothing was measured that could "
-            "be lost."
-        },
+    canary_every: int | None = _setting(
+        None,
+        "Steps between canary passes, which measure fixed items during training. 0 turns them off. None: 5, or more, so "
+        "that they cost at most 3 percent of training; a run too short for a second pass has none. Without a plan there are "
+        "canaries only if you set a number, because nothing was measured that could be lost.",
     )
-    columns: Columns = field(
-        default_factory=dict,
-        metadata={
-            "help": "Field (id, task, level, answer, options) -> column of the dataset, where they differ; an empty name "
-            "ignores the field."
-        },
+    columns: Columns = _setting(
+        {},
+        "Field (id, task, level, answer, options) -> column of the dataset, where they differ; an empty name ignores the "
+        "field.",
     )
-    reward_seconds: float = field(
-        default=600.0,
-        metadata={
-            "help": "Seconds that a reward function may take for the completions of one process; 0 sets no limit. "
-            "After 60 s a warning names it. A call that blocks the thread of an async function is named but not "
-            "interrupted; reward models have no limit."
-        },
+    reward_seconds: float = _setting(
+        600.0,
+        "Seconds that a reward function may take for the completions of one process; 0 sets no limit. After 60 s a warning "
+        "names it. A call that blocks the thread of an async function is named but not interrupted; reward models have no "
+        "limit.",
     )
-    slow_rewards: SlowRewards = field(
-        default="stop",
-        metadata={
-            "help": "If a call takes longer: stop ends training, wrong gives its completions the reward of a wrong answer."
-        },
+    slow_rewards: SlowRewards = _setting(
+        "stop", "If a call takes longer: stop ends training, wrong gives its completions the reward of a wrong answer."
     )
-    unscored_batches: int = field(
-        default=3,
-        metadata={"help": "Generation batches in a row without any score after which training stops; 0 never stops."},
+    unscored_batches: int = _setting(
+        3, "Generation batches in a row without any score after which training stops; 0 never stops."
     )
-    reward_range: Range | None = field(
-        default=None,
-        metadata={
-            "help": "Rewards of a wrong and of a right answer, summed over the reward functions with their "
-            "weights. None: the range of the plan, else 0 to 1, or what the first batches show."
-        },
+    reward_range: Range | None = _setting(
+        None,
+        "Rewards of a wrong and of a right answer, summed over the reward functions with their weights. None: the range of "
+        "the plan, else 0 to 1, or what the first batches show.",
     )
-    options: Options = field(
-        default_factory=dict,
-        metadata={
-            "help": "Keyword arguments of plug-ins by kind.name, which override the plan's: "
-            "{selectors.difficulty: {explore: 0.1}}."
-        },
+    options: Options = _setting(
+        {},
+        "Keyword arguments of plug-ins by kind.name, which override the plan's: {selectors.difficulty: {explore: 0.1}}.",
     )
-    steer: bool = field(default=True, metadata={"help": "Whether to steer; if not, training is bit for bit that of TRL."})
 
     def __post_init__(self) -> None:
         """Raises InputError for a value that cannot be used, or for an option that its lever does not take."""
         for name in ("columns", "options"):
             if isinstance(text := getattr(self, name), str):  # of a command line
-                setattr(self, name, _read_json(name, text))
+                try:
+                    setattr(self, name, json.loads(text))
+                except json.JSONDecodeError as error:
+                    expected = f"steering.{name} as mapping; on a command line, as JSON"
+                    remedy = "Quote the whole mapping in the shell."
+                    raise InputError(expected, f"{text[:80]!r} ({error})", remedy) from None
         check_settings(self)
 
 
@@ -150,10 +144,10 @@ def read_steering(steering: SteeringConfig | str | Path | bool | None) -> Steeri
     Raises:
         InputError: not one of the accepted forms, or a plan file that cannot be read.
     """
-    if steering is None or isinstance(steering, bool):
-        steering = SteeringConfig(steer=bool(steering))
-    if isinstance(steering, str | Path):
-        steering = SteeringConfig(plan=steering)
+    if steering is None or steering is False:
+        return None
+    if isinstance(steering, str | Path | bool):
+        steering = SteeringConfig() if steering is True else SteeringConfig(plan=steering)
     if not isinstance(steering, SteeringConfig):
         raise InputError(
             "steering: None, True, the path of a plan.yaml, or a SteeringConfig",
@@ -161,8 +155,6 @@ def read_steering(steering: SteeringConfig | str | Path | bool | None) -> Steeri
             "Pass one of them.",
         )
     check_settings(steering)  # what was changed after it was made, too
-    if not steering.steer:
-        return None
     if isinstance(steering.plan, str | Path):
         return replace(steering, plan=read_plan(Path(steering.plan)))
     return steering
@@ -184,15 +176,6 @@ def check_settings(steering: SteeringConfig) -> None:
             check_levers(steering.options, "steering.options")
         if name == "slow_rewards" and value not in get_args(SlowRewards):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(SlowRewards))}", repr(value)[:80], "Correct it.")
-
-
-def _read_json(name: str, text: str) -> Any:
-    """What a command line says of a mapping. Raises InputError for anything but JSON."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        expected = f"steering.{name} as mapping; on a command line, as JSON"
-        raise InputError(expected, f"{text[:80]!r} ({error})", "Quote the whole mapping in the shell.") from None
 
 
 def _check_range(value: Any) -> None:
@@ -236,8 +219,6 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     Raises:
         InputError: a column named in `columns` that is not there, or values that cannot be used.
     """
-    from mixwright.steer.pool import make_pool
-
     digest, columns = digest_dataset(dataset), steering.columns
     dataset = dataset if rows is None else dataset.select(rows)
     for name, column in columns.items():
@@ -247,7 +228,10 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
             raise InputError(
                 f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct SteeringConfig.columns."
             )
-    values_by_column = {name: _read_column(dataset, columns.get(name, name)) for name in STEERING_COLUMNS}
+    column_of = {name: columns.get(name, name) for name in STEERING_COLUMNS}
+    values_by_column = {
+        name: list(dataset[column]) if column in dataset.column_names else None for name, column in column_of.items()
+    }
     if values_by_column["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
             "The dataset has no column 'task' (its columns: %s), so all rows are one task, 'all', and there are no tasks to "
@@ -258,22 +242,21 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
         for place, value in enumerate(values_by_column[name] or []):
             if value is None or value != value:
                 raise InputError(
-                    f"a value in column {columns.get(name, name)!r} ({name}) of every row",
+                    f"a value in column {column_of[name]!r} ({name}) of every row",
                     f"none in row {dataset[place][INDEX_COLUMN]} (counted from 0)",
                     "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
                 )
-    ids = values_by_column["id"] or dataset[INDEX_COLUMN]
-    tasks = [str(task) for task in values_by_column["task"] or ["all"] * len(dataset)]
     planned_cells = steering.plan.cells if isinstance(steering.plan, Plan) else ()
     cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned_cells]
-    columns_read = (
-        [str(i) for i in ids],
-        tasks,
+    pool = make_pool(
+        list(map(str, values_by_column["id"] or dataset[INDEX_COLUMN])),
+        list(map(str, values_by_column["task"] or ["all"] * len(dataset))),
         _parse_levels(values_by_column["level"]),
         values_by_column["answer"],
         values_by_column["options"],
+        cells=cells,
     )
-    return replace(make_pool(*columns_read, cells=cells), content_digest=digest)
+    return replace(pool, content_digest=digest)
 
 
 def digest_dataset(dataset: Dataset) -> str:
@@ -284,10 +267,6 @@ def digest_dataset(dataset: Dataset) -> str:
     for row in table.to_pylist():
         digest.update(json.dumps(row, sort_keys=True, default=repr).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
-
-
-def _read_column(dataset: Dataset, column: str) -> list[Any] | None:
-    return list(dataset[column]) if column in dataset.column_names else None
 
 
 def _parse_levels(values: list[Any] | None) -> list[float | None] | None:

@@ -148,12 +148,11 @@ def trainer(
 
 
 def steering(objective: Any, rows: int, steps: int, *, canaries: bool, device: str) -> SteeringConfig:
-    """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them."""
+    """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them in GRPO."""
     levers: dict[str, Any] = LEVERS[objective] | {"controllers": ()}  # the KL penalty is 0, as in TRL
     stage = Stage(objective, objective, steps, dict.fromkeys(OLD_TASKS, 1 / len(OLD_TASKS)), **levers)
     known = [CellAssessment(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
-    read = rows * (GROUP if objective == "grpo" else 1)
-    every = canary_interval(objective, read, ITEMS_PER_TASK * len(known), device)
+    every = canary_interval(rows * GROUP, ITEMS_PER_TASK * len(known), device)
     return SteeringConfig(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=every if canaries else 0)
 
 
@@ -193,7 +192,7 @@ def turns(
         meter.own(meter.OTHERS, [type(made[OFF].data_collator)])
         found = take_turns(made, meter, warmup=size.warmup, steps=size.steps)
         passes: dict[str, Any] = {"every": made[CANARIES].steering.canary_every}
-        if made[CANARIES].canaries is None:
+        if objective == "grpo" and made[CANARIES].canaries is None:
             canaries = canary_pass(made[CANARIES])
             before = meter.spent[PROBES]
             canaries.run(size.warmup + size.steps)

@@ -26,7 +26,6 @@ from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
 from mixwright.steer.engine import TaskOrder
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.pool import Ids
 from mixwright_lab.studies.report import Result, interval, run
 
 TASKS, LEVELS, GROUP = 8, 4, 8.0
@@ -41,7 +40,7 @@ COMPARED = 4096
 
 
 class Unnamed:
-    """Stands in for ids, which are measured apart: this many, and none is ever read."""
+    """Stands in for ids: this many, and none is ever read."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -140,18 +139,12 @@ def sizes(size: int) -> dict[str, Any]:
     build = seconds(lambda: made.append(Ours(size, 0)))
     ledger, pool = made[0].ledger, made[0].pool
     arrays = [value for value in vars(ledger).values() if isinstance(value, np.ndarray) and value.base is None]
-    found = {
+    return {
         "size": size,
         "ledger, bytes": sum(array.nbytes for array in arrays) / size,
         "pool's task and cell numbers, bytes": (pool.task_of.nbytes + pool.cell_of.nbytes) / size,
         "build, CPU s": build,
     }
-    if size <= 10**7:
-        names: list[Ids] = []
-        found["ids, CPU s"] = seconds(lambda: names.append(Ids([f"{row:08d}" for row in range(size)])))
-        kept = [value for value in vars(names[0]).values() if isinstance(value, np.ndarray)]
-        found["ids beside their text, bytes"] = sum(array.nbytes for array in kept) / size
-    return found
 
 
 def format_rows(value: Any) -> str:

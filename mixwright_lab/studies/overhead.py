@@ -11,7 +11,7 @@ The share of canaries is the cost of one pass divided by that of the steps of on
 intervals, so this is the share of its own time. Where a run is shorter than the interval (the small model of a quick
 run), one pass after the last step is measured, and on against off holds none. "All of it, direct" is canaries and
 bookkeeping of the run with canaries, which also takes in their results. What happens once, before the first step
-(self-test, first canaries), is in none of the shares.
+(first canaries), is in none of the shares.
 
 Short completions and small batches make a step cheap, so bookkeeping is a smaller share of real runs; canaries keep
 theirs, because they come less often where a step is cheap.
@@ -74,13 +74,14 @@ def compare(case: Case, seed: int) -> list[dict[str, Any]]:
     charge_owners(meter)
     try:
         with tempfile.TemporaryDirectory() as folder, quiet():
-            arms = {OFF: None, ON: steering(case, canaries=False), WITH_PROBES: steering(case, canaries=True)}
+            arms = {OFF: None, ON: steering(case, canaries=False)}
+            arms |= {WITH_PROBES: steering(case, canaries=True)} if case.objective == "grpo" else {}
             turned = [*arms][seed % len(arms) :] + [*arms][: seed % len(arms)]
             trainers = {arm: make(case, arms[arm], Path(folder) / arm, warmup=WARMUP_STEPS, seed=seed) for arm in turned}
             meter.own(meter.OTHERS, [type(trainers[OFF].data_collator)])
             found = take_turns(trainers, meter, warmup=WARMUP_STEPS, steps=case.steps)
-            every = trainers[WITH_PROBES].steering.canary_every
-            if trainers[WITH_PROBES].canaries is None:
+            every = arms[WITH_PROBES].canary_every if WITH_PROBES in arms else 0
+            if every and trainers[WITH_PROBES].canaries is None:
                 canaries = canary_pass(trainers[WITH_PROBES])
                 before = meter.spent[PROBES]
                 canaries.run(WARMUP_STEPS + case.steps)
@@ -116,17 +117,21 @@ def figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return percent([a - b for a, b in zip(on, off, strict=True)], off)
 
     counted = sum(row["run"] == OFF and row["step"] >= 0 for row in rows)
-    passes, others = [of_canaries(rows, seed) for seed in seeds], seconds(WITH_PROBES, Meter.OTHERS)
-    whole = [a + b for a, b in zip(passes, seconds(WITH_PROBES, BOOKKEEPING), strict=True)]
     begun = [row[BOOKKEEPING] for row in rows if row["run"] == ON and row["step"] == -WARMUP_STEPS]
-    return {
+    found = {
         "steps per arm": counted,
-        "steps between canary passes": next(row["every"] for row in rows if row["run"] == WITH_PROBES),
         "step, CPU ms": 1e3 * sum(seconds(OFF, "cpu")) / counted,
         "bookkeeping, CPU ms per step": 1e3 * sum(seconds(ON, BOOKKEEPING)) / counted,
         "bookkeeping, CPU ms before the first step": 1e3 * statistics.fmean(begun),
         BOOKKEPT: percent(seconds(ON, BOOKKEEPING), seconds(ON, Meter.OTHERS)),
         "bookkeeping, on against off, %": more(ON),
+    }
+    if not (every := next((row["every"] for row in rows if row["run"] == WITH_PROBES), 0)):
+        return found
+    passes, others = [of_canaries(rows, seed) for seed in seeds], seconds(WITH_PROBES, Meter.OTHERS)
+    whole = [a + b for a, b in zip(passes, seconds(WITH_PROBES, BOOKKEEPING), strict=True)]
+    return found | {
+        "steps between canary passes": every,
         PASSED: percent(passes, others),
         WHOLE: percent(whole, others),
         "all of it, on against off, %": more(WITH_PROBES),
@@ -134,8 +139,9 @@ def figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def goals(found: Mapping[str, Mapping[str, Any]]) -> list[Goal]:
-    """Bookkeeping within 1 % of a step of the larger model, canaries within 3 % in every case: upper ends of intervals."""
-    asked = [(HEADLINE, "bookkeeping", BOOKKEPT, 1.0), *((case, "canaries by default", PASSED, 3.0) for case in found)]
+    """Bookkeeping within 1 % of a step of the larger model, canaries within 3 % in GRPO: upper ends of intervals."""
+    watched = [case for case, figures_of_case in found.items() if PASSED in figures_of_case]
+    asked = [(HEADLINE, "bookkeeping", BOOKKEPT, 1.0), *((case, "canaries by default", PASSED, 3.0) for case in watched)]
     return [
         Goal(
             f"{what}, {case}, % of a step",

@@ -37,7 +37,6 @@ from mixwright.trainers.canaries import (
     BUDGET_SHARE,
     MIN_STEPS_BETWEEN,
     ROLLOUT_COST_CANARIES,
-    TRAINING_COST_READINGS,
     make_canaries,
 )
 from mixwright_lab.studies.turns import Meter
@@ -63,8 +62,8 @@ OBJECTIVES: dict[str, tuple[type, type, type, tuple[str, ...]]] = {
 """TRL's trainer, the steered one, its config, and the columns it trains on."""
 LEVERS: dict[str, dict[str, Any]] = {
     "grpo": {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",), "monitors": ("canary",)},
-    "sft": {"monitors": ("canary",)},
-    "dpo": {"monitors": ("displacement", "canary")},
+    "sft": {},
+    "dpo": {"monitors": ("displacement",)},
 }
 """Every lever that an objective has."""
 
@@ -129,23 +128,21 @@ def steering(case: Case, *, canaries: bool) -> SteeringConfig:
     stage: Any = Stage(case.objective, "grpo", case.steps, dict.fromkeys(TASKS, 1 / len(TASKS)), **LEVERS[case.objective])
     mastered = [CellAssessment(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
     plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered) if case.labelled else ())
-    rows = case.prompts * (GROUP if case.objective == "grpo" else 1)
-    every = canary_interval(case.objective, rows, ITEMS_PER_TASK * len(mastered)) if canaries else 0
+    every = canary_interval(case.prompts * GROUP, ITEMS_PER_TASK * len(mastered)) if canaries else 0
     return SteeringConfig(plan=plan, canary_every=every)
 
 
-def canary_interval(objective: str, rows: int, items: int, device: str = "cpu") -> int:
-    """Steps between canary passes that the budget allows in a long run.
+def canary_interval(completions: int, items: int, device: str = "cpu") -> int:
+    """Steps between canary passes that the budget allows in a long run of GRPO.
 
     Args:
-        objective: grpo, sft or dpo.
-        rows: that a step trains on; completions of GRPO, pairs of DPO.
+        completions: that a step trains on.
         items: canaries.
-        device: on an accelerator a pass in which the model writes counts as a step.
+        device: on an accelerator a pass counts as a step.
     """
-    cost = ROLLOUT_COST_CANARIES if objective == "grpo" else TRAINING_COST_READINGS * (2 if objective == "dpo" else 1)
-    least = rows * cost if objective == "grpo" and device != "cpu" else 0
-    return max(MIN_STEPS_BETWEEN, math.ceil(max(items, least) / (BUDGET_SHARE * rows * cost)))
+    step_cost = completions * ROLLOUT_COST_CANARIES
+    least = step_cost if device != "cpu" else 0
+    return max(MIN_STEPS_BETWEEN, math.ceil(max(items, least) / (BUDGET_SHARE * step_cost)))
 
 
 def canary_pass(trainer: Any) -> Any:

@@ -118,7 +118,7 @@ class EngineRule(Rule):
                 self.beta = action.value
             elif action.kind == "lr_factor" and action.value is not None:
                 self.lr_factor = action.value
-            elif action.kind in ("stop", "restore"):
+            elif action.kind == "stop":
                 self.stop_reason = action.because
 
     def _canaries(self, arena: Arena) -> tuple[CanaryOutcome, ...]:

@@ -83,7 +83,7 @@ class Difficulty(Planner):
             controllers=("drift",)
             if has_rewards and training.kl_penalty
             else (),  # no penalty on losses that fall by moving
-            monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
+            monitors={"grpo": ("canary",), "sft": (), "dpo": ("displacement",)}[training.objective],
         )
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {
             "stages.0.steps": "from the settings"

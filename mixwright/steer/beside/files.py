@@ -1,7 +1,7 @@
 """Files that a steered run leaves: decisions.jsonl, steps.jsonl, draws.parquet, proof.json.
 
 Lines of steps.jsonl are about groups, losses or pairs. Losses and margins are never written as success: a line of SFT has
-`losses` and `drop`, one of DPO log-ratios and margins.
+`losses`, one of DPO log-ratios and margins.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import math
 import os
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,7 @@ from mixwright.records.steering import ExampleOutcome
 from mixwright.run.folder import check_regular, write_json, write_table
 
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
-"""What is written of pairs per task: means; nats, the margin times beta."""
-PER_TASK_METRICS = ("drop", *PAIR_NUMBERS)
-"""Parts of a line that the trainer's own log gets per task."""
+"""What is written of pairs per task, also into the trainer's own log: means; nats, the margin times beta."""
 DECISIONS, STEPS = "decisions.jsonl", "steps.jsonl"
 
 
@@ -49,7 +47,7 @@ def group_line(groups: Sequence[GroupOutcome], refused: Collection[str]) -> dict
 
 
 def loss_line(outcomes: Sequence[SFTOutcome]) -> dict[str, Any]:
-    """What examples of SFT showed: nats per target token; nats and tokens per cell; mean drop per task, where known.
+    """What examples of SFT showed: nats per target token; nats and tokens per cell.
 
     Without any example (all overflowed) the loss is None.
     """
@@ -59,7 +57,6 @@ def loss_line(outcomes: Sequence[SFTOutcome]) -> dict[str, Any]:
         "examples": len(outcomes),
         "loss": nats / max(1, tokens) if outcomes else None,
         "losses": losses,
-        "drop": _means_by_task((outcome.task, outcome.drop) for outcome in outcomes if outcome.drop is not None),
     }
 
 
@@ -70,7 +67,13 @@ def pair_line(pairs: Sequence[PairOutcome], loss: float) -> dict[str, Any]:
         pairs: of one optimiser step.
         loss: mean over its micro-steps, whatever the loss type.
     """
-    means = {name: _means_by_task((pair.task, getattr(pair, name)) for pair in pairs) for name in PAIR_NUMBERS}
+    pairs_by_task: dict[str, list[PairOutcome]] = {task: [] for task in sorted({pair.task for pair in pairs})}
+    for pair in pairs:
+        pairs_by_task[pair.task].append(pair)
+    means = {
+        name: {task: sum(getattr(pair, name) for pair in of) / len(of) for task, of in pairs_by_task.items()}
+        for name in PAIR_NUMBERS
+    }
     return {"pairs": len(pairs), "loss": loss, **means}
 
 
@@ -82,14 +85,6 @@ def _sums_by_cell(amounts: Iterable[tuple[ExampleOutcome, float, int]]) -> dict[
         sums_of_cell[0] += amount
         sums_of_cell[1] += count
     return sums
-
-
-def _means_by_task(values: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Mean per task."""
-    values_by_task: defaultdict[str, list[float]] = defaultdict(list)
-    for task, value in values:
-        values_by_task[task].append(value)
-    return {task: sum(numbers) / len(numbers) for task, numbers in sorted(values_by_task.items())}
 
 
 class SteeringFiles:

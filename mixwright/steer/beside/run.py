@@ -7,7 +7,6 @@ Every draw is kept, so that a resumed run serves the same rows again and only th
 from __future__ import annotations
 
 import logging
-import math
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,7 +27,7 @@ from mixwright.records import (
     cell_key,
     to_data,
 )
-from mixwright.steer.beside.files import DECISIONS, PER_TASK_METRICS, STEPS, SteeringFiles, group_line
+from mixwright.steer.beside.files import DECISIONS, PAIR_NUMBERS, STEPS, SteeringFiles, group_line
 from mixwright.steer.beside.reward_range import RewardRange
 from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.pool import Pool
@@ -51,15 +50,14 @@ NO_BETA_REASON = {
 """Why beta cannot be moved."""
 PROOF_COUNTS = {
     "grpo": ("groups", "zero_signal", "refused", "unscored", "canary_rollouts"),
-    "sft": ("examples", "unscored", "canary_tokens"),
-    "dpo": ("pairs", "unscored", "canary_tokens"),
+    "sft": ("examples", "unscored"),
+    "dpo": ("pairs", "unscored"),
 }
 """Counts of proof.json, by objective."""
 LINE_COUNTS = ("groups", "zero_signal", "refused", "examples", "pairs")
 """Counts of a line of steps.jsonl that are summed up for proof.json."""
 UNKNOWN = -1
-"""Step and batch of a draw that was drawn ahead and never used, success of one whose group has not come back, and loss of an
-example that has not been seen."""
+"""Step and batch of a draw that was drawn ahead and never used, and success of one whose group has not come back."""
 MAX_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
 
@@ -152,26 +150,6 @@ class DrawLog(Checkpointable):
         return pa.array(values, kind, mask=values == UNKNOWN)
 
 
-class LastLosses(Checkpointable):
-    """The last loss of every example in this run; 4 bytes each.
-
-    Args:
-        size: examples of the pool.
-    """
-
-    STATE_FIELDS = ("nats",)
-
-    def __init__(self, size: int) -> None:
-        self.nats = np.full(size, UNKNOWN, dtype=np.float32)
-        """Nats per target token."""
-
-    def record_loss(self, index: int, loss: float) -> float | None:
-        """By how much `loss` is under the last one, which it replaces; None at first sight."""
-        last_loss = float(self.nats[index])
-        self.nats[index] = loss if math.isfinite(loss) else UNKNOWN
-        return None if last_loss == UNKNOWN else last_loss - loss
-
-
 class RunSteering(Checkpointable):
     """One steered run.
 
@@ -191,8 +169,6 @@ class RunSteering(Checkpointable):
         "stop_reason",
         "rollouts",
         "batches",
-        "losses",
-        "checks",
         "reward_range",
         "_counts",
         "_loss_tokens",
@@ -211,8 +187,6 @@ class RunSteering(Checkpointable):
         self.lr_factor = 1.0
         self.stop_reason = ""
         """Why training must stop; empty while it may go on."""
-        self.find_last_without_alarm: Callable[[], str] = str
-        """Names the last checkpoint saved while no alarm stood; empty when there is none."""
         self.draws = DrawLog(self._draw)
         self.rollouts = 0
         """Completions charged, canaries included."""
@@ -222,10 +196,6 @@ class RunSteering(Checkpointable):
         """Since the trainer last logged."""
         self.dropped = 0
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
-        self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
-        """Last loss per example, in SFT."""
-        self.checks: list[str] = []
-        """Start-up checks passed."""
         self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
@@ -306,13 +276,13 @@ class RunSteering(Checkpointable):
             if isinstance(outcome, SFTOutcome):
                 self._loss_tokens[outcome.task] += outcome.tokens
         self._finish_batch(step, outcomes, rows, actions, line)
-        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MAX_LISTED else ():
+        for name in PAIR_NUMBERS if len(self.pool.tasks) <= MAX_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
 
-    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int = 0, tokens: int = 0) -> None:
-        """Hand fresh canary results to the engine; their rollouts (GRPO) or the tokens read (SFT, DPO) are charged."""
-        self.charge(rollouts=rollouts, tokens=tokens)
+    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int) -> None:
+        """Hand fresh canary results to the engine; their rollouts are charged."""
+        self.charge(rollouts)
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
         self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
@@ -331,11 +301,10 @@ class RunSteering(Checkpointable):
         self._lines, self._canary_kl, self._step_begins = [], None, True
         self.metrics.clear()
 
-    def charge(self, *, rollouts: int = 0, tokens: int = 0) -> None:
-        """Count completions made, and tokens read, for watching and not for learning."""
+    def charge(self, rollouts: int) -> None:
+        """Count completions made for watching and not for learning."""
         self.rollouts += rollouts
         self._counts["canary_rollouts"] += rollouts
-        self._counts["canary_tokens"] += tokens
 
     def note(self, step: int, decision_name: str, reason: str) -> None:
         """Log something that is not (or cannot be) done."""
@@ -406,7 +375,6 @@ class RunSteering(Checkpointable):
         return proof | {
             "skipped_steps": counts["skipped_steps"],
             "dropped_rows": self.dropped,
-            "self_test": self.checks,
         }
 
     def count_skipped_step(self) -> None:
@@ -473,14 +441,8 @@ class RunSteering(Checkpointable):
                 elif not self._counts["lr_factor_noted"]:  # said once: batches with few informative groups move the factor
                     self._counts["lr_factor_noted"] = 1
                     self.note(step, "not executed: lr_factor", self.lr_reason)
-            elif action.kind in ("stop", "restore"):
+            elif action.kind == "stop":
                 self.stop_reason = action.because
-                if action.kind == "restore":
-                    name = self.find_last_without_alarm()
-                    why = f"a running trainer cannot go back, so training stops; resume from {name}"
-                    if not name:
-                        why = f"training stops; no {action.target} is left (keep more with save_total_limit)"
-                    self.log([Decision(step, "stop instead of restore", action.target, name or None, why)])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]

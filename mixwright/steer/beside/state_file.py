@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ def write_state(folder: Path, name: str, state: Mapping[str, Any]) -> None:
     arrays: dict[str, np.ndarray] = {}
     packed = _pack(state, arrays)
     with (folder / f"{name}.npz").open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     write_text(folder / f"{name}.json", json.dumps(packed, allow_nan=False))
 
 
@@ -72,23 +72,14 @@ def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {LIST_MARK: name}
 
 
-def _as_array(values: list[Any] | tuple[Any, ...]) -> np.ndarray | None:
-    """The smallest array that holds exactly these numbers, or None when there is none."""
-    if not isinstance(values[0], int | float):
+def _as_array(values: Sequence[Any]) -> np.ndarray | None:
+    """An array that holds exactly these numbers, or None when there is none."""
+    if not all(type(value) in (int, float) for value in values):
         return None
-    try:
-        array = np.asarray(values)
-    except (ValueError, OverflowError):
-        return None
-    if array.dtype.kind in "iu":
-        array = array.astype(np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))
-    elif array.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            small_array = array.astype(np.float32)
-        array = small_array if np.array_equal(small_array, array) else array
-    else:
-        return None
-    return array if array.tolist() == list(values) else None
+    array = np.asarray(values)
+    if array.dtype.kind == "i":
+        array = array.astype(np.promote_types(*map(np.min_scalar_type, (array.min(), array.max()))))
+    return array if array.dtype.kind in "iuf" and array.tolist() == list(values) else None
 
 
 def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:

@@ -1,0 +1,155 @@
+"""Checks around a steered run: what cannot be steered is refused, what harms is told, and processes must agree."""
+
+from __future__ import annotations
+
+import json
+import logging
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from accelerate import PartialState
+from accelerate.utils import gather_object
+
+from mixwright.errors import InputError
+from mixwright.records import Plan
+from mixwright.steer.beside.run import RunSteering
+from mixwright.steer.pool import Pool
+
+STEPS_BETWEEN_CHECKS = 100
+"""Steps between comparisons of draws and evidence over processes; each save compares too."""
+TOO_HARD_EVIDENCE = (
+    "on chain arithmetic (8 seeds), 80 steps at a high learning rate on a pool with 98 % of such problems "
+    "cost 50 points (46 to 54) of greedy success on all held-out items; a pool within reach cost none (-1 to 1)"
+)
+"""What was measured in this project."""
+PLAIN_PROMPTS = (
+    "the prompts are plain text, and TRL trains on them without the tokenizer's chat template. `mixwright measure` and "
+    "`verdict` use that template, so they would ask the model in another format than it is trained in. Write prompts and "
+    "completions as messages: [{'role': 'user', 'content': ...}]. If you want plain text, measure with --no-chat-template."
+)
+Refusal = tuple[Any, str, str]
+"""A value that is refused where it is true, what is wanted in its place, and what to do."""
+
+
+def refuse(refusals: Iterable[Refusal]) -> None:
+    """Raise InputError for the first value that is true."""
+    for value, wanted, remedy in refusals:
+        if value:
+            raise InputError(wanted, str(value), remedy)
+
+
+def refuse_settings(args: Any, objective: str) -> None:
+    """Raise InputError for the trainer's settings under which nothing can be steered."""
+    dataloader = args.accelerator_config
+    strategy = getattr(args, "train_sampling_strategy", "random")
+    refuse(
+        [
+            *(
+                (
+                    objective == "sft" and getattr(args, name, False),
+                    f"{name}=False under steering",
+                    "Rows are drawn one by one. To pack them, train with TRL on an export of the plan (--export trl).",
+                )
+                for name in ("packing", "padding_free")
+            ),
+            (
+                "skip_prepare_dataset" if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset") else "",
+                "a dataset that TRL prepares",
+                "Let TRL prepare the dataset.",
+            ),
+            (
+                strategy if objective != "grpo" and strategy not in ("random", "sequential") else "",
+                "train_sampling_strategy 'random'",
+                "Under steering the plan decides the order of rows.",
+            ),
+            (
+                dataloader.dispatch_batches,
+                "dispatch_batches=None",
+                "Every process must sample by itself, so that all sample the same rows.",
+            ),
+            (
+                dataloader.split_batches,
+                "split_batches=False",
+                "The processes need the batches as TRL lays them out.",
+            ),
+        ]
+    )
+    refuse_unresumable(args)
+
+
+def refuse_unresumable(args: Any) -> None:
+    """Raise InputError for the trainer's settings under which a resumed run, or a second attempt, would draw again."""
+    remedies = {
+        "ignore_data_skip": "A resumed epoch would start from its first rows again. Steering skips rows without loading "
+        "them anyway.",
+        "auto_find_batch_size": "A second attempt would sample and count the same steps again. Set a batch size that fits.",
+        "save_on_each_node": "The state of a run is saved once, so let all nodes write to one shared output_dir.",
+        "enable_jit_checkpoint": "Its save on SIGTERM knows no steering. Set save_steps, and resume from the last save.",
+    }
+    refuse((getattr(args, name, False), f"{name}=False under steering", remedy) for name, remedy in remedies.items())
+
+
+def has_plain_prompts(processing_class: Any, rows: Any) -> bool:
+    """Whether prompts are plain text beside a chat template, by the first row, by which TRL decides, too.
+
+    Rows without prompts (`text`, `messages`) say themselves what they are.
+
+    Args:
+        processing_class: tokenizer or processor of the trainer.
+        rows: its data set, before TRL prepares it.
+    """
+    tokenizer = getattr(processing_class, "tokenizer", processing_class)
+    return bool(getattr(tokenizer, "chat_template", None) and len(rows)) and isinstance(rows[0].get("prompt"), str)
+
+
+def warn_at_start(run: RunSteering, plan: Any) -> None:
+    """Say and write down once that the pool is mostly too hard, which is known to harm; a plan says what was measured."""
+    sentence = lint_too_hard(plan, run.pool) if not run.batches and isinstance(plan, Plan) else None
+    if sentence is not None:
+        run.note(0, "lint.too_hard", sentence)
+        if run.files.writes:
+            logging.getLogger("mixwright").warning("%s", sentence)
+
+
+def lint_too_hard(plan: Plan, pool: Pool) -> str | None:
+    """What to say where most rows are of cells that were measured as hopeless or lucky. Pure."""
+    states = {cell.key: cell.state for cell in plan.cells}
+    row_count, is_hard_cell = len(pool.cell_of), [states.get(cell.key) in ("hopeless", "lucky") for cell in pool.cells]
+    hard_rows = int(np.array(is_hard_cell, dtype=bool)[pool.cell_of].sum())
+    if 2 * hard_rows <= row_count:
+        return None
+    return (
+        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) belong to tasks or levels that the plan calls "
+        "hopeless or lucky: success there is mostly chance, and rare successes get the largest advantage. Keep the gate "
+        "too_hard, start with beta above 0, and add rows that the model sometimes solves. Source: arXiv 2605.28388; "
+        f"measured here: {TOO_HARD_EVIDENCE}."
+    )
+
+
+def check_same_data(run: RunSteering) -> None:
+    """Raises InputError when the processes do not hold the same examples in the same order."""
+    text = "\n".join([json.dumps(run.engine.state_dict()["made_of"], default=str), *run.pool.ids])
+    gathered = gather_object([f"{len(run.pool.ids)} rows with checksum {zlib.crc32(text.encode()):08x}"])
+    if len(set(gathered)) > 1:
+        remedy = "Load and shuffle it with the same order and seed on every process."
+        raise InputError("the same train_dataset, plan and seed on every process", ", ".join(gathered), remedy)
+
+
+def check_same_run(run: RunSteering, step: int) -> None:
+    """Compare draws, wanted shares, evidence per cell and coefficients over processes.
+
+    Raises:
+        RuntimeError: they differ, so the processes no longer train on what was decided.
+    """
+    if PartialState().num_processes == 1:
+        return
+    # without the per-example arrays of the evidence: those follow from the same outcomes
+    decided = [run.engine.wanted_shares(), run.engine.snapshot(), run.beta, run.lr_factor, run.stop_reason]
+    decided_text = json.dumps([*decided, run.rollouts, run.batches], sort_keys=True, default=float)
+    checksums = zlib.crc32(run.draws.rows.tobytes()), zlib.crc32(decided_text.encode())
+    gathered = gather_object([f"{len(run.draws)} draws {checksums[0]:08x}, state {checksums[1]:08x}"])
+    if len(set(gathered)) > 1:
+        states_text = "; ".join(f"process {rank}: {state}" for rank, state in enumerate(gathered))
+        raise RuntimeError(f"step {step}: the processes no longer sample and decide alike ({states_text}); stopped")

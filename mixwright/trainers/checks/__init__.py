@@ -1,1 +1,0 @@
-"""Checks before and while a trainer runs: versions, settings, numbers, processes."""
