@@ -22,7 +22,6 @@ from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.trial.stage import checked_plan
-from mixwright.verbs.run import first_draws
 
 DAMAGE = {
     "state.json": ("{", "{}", "[]"),
@@ -176,14 +175,6 @@ def test_a_plan_is_refused_by_its_name_in_a_rehearsal_too(plan: Plan, told: str,
     run = run_with(plan, tmp_path)
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
         checked_plan(run)
-    with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
-        first_draws(run)
-
-
-def test_a_rehearsal_of_a_long_run_is_short(tmp_path: Path) -> None:
-    run = run_with(Plan("p", (Stage("training", "grpo", 9_000_000, {"sum": 1.0}),)), tmp_path)
-    ((task, share, drawn, count),) = first_draws(run)
-    assert (task, share, drawn, count) == ("sum", "1.000", 100_000, 100_000)
 
 
 def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,15 +151,6 @@ def test_a_job_that_always_dies_is_given_up(workers: RayWorkers, tmp_path: Path)
     assert len((tmp_path / "attempts").read_text()) == MAX_DEATHS + 1
 
 
-def test_a_job_that_lacks_memory_waits_longer_and_not_for_ever(workers: RayWorkers) -> None:
-    job, short = Job("large", double, 1), workers._ray.exceptions.OutOfMemoryError("no memory")
-    deaths = [float(n) for n in range(MAX_DEATHS + 2)]
-    assert workers._say_death(job, 0, deaths, short) == 0.01 * 2 ** (MAX_DEATHS + 1)
-    assert workers._say_death(job, 0, [0.0] * 20, short) == ray_workers.LONGEST_WAIT
-    with pytest.raises(InputError, match="Out of memory"):
-        workers._say_death(job, 0, [*deaths, ray_workers.SECONDS_FOR_MEMORY], short)
-
-
 def test_a_machine_that_dies_takes_no_job_with_it(cluster: Cluster, tmp_path: Path) -> None:
     from ray_cluster import end
 

@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import fcntl
 import json
-import math
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,8 +28,6 @@ T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
-MAX_ALIASED_VALUES = 10_000
-"""Values that aliases may add to a YAML file."""
 FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
 """Folders of a run folder."""
 FILES = ("manifest.json", "run.yaml", "audit.json", "plan.yaml", "claims.json", "verdict.json", "verdict.html", "gate.json")
@@ -259,39 +256,31 @@ def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
         root = loader.get_single_node()
         if root is None:
             return None, None
-        _check_nodes(root, path)
+        _check_keys(root, path)
         return root, loader.construct_document(root)  # pyright: ignore[reportArgumentType] - stubs want one class of node
     finally:
         loader.dispose()
 
 
-def _check_nodes(root: Any, path: Path) -> None:
-    """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than
-    `MAX_ALIASED_VALUES`.
-    """
-    sizes: dict[int, float] = {}
-
-    def size(node: Any) -> float:
-        if id(node) not in sizes:
-            sizes[id(node)] = math.inf  # until it is known: what reaches itself has no end
-            children, known_names = node.value if isinstance(node, yaml.CollectionNode) else (), set[Any]()
-            for key, _ in children if isinstance(node, yaml.MappingNode) else ():
-                name = key.value if isinstance(key.value, str) and key.value != "<<" else id(key)
-                if name in known_names:  # the first value would be lost
-                    line = key.start_mark.line + 1
-                    raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
-                known_names.add(name)
-            inner = (node_part for item in children for node_part in (item if isinstance(item, tuple) else (item,)))
-            sizes[id(node)] = 1 + sum(map(size, inner))
-        return sizes[id(node)]
-
-    total = size(root)
-    if total > len(sizes) + MAX_ALIASED_VALUES:
-        got = f"aliases that expand {len(sizes):,} values to {'infinitely many' if total == math.inf else f'{total:,}'}"
-        remedy = "Replace the aliases (*name) by their values."
-        raise InputError(
-            f"YAML of at most {MAX_ALIASED_VALUES:,} values besides those that it spells out", got, remedy, file=path
-        )
+def _check_keys(root: Any, path: Path) -> None:
+    """Raises InputError for a key that stands twice in a mapping: the first value would be lost."""
+    waiting, seen = [root], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))
+        if not isinstance(node, yaml.MappingNode):
+            waiting += node.value
+            continue
+        known = set[str]()
+        for key, value in node.value:
+            name = str(key.value)
+            if name in known and name != "<<":
+                line = key.start_mark.line + 1
+                raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
+            known.add(name)
+            waiting.append(value)
 
 
 def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:

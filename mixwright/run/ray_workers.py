@@ -1,7 +1,7 @@
 """Workers on a Ray cluster: the jobs of `mixwright.run.workers`, each in a fresh process of a machine that has room.
 
 Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again after a wait, `MAX_DEATHS`
-times, or as long as `SECONDS_FOR_MEMORY` where memory was short, and this is said. It writes the same files by the same
+times, and this is said. It writes the same files by the same
 seeds, and takes over what it finds of an earlier attempt, so its result is the one that an undisturbed job has. All machines
 have the same packages, and see the files of the command under the same path.
 """
@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 import traceback
-from collections import defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +25,10 @@ from typing import Any
 from mixwright import __version__
 from mixwright.config import TrialConfig
 from mixwright.errors import InputError, one_line
-from mixwright.run.workers import ONE_THREAD, Job, JobFailed, Workers, format_log_tail, longest_first, run_job
+from mixwright.run.workers import ONE_THREAD, Job, Workers, format_log_tail, longest_first, read_outcome, run_job
 
 MAX_DEATHS = 5
 """Times that a job whose worker died is begun again."""
-SECONDS_FOR_MEMORY = 1800.0
-"""From the first time that a job died for want of memory: until then it may die more often, because others may leave."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds before a job runs again: twice as long each time."""
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -106,9 +104,7 @@ class RayWorkers(Workers):
         try:
             self._ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, self._ray.exceptions.RayError) as error:
-            remedy = (
-                "The cluster needs the same versions of Ray and Python. If it asks for a token, set RAY_AUTH_MODE=token."
-            )
+            remedy = "It needs the same versions of Ray and Python. If it asks for a token, set RAY_AUTH_MODE=token."
             raise InputError("a Ray cluster that accepts this machine", one_line(str(error)), remedy) from None
         try:
             places = self._count_places()
@@ -136,9 +132,7 @@ class RayWorkers(Workers):
         if self._gpus:
             places = min(places, int(resources.get("GPU", 0) / self._gpus + 1e-9))
         if not places:
-            _log.warning(
-                "the cluster has no room for a worker of 1 core and %g GPUs now: waiting for it to grow", self._gpus
-            )
+            _log.warning("the cluster has no room for a worker of 1 core and %g GPUs: waiting for it to grow", self._gpus)
         return max(places, 1)
 
     def _work_off(self, jobs: Sequence[Job]) -> Iterator[tuple[int, bool, Any]]:
@@ -146,7 +140,7 @@ class RayWorkers(Workers):
         died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError)
         died += (errors.LocalRayletDiedError, errors.ObjectLostError)
         origin = Origin(str(Path.cwd()), tuple(sys.path), __version__)
-        waiting, later, deaths = deque(longest_first(jobs)), dict[int, float](), defaultdict[int, list[float]](list)
+        waiting, later, deaths = deque(longest_first(jobs)), dict[int, float](), Counter[int]()
         while waiting or later or self._running:
             for job_index in [job_index for job_index, moment in later.items() if moment <= time.monotonic()]:
                 waiting.appendleft(job_index)
@@ -166,12 +160,15 @@ class RayWorkers(Workers):
                 try:
                     machine, outcome = self._ray.get(reference)
                 except died as death:
-                    deaths[job_index].append(time.monotonic())
+                    deaths[job_index] += 1
                     seconds = self._say_death(jobs[job_index], job_index, deaths[job_index], death)
                     later[job_index] = time.monotonic() + seconds
                     yield job_index, False, 0.0
                 else:
-                    yield job_index, True, self._read_outcome(jobs[job_index], machine, outcome)
+                    kind, value = self._ray.cloudpickle.loads(outcome)
+                    if kind == "input" and machine != platform.node():
+                        value |= {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"}
+                    yield job_index, True, read_outcome(jobs[job_index], kind, value, f" on {machine}")
             running = set(self._running.values())
             yield from ((job_index, False, share) for job_index, share in shares.items() if job_index in running)
 
@@ -184,37 +181,23 @@ class RayWorkers(Workers):
         self._machines |= {job_index: machine for job_index, (machine, _) in notes.items()}
         return {job_index: share for job_index, (_, share) in notes.items()}
 
-    def _say_death(self, job: Job, job_index: int, deaths: Sequence[float], death: Exception) -> float:
+    def _say_death(self, job: Job, job_index: int, count: int, death: Exception) -> float:
         """Say that a job runs again; returns the seconds until then. Raises InputError where it did so often enough.
 
         Args:
             job: whose worker died.
             job_index: of the job.
-            deaths: when its workers died, this one last; seconds.
+            count: how often its workers died.
             death: what Ray says of it.
         """
         reason = one_line(str(death).strip() or type(death).__name__)[:REASON_CHARACTERS].rstrip(" .")
         where = f"{job.name} on {self._machines.get(job_index, 'an unknown machine')}: {reason}"
-        count, of_memory = len(deaths), isinstance(death, self._ray.exceptions.OutOfMemoryError)
-        may_wait = of_memory and deaths[-1] < deaths[0] + SECONDS_FOR_MEMORY
-        if count > MAX_DEATHS and not may_wait:
+        if count > MAX_DEATHS:
             got = f"a worker that died {count} times. {where}. {format_log_tail(job)}"
             raise InputError("a worker that finishes", got, f"{MEMORY_REMEDY} Finished work is reused.")
         seconds = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
-        often = f"{count}, up to {SECONDS_FOR_MEMORY / 60:.0f} minutes" if of_memory else f"{count} of {MAX_DEATHS}"
-        _log.warning("%s. It runs again in %g s (%s).", where, seconds, often)
+        _log.warning("%s. It runs again in %g s (%s of %s).", where, seconds, count, MAX_DEATHS)
         return seconds
-
-    def _read_outcome(self, job: Job, machine: str, outcome: bytes) -> Any:
-        """The result of a job. Raises InputError for what a user can fix, and JobFailed; both name another machine."""
-        kind, value = self._ray.cloudpickle.loads(outcome)
-        if kind == "error":
-            raise JobFailed(f"{job.name} on {machine}: {value}{format_log_tail(job)}")
-        if kind == "input":
-            elsewhere = machine != platform.node()
-            more = {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"} if elsewhere else {}
-            raise InputError(**{**value, **more})
-        return value
 
     def _stop(self, *, kill: bool) -> None:
         """End what still runs, and wait until it has ended: somebody may tidy up after it."""
@@ -228,9 +211,7 @@ class RayWorkers(Workers):
 def _import_ray() -> Any:
     """Ray. Raises InputError where the extra is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault(
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"
-    )  # without GPUs of Ray's a worker sees those of a process
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a worker without GPUs of Ray's sees none
     try:
         importlib.import_module("ray.util.scheduling_strategies")
         return importlib.import_module("ray")
@@ -280,10 +261,8 @@ def work_remotely(payload: bytes, job_index: int, origin: Origin, board: Any) ->
 def _become_like(origin: Origin) -> None:
     """Take over folder and module paths. Raises InputError where this machine has another version, or not that folder."""
     if origin.version != __version__:
-        remedy = "Install the same on every machine."
-        raise InputError(
-            f"Mixwright {origin.version}, as on the machine that sends the jobs", f"Mixwright {__version__}", remedy
-        )
+        expected = f"Mixwright {origin.version}, as on the machine that sends the jobs"
+        raise InputError(expected, f"Mixwright {__version__}", "Install the same on every machine.")
     try:
         os.chdir(origin.folder)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -227,17 +228,15 @@ def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: b
         check_findings_folder(out)
     if top_up is not None:
         check_top_up_file(top_up)
-    copied = [one for path in copies for one in (path, manifest_of(path))]
-    added = [] if top_up is None else [top_up, rows_file(top_up)]
-    outputs = [path.resolve() for path in (*copied, *added, *filter(None, [out]))]
+    outputs = [path.resolve() for copy in copies for path in (copy, manifest_of(copy))]
+    outputs += [path.resolve() for path in ([] if top_up is None else [top_up, rows_file(top_up)])]
+    outputs += [out.resolve()] if out is not None else []
     sources = [*sources_of(config.train), *sources_of(config.eval)]
     inputs = [Path(name).resolve() for name in sources if Path(name).exists()]
-    for number, path in enumerate(outputs):
-        for other in (*inputs, *outputs[:number], *outputs[number + 1 :]):
-            if path == other or path in other.parents or (other in path.parents and (other in outputs or other.is_dir())):
-                raise InputError(
-                    "different files", f"{path.name} and {other.name}, which overlap", "Choose other names.", file=path
-                )
+    for path, other in itertools.permutations([*inputs, *outputs], 2):
+        if path in outputs and (path == other or path in other.parents or (other.is_dir() and other in path.parents)):
+            got, remedy = f"{path.name} and {other.name}, which overlap", "Choose other names."
+            raise InputError("different files", got, remedy, file=path)
 
 
 def _write_folder(observations: Sequence[Observation], corpus: Corpus, config: CorpusConfig, out: Path) -> str:

@@ -23,7 +23,7 @@ from mixwright.records import MiningSummary, Objective, TrialResult, Verdict, me
 from mixwright.run import pipeline
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text
-from mixwright.run.manifest import write_manifest
+from mixwright.run.manifest import digests_of, write_manifest
 from mixwright.run.opening import open_with_workers
 from mixwright.run.progress import describe_work
 from mixwright.trial.selection import format_selection
@@ -201,7 +201,7 @@ def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str
     path = folder / "rehearsal.jsonl"
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
-    write_manifest(RunFolder(folder), rows.corpus, rows.config, model, settings=settings, seeds={})
+    write_manifest(RunFolder(folder), digests_of(rows.corpus, rows.config), model, settings=settings, seeds={})
     counts = Counter(row.task for row in rehearsal.rows)
     report = [*wrap(f"{path}: {len(rehearsal.rows):,} rows to replay, answered by {model}."), ""]
     report += table(("task", "rows"), counts.most_common()[::-1])

@@ -60,6 +60,8 @@ LORA_RANK, LORA_RATE_FACTOR = 16, 10
 TINY_LEARNING_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
 TINY_COMPLETION_TOKENS = 64
 """Longest completion of a tiny model, tokens: it cannot work anything out at length."""
+WARMUP = Warmup(steps=300)
+"""Warm-up of a tiny model: enough to learn short answers, so that there is something to measure."""
 BATCH_CHARACTERS = 8192
 """Characters of text in a batch of a tiny model on a CPU, about."""
 
@@ -99,7 +101,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         note = f"Columns found: {', '.join(columns)}. "
         note += f"In corpus.columns, replace {UNKNOWN_COLUMN} with the column that has the prompt. "
         note += f"Used: {', '.join(taken) or 'none; name that of the answers, too'}. Mixwright's names: {', '.join(NAMES)}."
-        return Proposal(RunConfig(data), [note])
+        return Proposal(RunConfig(data, ModelConfig(warmup=WARMUP)), [note])
     corpus_as_read = corpus = read_corpus(data)
     proposed = proposed_graders(corpus)
     graders = {task: one.grader for task, one in proposed.items() if one.grader is not None}

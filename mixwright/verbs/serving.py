@@ -41,8 +41,6 @@ MAX_TOKENS, PARALLEL, SAMPLES = 512, 8, 8
 PLACE = Path("runs") / "served"
 """Where answers are kept."""
 ANSWERS, LOG, SETTINGS = "answers.jsonl", "log.jsonl", "asked.json"
-MANY_CUT_SHARE, MANY_EMPTY_SHARE = 0.05, 0.1
-"""Shares of answers that were cut, or are empty, above which a warning is said."""
 CHECKED_ANSWERS = 8
 """Kept answers that are asked for again, before more is asked of what may be another model by now."""
 NEEDLESS = ("--options-by", "--batch-size", "--adapter", "--budget")
@@ -140,17 +138,10 @@ def _read_rows(measuring: Measuring) -> Graded:
         raise InputError("--eval FILE", "nothing", "Name the rows for the served model to answer.")
     if needless := [name for name in measuring.given_options() if name in NEEDLESS]:
         raise InputError("a server without options for loading or timing", ", ".join(needless), "Leave them out.")
-    if measuring.samples is not None and measuring.greedy is not False:
-        remedy = "A server's answers are greedy, or sampled: add --sampled, or leave --samples out."
-        raise InputError("--samples with --sampled", "--samples alone", remedy)
-    if measuring.temperature is not None and measuring.greedy is not False:
-        raise InputError("--temperature with --sampled", "--temperature alone", "Add --sampled, or leave it out.")
-    if measuring.samples == 0:
-        raise InputError("at least one sample with --sampled", "--samples 0", "Raise it.")
-    if measuring.chat_template is False and measuring.system is not None:
-        raise InputError("--system with messages", "--no-chat-template", "Leave one of the two out.")
-    if measuring.chat_template is False and measuring.template:
-        raise InputError("--template with messages", "--no-chat-template", "Leave one of the two out.")
+    for name, value in {"--samples": measuring.samples, "--temperature": measuring.temperature}.items():
+        if value is not None and measuring.greedy is not False:
+            remedy = f"A server's answers are greedy, or sampled: add --sampled, or leave {name} out."
+            raise InputError(f"{name} with --sampled", f"{name} alone", remedy)
     rows = read_rows(measuring)
     if rows.probe is not None:
         raise InputError("answers that can be graded", "none", "Name graders: --grader TASK=NAME.")
@@ -217,12 +208,8 @@ def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded, items: int | 
         raise InputError("greedy answers, where one side is a server and the other a checkpoint", "--sampled", remedy)
     picked = _pick_items(rows, measuring, items)
     graders = [f"{name}={task.grader}" for name, task in rows.corpus.tasks.items()]  # not chosen by another model's answers
-    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders)
-    alone = replace(
-        alone,
-        items=measuring.items or items or usual_items(rows.corpus),
-        max_new_tokens=measuring.max_new_tokens or MAX_TOKENS,
-    )
+    asked = {"items": measuring.items or items, "max_new_tokens": measuring.max_new_tokens or MAX_TOKENS}
+    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders, **asked)
     _, result = measure_checkpoint(path, alone, None, evidence=(), rows=rows)
     replies = {
         (str(row["task"]), str(row["example"]), 0): Reply(row["completion"], cut=row["cut"], tokens=len(row["tokens"]))
@@ -236,8 +223,6 @@ def _asking_of(url: str, measuring: Measuring) -> Asking:
     if len(names) > 1:
         raise InputError("one served model", f"{len(names)} names", "Name one.")
     temperature = (1.0 if measuring.temperature is None else measuring.temperature) if measuring.greedy is False else 0.0
-    if measuring.greedy is False and not 0.01 <= temperature <= 100:
-        raise InputError("--temperature from 0.01 to 100", f"{temperature:g}", "For the likeliest answer: --greedy.")
     limit = measuring.max_new_tokens or MAX_TOKENS
     is_chat = measuring.chat_template is not False
     return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, is_chat, measuring.form.arguments)
@@ -310,15 +295,13 @@ def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
     """Report cut, refused, empty and missing answers."""
     answered = [reply for reply in replies if isinstance(reply, Reply)]
     unanswered = [reply for reply in replies if isinstance(reply, str)]
-    cut = sum(reply.cut for reply in answered)
-    counts = {f"cut at {asking.max_tokens:,} tokens": cut, "refused or filtered": sum(one.refused for one in answered)}
-    counts |= {"empty": sum(not reply.text.strip() for reply in answered)}
+    counts = {
+        f"cut at {asking.max_tokens:,} tokens": sum(reply.cut for reply in answered),
+        "refused or filtered": sum(reply.refused for reply in answered),
+        "empty": sum(not reply.text.strip() for reply in answered),
+    }
     problems = ", ".join(f"{count:,} {problem}" for problem, count in counts.items() if count)
     say(f"server: {len(answered):,} answers, {problems or 'none cut, refused or empty'}")
-    if cut > MANY_CUT_SHARE * max(len(answered), 1):
-        say(f"warning: {cut:,} answers were cut and may be right if longer; raise --max-new-tokens")
-    if counts["empty"] > MANY_EMPTY_SHARE * max(len(answered), 1):
-        say(f"warning: {counts['empty']:,} answers are empty; separate reasoning is ignored")
     if unanswered:
         say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
 

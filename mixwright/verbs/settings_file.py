@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
-from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
+from mixwright.config import CorpusConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.run.folder import write_text, yaml_text
-from mixwright.verbs.proposals import Proposal, propose
+from mixwright.verbs.budget import Budget
+from mixwright.verbs.proposals import WARMUP, Proposal, propose
 from mixwright.verbs.texts import read_fields
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
 TINY_ONLY_SETTINGS = ("width", "depth", "heads", "vocabulary", "bases", "warmup")
 """Settings of a tiny model, left out for a checkpoint."""
-WARMUP = WarmupConfig(steps=300)
-"""Warm-up of a tiny model: enough to learn short answers, so that there is something to measure."""
 
 
 def write_settings(
@@ -34,7 +33,7 @@ def write_settings(
     held_out: str | None = None,
     model: str | None = None,
     objective: str | None = None,
-    budget_seconds: float | None = None,
+    budget: Budget | None = None,
 ) -> list[str]:
     """Write `path` for the examples in `train`; return notes for the user, one line each.
 
@@ -44,7 +43,7 @@ def write_settings(
         held_out: source of the held-out examples.
         model: checkpoint; None takes a tiny model with random weights.
         objective: grpo, sft or dpo; None takes it from the columns.
-        budget_seconds: seconds that the run may take.
+        budget: time that the run may take.
 
     Raises:
         InputError: `path` is there already, or `train` cannot be used for another reason than the names of its columns.
@@ -53,11 +52,9 @@ def write_settings(
         raise InputError("a new file", "a file that exists already", "Choose another with --output.", file=path)
     placeholder_config = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
     proposal = Proposal(placeholder_config, []) if train is None else propose(train, held_out, model, objective)
-    if proposal.config.model.path == TINY_PREFIX and proposal.config.model.warmup is None:
-        proposal = replace(proposal, config=replace(proposal.config, model=ModelConfig(warmup=WARMUP)))
     config = proposal.config
-    if budget_seconds is not None:
-        config = replace(config, trial=replace(config.trial, budget_minutes=round(budget_seconds / 60, 2)))
+    if budget is not None:
+        config = replace(config, trial=replace(config.trial, budget_minutes=round(budget.seconds / 60, 2)))
     for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
         source = getattr(config.corpus, name)
         if source is not None and Path(source).exists():

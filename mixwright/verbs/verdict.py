@@ -120,7 +120,13 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options of a comparison, or a log, where a run folder is judged."""
     if measuring.held_out is not None:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
-    gating.check(compares=False, general=False)
+    for name, value in {
+        "--beside": gating.beside,
+        "--until-decided": gating.until_decided,
+        "--max-items": gating.max_items,
+    }.items():
+        if value:
+            raise InputError(f"BEFORE AFTER with {name}", "no AFTER", "Name both checkpoints, or leave it out.")
     if find_reader(run) is not None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
         raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {run}", remedy)
@@ -132,7 +138,8 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
 
 def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gating: Gating) -> Verdict:
     """Compare two servers, logs or checkpoints, and judge what came of it."""
-    gating.check(compares=True, general=gating.asks_general)
+    if gating.max_items is not None and not gating.until_decided and not gating.asks_general:
+        raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
     if any(map(is_server, (before, after))):
@@ -143,7 +150,6 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         with _collector_paused():
             compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
-    measuring.check_budget()
     if gating.asks_general:
         if gating.beside is not None:
             read_earlier(gating.beside, before, run)
