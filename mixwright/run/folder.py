@@ -228,6 +228,21 @@ def read_yaml(path: Path, cls: type[T]) -> T:
     return from_data(cls, data, file=path, line_of=lambda keys: _line_of(root, keys))
 
 
+def check_own_folder(folder: Path, *marks: str, option: str = "--folder") -> None:
+    """Raises InputError for a folder that holds something, unless a file of such a name marks it as an earlier output.
+
+    Args:
+        folder: that is to be written.
+        marks: names of files.
+        option: which names the folder.
+    """
+    if not folder.exists() or any((folder / mark).is_file() for mark in marks):
+        return
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} - {".lock"}:
+        expected = "a new or empty folder, or one of an earlier output" if marks else "a new or empty folder"
+        raise InputError(expected, "a folder with other files", f"Name another {option}.", file=folder)
+
+
 def check_regular(*paths: Path) -> None:
     """Raises InputError for a pipe, a socket or a device, which would be waited for without end."""
     _check_kinds(paths, {stat.S_IFREG, stat.S_IFDIR})

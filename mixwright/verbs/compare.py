@@ -12,7 +12,7 @@ import numpy as np
 
 from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig
-from mixwright.errors import InputError, join_some, one_line
+from mixwright.errors import InputError, join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
@@ -93,7 +93,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     ready = direct.prepare((before, after), measuring, rows, measure, room=None if earlier is None else earlier.room)
     if earlier is not None:
         earlier.check_same_measuring(ready)
-    parts, look = parts_of_looks(ready, gating) if gating.rings else sizes_of_looks(ready, planned_looks), None
+    parts, look = [(ready.with_items(size), look) for size, look in planned_looks], None
+    parts = parts_of_looks(ready, gating) if gating.rings else parts
     if parts:
         ready, results, look = measure_in_looks(parts, folder, gating.question, measuring.budget)
     else:
@@ -210,11 +211,6 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
 
 
-def sizes_of_looks(ready: PreparedModels, planned_looks: Sequence[tuple[int, Look]]) -> list[tuple[PreparedModels, Look]]:
-    """What is measured at each look that `plan_looks` says: ever more items of each cell."""
-    return [(ready.with_items(size), look) for size, look in planned_looks]
-
-
 def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[PreparedModels, Look]]:
     """What is measured at each of so many looks: ever more rows, of each task in equal steps and in random order.
 
@@ -267,7 +263,7 @@ def measure_in_looks(
                 unjudged &= {cell.task for cell in gate_result.cells}
             if unjudged and not question.rings and gate_result.outcome == "passed" and not look.last:
                 names = join_some(sorted(unjudged))
-                say(one_line(f"{look.label}: not decided, because no answer to {names} was right before or after"))
+                say(f"{look.label}: not decided, because no answer to {names} was right before or after")
             elif gate_result.outcome != "inconclusive" or following is None:
                 return ready, results, look
             if budget is not None and following is not None:

@@ -28,8 +28,8 @@ from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
 from mixwright.measure.written import items_to_answer, same_answers, write_answers
 from mixwright.records import Observation
-from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.run.manifest import digests_of, settings_file, write_manifest, write_settings
+from mixwright.run.folder import RunFolder, check_own_folder, write_measurements
+from mixwright.run.manifest import digests_of, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
 from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
 from mixwright.verbs.output import say
@@ -155,7 +155,7 @@ def settle_room(
     """Return the rows whose prompts leave room, and the length of completions: as asked, as known, or as the models need."""
     corpus, notes = keep_fitting_corpus(learners, rows.corpus, settings, measuring.max_new_tokens)
     for note in notes:
-        say(one_line(f"warning: {note}"))
+        say(f"warning: {note}")
     if measuring.max_new_tokens is not None:
         tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
     elif known_room is not None:
@@ -179,7 +179,7 @@ def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
     if not tasks:
         remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
         raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
-    say(one_line(f"options: the answer to {join_some(tasks)} is the option with the highest log-probability"))
+    say(f"options: the answer to {join_some(tasks)} is the option with the highest log-probability")
 
 
 def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
@@ -196,9 +196,9 @@ def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConf
     reason = f" ({'; '.join(reasons)})" if reasons else ""
     if exact_tasks:
         names = join_some(sorted(exact_tasks))
-        say(one_line(f"gold answers: scoring the answers of {names} in one forward pass, without generating{reason}"))
+        say(f"gold answers: scoring the answers of {names} in one forward pass, without generating{reason}")
         return measure
-    say(one_line(f"gold answers: not scored{reason}"))
+    say(f"gold answers: not scored{reason}")
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
@@ -295,7 +295,7 @@ def note_measured(
         )
     notes = [*list_notes(results, ready.corpus, longest_completion), *notes]
     for note in notes:
-        say(one_line(f"{note.severity}: {note.message}. {note.remedy}".strip()))
+        say(f"{note.severity}: {note.message}. {note.remedy}".strip())
     return [*ready.notes, *notes]
 
 
@@ -325,12 +325,9 @@ def measure_checkpoint(
     Raises:
         InputError: as `prepare` does, or for a folder in which something of a run stands already.
     """
-    if folder is not None and folder.exists():
-        run = RunFolder(folder)
-        names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-        was_stopped = not run.notes.is_file() and names <= {".lock", settings_file(run).name, run.manifest.name, "measure"}
-        if names and not was_stopped:
-            raise InputError("a new or empty folder", "a folder with files", "Choose another --folder.", file=folder)
+    run = None if folder is None else RunFolder(folder)
+    if run is not None and (run.notes.is_file() or not run.manifest.is_file()):
+        check_own_folder(run.path)  # one in which a measuring was stopped is taken
     rows = read_rows(measuring) if rows is None else rows
     settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
     if fresh is not None:
@@ -343,24 +340,13 @@ def measure_checkpoint(
     settings = replace(settings, probes=probes, decoding=measuring.decoding)
     ready = prepare((model,), measuring, rows, settings)
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget)
-    if start_learner is not None:
-        _refuse_same_weights(start_learner, ready.learners[0])
     result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
     notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
-    if folder is not None:
-        run, tables = RunFolder(folder), dict.fromkeys((base_name(ready.config.model.path), "before"), result)
+    if run is not None:
+        tables = dict.fromkeys((base_name(ready.config.model.path), "before"), result)
         with run.lock():
             write_measured(run, ready, ready.settings, tables, notes)
     return ready, result
-
-
-def _refuse_same_weights(start: Learner, learner: Learner) -> None:
-    """Raises InputError where the starting model is the one that is measured."""
-    from mixwright.learner.generation import fingerprint_weights
-
-    if fingerprint_weights(start.model) == fingerprint_weights(learner.model):
-        remedy = "Name the checkpoint from before training, or leave --start out."
-        raise InputError("another model than the measured one, for --start", start.name, remedy)
 
 
 def write_measured(
@@ -372,9 +358,9 @@ def write_measured(
 ) -> None:
     """Write what is kept of measuring into a locked folder: settings, manifest, tables, answers and notes."""
     config = ready.config
-    write_settings(config, folder, ("corpus", "measure", "seed"))
     inputs = digests_of(ready.corpus, config.corpus)
     write_manifest(folder, inputs, config.model.path, settings=settings, seeds={"measuring": config.seed})
+    write_settings(config, folder, ("corpus", "measure", "seed"))
     for name, result in tables.items():
         result.answers.write(folder.answers(name))
         write_measurements(folder.measurements(name), result.measurements)

@@ -20,7 +20,7 @@ from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, MixPart, part_name
 from mixwright.records import Objective, Plan, Stage
-from mixwright.run.folder import write_json
+from mixwright.run.folder import check_own_folder, write_json
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import Pool, corpus_pool
 from mixwright.verbs import output
@@ -96,9 +96,7 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
         InputError: an unknown format, rows that it does not take, or a folder with something else in it.
     """
     name, marker = resolve_format(name), folder / MIX_FILE
-    if folder.exists() and not marker.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        remedy = "Name another one: --export-to."
-        raise InputError("a new folder, or one with an earlier export", "other files", remedy, file=folder)
+    check_own_folder(folder, MIX_FILE, option="--export-to")
     shutil.rmtree(folder, ignore_errors=True)
     try:
         written_notes = create("exports", name).write(mix, folder)

@@ -16,7 +16,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, infer_objective
-from mixwright.errors import InputError, one_line
+from mixwright.errors import InputError
 from mixwright.learner.prompt_form import plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
@@ -242,7 +242,7 @@ def _measure_and_plan(
         limit = time_left(measuring.budget)
         rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0], seconds_left=limit)
         for note in rehearsal.notes:
-            output.say(one_line(f"replay: {note}"))
+            output.say(f"replay: {note}")
         corpus = corpus.with_rehearsal(rehearsal.rows)
     plan = make_plan(config.plan, config.train, corpus, measurements)
     loss_shares = loss_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
@@ -289,5 +289,5 @@ def _export(
     settings = {"batch": train.prompts, "num_generations": train.generations, "seed": config.seed}
     mix = build_mix(plan, corpus, **settings, text_handling=text_handling)
     for line in write_mix(mix, export, export_folder):
-        output.say(one_line(line))
+        output.say(line)
     return f"Export: {export_folder}"

@@ -121,7 +121,7 @@ def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
             break
         items *= GROWTH_FACTOR
     chosen = max(fitting, items)
-    say(_describe(counts, chosen, seconds_per_item, budget))
+    say(_describe(counts, chosen))
     return replace(ready.with_items(chosen), seconds_per_item=seconds_per_item / len(ready.learners))
 
 
@@ -142,17 +142,11 @@ def _count_items_by_cell(ready: PreparedModels) -> list[int]:
     return [len(items) for items in all_passes.cells.values()]
 
 
-def _describe(counts: Sequence[int], most_per_cell: int, seconds_per_item: float, budget: Budget) -> str:
-    """Say how many items are measured, how precise that is, and what twice the time would buy."""
+def _describe(counts: Sequence[int], most_per_cell: int) -> str:
+    """Say how many items are measured, and how precise that is."""
     items, all_items = count_items(counts, most_per_cell), count_items(counts, max(counts))
-    text = (
-        f"budget: {items:,} of {all_items:,} items fit, which gives average success to within "
-        f"{100 * half_width(items):.0f} points"
-    )
-    if items == all_items:
-        return text
-    doubled = count_items(counts, most_items_within(counts, items + budget.seconds / seconds_per_item))
-    return f"{text}; twice the time would measure {doubled:,}, to within {100 * half_width(doubled):.0f}"
+    precision = f"{100 * half_width(items):.0f} points"
+    return f"budget: {items:,} of {all_items:,} items fit, which gives average success to within {precision}"
 
 
 def half_width(items: int) -> float:

@@ -28,7 +28,7 @@ from mixwright.trial.stage import checked_plan, checked_trial, steer_once, try_p
 from mixwright.verbs import output
 from mixwright.verbs.budget import Budget, as_budget, start_budget
 from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, open_settings, with_budget
-from mixwright.verbs.settings_file import write_settings
+from mixwright.verbs.proposals import write_settings
 
 
 def run(
@@ -76,7 +76,7 @@ def run(
     if init:
         told = {"held_out": held_out, "model": model, "objective": objective, "budget": budget}
         for note in write_settings(str(source) if source else None, output_file, **told):
-            output.say_line(note)
+            output.say(note)
         output.say(f"Check {output_file}, then run: mixwright run {output_file} --dry-run")
         return output_file
     if held_out or model or objective:
@@ -97,7 +97,7 @@ def run(
         output.say("dry run: settings and data are valid; checking the trainer's settings")
         return list(outline(checked_run))
     settings, deadline = with_budget(settings, run_folder, budget)
-    return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say_line, deadline=deadline)
+    return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say, deadline=deadline)
 
 
 def show(

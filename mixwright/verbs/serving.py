@@ -22,14 +22,14 @@ from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
 from mixwright.corpus.graded import Graded
 from mixwright.corpus.proposed_graders import find_labels
 from mixwright.corpus.timed_grades import TimedGrades
-from mixwright.errors import InputError, join_some, one_line
+from mixwright.errors import InputError, join_some
 from mixwright.logs.reading import find_reader
 from mixwright.measure.first_answers import ITEMS_PER_TASK
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
 from mixwright.records import Example, Text
-from mixwright.run.folder import RunFolder, append_lines, read_json, write_json, write_text
+from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, write_json, write_text
 from mixwright.run.progress import progress_line
 from mixwright.verbs.direct import measure_checkpoint, read_rows
 from mixwright.verbs.gating import Gating
@@ -104,7 +104,7 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
     if len(names) > len(servers):
         expected = f"{len(servers)} names of served models (--served-model)"
         raise InputError(expected, str(len(names)), "Name one for each server.")
-    if _same_server(before, after) and len(set(names)) != 2:
+    if len(servers) == 2 and len({side.rstrip("/").lower() for side in sides}) == 1 and len(set(names)) != 2:
         remedy = "Name both: --served-model OLD --served-model NEW."
         raise InputError("two models, because BEFORE and AFTER are the same server", "one", remedy)
     if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
@@ -126,10 +126,6 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
     written = iter(_write_logs(answered, measuring))
     logs = [side if isinstance(side, str) else next(written) for side in found]
     return logs[0], logs[1]
-
-
-def _same_server(one: str, other: str) -> bool:
-    return is_server(one) and one.rstrip("/").lower() == other.rstrip("/").lower()
 
 
 def _read_rows(measuring: Measuring) -> Graded:
@@ -173,7 +169,7 @@ def _ask_what_lacks(
     asking, replies = served.asking, _read_kept(folder / ANSWERS, picked)
     wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
     missing = [request for request in wanted if request.key not in replies]
-    say(one_line(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens"))
+    say(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens")
     known = [(request, reply) for request in wanted if isinstance(reply := replies.get(request.key), Reply)]
     if known:
         say(f"server: reusing {len(known):,} of {len(wanted):,} answers in {folder}")
@@ -183,7 +179,7 @@ def _ask_what_lacks(
     except InputError as error:
         if missing or error.file == str(folder):
             raise
-        say(one_line(f"warning: could not check that the server still serves that model: {error}"))
+        say(f"warning: could not check that the server still serves that model: {error}")
     if missing:
         if served.lacking:
             say(f"server: it does not support {join_some(served.lacking)}")
@@ -247,8 +243,7 @@ def _open(folder: Path, asking: Asking) -> None:
             changed = [name for name in now if known[name] != now[name]]
             expected = "answers with the same settings"
             raise InputError(expected, f"another {join_some(changed)}", "Name another --folder.", file=folder)
-    elif folder.exists() and (not folder.is_dir() or {file.name for file in folder.iterdir()} - {".lock"}):
-        raise InputError("a new or empty folder", "a folder with other files", "Name another --folder.", file=folder)
+    check_own_folder(folder, SETTINGS)
     write_json(path, asking)
 
 
@@ -303,7 +298,7 @@ def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
     problems = ", ".join(f"{count:,} {problem}" for problem, count in counts.items() if count)
     say(f"server: {len(answered):,} answers, {problems or 'none cut, refused or empty'}")
     if unanswered:
-        say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
+        say(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}")
 
 
 def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
@@ -329,7 +324,7 @@ def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
         answers = [FirstAnswer(item, reply.text, reply.cut) for item, reply in first if isinstance(reply, Reply)]
         choice = choose_grader(name, task.grader, answers, labels=find_labels(side.corpus, name))
         for line in choice.describe():
-            say(one_line(line))
+            say(line)
         if choice.changed:
             found[name] = choice.grader
     return found

@@ -79,7 +79,10 @@ def verdict(
     else:
         _check_run(first, measuring, gating)
         found = _conclude(run, None, gating)
-    write_exports(found, markdown, junit)
+    if markdown is not None:
+        write_text(markdown, to_markdown(found))
+    if junit is not None:
+        write_text(junit, to_junit(found))
     return found
 
 
@@ -187,16 +190,6 @@ def check_exports(markdown: Path | None, junit: Path | None, inputs: Iterable[st
     """Raise InputError where an export would replace an input, or the other export."""
     taken = {Path(name).resolve() for name in inputs if name}
     for option, path in (("--markdown", markdown), ("--junit", junit)):
-        if path is None:
-            continue
-        if path.resolve() in taken:
+        if path is not None and path.resolve() in taken:
             raise InputError(f"another file for {option}", "an input or another output", "Rename it.", file=path)
-        taken.add(path.resolve())
-
-
-def write_exports(verdict: Verdict, markdown: Path | None, junit: Path | None) -> None:
-    """Write Markdown and JUnit XML where a file was named for them."""
-    if markdown is not None:
-        write_text(markdown, to_markdown(verdict))
-    if junit is not None:
-        write_text(junit, to_junit(verdict))
+        taken |= {path.resolve()} if path is not None else set()
