@@ -90,7 +90,6 @@ def test_pipes_among_the_files_of_a_steered_run_are_not_waited_for(tmp_path: Pat
         ("folder/sums.jsonl", ("audit", "folder/*.jsonl")),
         ("run.yaml", ("run", "run.yaml")),
         ("runs/a/measure/before.parquet", ("verdict", "runs/a")),
-        ("runs/a/trial/uniform-0/steps.jsonl", ("verdict", "runs/a")),
         ("runs/a/plan.yaml", ("verdict", "runs/a")),
         ("scores.csv", ("replicates", "scores.csv")),
     ],
@@ -101,16 +100,6 @@ def test_a_pipe_in_the_place_of_any_file_is_refused(make: str, command: tuple[st
     code, out, err = call(*command)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith(f"error: {make}: expected a file, got a pipe, a socket or a device")
-
-
-@pytest.mark.parametrize(
-    "make", ["claims.json", "gate.json", "measure/before.parquet", "trial/uniform-0/steps.jsonl", "mine/pruning.json"]
-)
-def test_a_folder_in_the_place_of_any_file_of_a_run_is_refused(make: str, call: Call) -> None:
-    Path("runs/a", make).mkdir(parents=True)
-    code, out, err = call("verdict", "runs/a")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith(f"error: runs/a/{make}: expected a file, got a folder. ")
 
 
 def test_readers_refuse_a_folder_and_folders_that_belong_in_a_run_are_taken(tmp_path: Path) -> None:

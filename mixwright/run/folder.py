@@ -28,13 +28,6 @@ T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
-FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
-"""Folders of a run folder."""
-FILES = ("manifest.json", "run.yaml", "audit.json", "plan.yaml", "claims.json", "verdict.json", "verdict.html", "gate.json")
-FILES += ("known_forms.json", "former.json", "beside.json", "spent.json")
-"""Files of a run folder that stand in none of its folders."""
-FILE_SUFFIXES = (".json", ".jsonl", ".yaml", ".parquet")
-"""Ends of the names of files in `FOLDERS`; no folder there has one."""
 
 
 @contextlib.contextmanager
@@ -325,20 +318,10 @@ def read_plan(path: Path) -> Plan:
 
 
 class RunFolder:
-    """Paths of one run. Makes the folder on first write, never on reading.
-
-    Raises:
-        InputError: something in the folder is a pipe, a socket or a device, or a folder stands in the place of a file.
-    """
+    """Paths of one run. Makes the folder on first write, never on reading."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        check_regular(*self.path.glob("*"))
-        check_file(*(self.path / name for name in FILES))
-        for folder_name in FOLDERS:
-            for directory, folders, names in os.walk(self.path / folder_name):
-                check_regular(*(Path(directory, name) for name in names))
-                check_file(*(Path(directory, name) for name in folders if name.endswith(FILE_SUFFIXES)))
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"

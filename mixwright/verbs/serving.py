@@ -82,7 +82,7 @@ def measure_server(url: str, measuring: Measuring, folder: Path | None) -> str:
         InputError: an option, the rows or the server cannot be used.
     """
     measuring.check_no_engine("a server")
-    answered = _ask_server(url, measuring, _read_rows(measuring), None, folder)
+    answered = _ask_server(url, measuring, _read_rows(measuring), folder)
     return _write_logs([answered], measuring)[0]
 
 
@@ -109,15 +109,15 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
         raise InputError("two models, because BEFORE and AFTER are the same server", "one", remedy)
     if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
         measuring.check_no_engine("servers and logs")
-    name_of_side = dict(zip(servers, names * 2 if len(names) == 1 else names, strict=False))
     rows, found = _read_rows(measuring), list[Answered | str]()
     items = gating.choose_items_per_cell(rows.corpus.measured().cells(), measuring.items)
+    measuring, own_names = replace(measuring, items=items), iter(names * 2 if len(names) == 1 else names)
     for n, side in enumerate(sides):
         if n in servers:
-            own = replace(measuring, served_model=[name_of_side[n]] if n in name_of_side else None)
-            found.append(_ask_server(side, own, rows, items, None))
+            name = next(own_names, None)
+            found.append(_ask_server(side, replace(measuring, served_model=name and [name]), rows, None))
         else:
-            found.append(_ask_checkpoint(side, measuring, rows, items) if find_reader(side) is None else side)
+            found.append(_ask_checkpoint(side, measuring, rows) if find_reader(side) is None else side)
     answered = [one for one in found if isinstance(one, Answered)]
     for side in found:  # a log that lies where the answers of now are written would be compared with itself
         if isinstance(side, str) and any(Path(side).resolve().is_relative_to(one.folder.resolve()) for one in answered):
@@ -144,18 +144,18 @@ def _read_rows(measuring: Measuring) -> Graded:
     return rows
 
 
-def _pick_items(rows: Graded, measuring: Measuring, items: int | None) -> tuple[Example, ...]:
+def _pick_items(rows: Graded, measuring: Measuring) -> tuple[Example, ...]:
     """Those that a checkpoint would be measured on."""
-    config = MeasureConfig(items=measuring.items or items or usual_items(rows.corpus))
+    config = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
     picked = Passes(None, None, config, rows.corpus).items  # type: ignore[arg-type] - no model is read
     if measuring.chat_template is False and any(not isinstance(item.prompt, str) for item in picked):
         raise InputError("prompts of plain text, for --no-chat-template", "chat messages", "Leave the option out.")
     return picked
 
 
-def _ask_server(url: str, measuring: Measuring, rows: Graded, items: int | None, place: Path | None) -> Answered:
+def _ask_server(url: str, measuring: Measuring, rows: Graded, place: Path | None) -> Answered:
     """Answers of a served model: those that are kept, and the others from the server."""
-    picked, asking = _pick_items(rows, measuring, items), _asking_of(url, measuring)
+    picked, asking = _pick_items(rows, measuring), _asking_of(url, measuring)
     served, folder = ServedModel(asking), place or PLACE / _folder_name(asking)
     samples = (measuring.samples or SAMPLES) if asking.temperature else 0
     _open(folder, asking)
@@ -197,15 +197,15 @@ def _check_same_model(served: ServedModel, known: Sequence[tuple[Request, Reply]
         raise InputError("the same answers as before", got, remedy, file=folder)
 
 
-def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded, items: int | None) -> Answered:
+def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded) -> Answered:
     """Greedy answers of a checkpoint on this machine, to the same items with the same limit."""
     if measuring.greedy is False:
         remedy = "Put both behind servers, or leave --sampled out."
         raise InputError("greedy answers, where one side is a server and the other a checkpoint", "--sampled", remedy)
-    picked = _pick_items(rows, measuring, items)
+    picked = _pick_items(rows, measuring)
     graders = [f"{name}={task.grader}" for name, task in rows.corpus.tasks.items()]  # not chosen by another model's answers
-    asked = {"items": measuring.items or items, "max_new_tokens": measuring.max_new_tokens or MAX_TOKENS}
-    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders, **asked)
+    limit = measuring.max_new_tokens or MAX_TOKENS
+    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders, max_new_tokens=limit)
     _, result = measure_checkpoint(path, alone, None, evidence=(), rows=rows)
     replies = {
         (str(row["task"]), str(row["example"]), 0): Reply(row["completion"], cut=row["cut"], tokens=len(row["tokens"]))
